@@ -92,7 +92,7 @@ class Follower:
         reader: Name of the reader.
         commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
         max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
-        max_lag_bytes: Number of recorded bytes after the reader's position above which the reader expires. `None`: never.
+        max_lag_bytes: Number of bytes recorded after the reader's position that makes the reader expire. `None`: never.
         live_channel: Channel of the live stream. Default: the channel of the recording. If another host publishes to
             the archive by unicast, there is no live stream to join, and all messages are read from the recording.
         replay_channel: Channel of replays, with an address of this machine. Its port may be 0.

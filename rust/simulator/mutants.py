@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Proves that the simulator finds bugs: the schedule of a seed finds each mutant of mutants.toml.
+"""Checks that the simulator finds defects: for each mutant in mutants.toml, the schedule of a seed must have a finding.
 
 usage: mutants.py [--find LIMIT]
 
-Driver and archive are copied with all mutants in them. Each mutant has a switch, so one build is enough; an environment
-variable selects the mutant. Schedules with archives test the mutants of the archive, except those that name another
-kind of schedules. For each mutant without a seed,
-`--find` searches for the first seed below LIMIT whose schedule finds it.
+The script builds a copy of the driver and the archive that contains all mutants. An environment variable switches one
+mutant on, so one build is enough. Mutants of the archive are tested by schedules with archives, unless the mutant names
+another kind of schedules. For each mutant without a seed, `--find` searches for the first seed below LIMIT with a
+schedule that finds the mutant.
 """
 
 import os
@@ -30,7 +30,7 @@ pub(crate) fn is_mutant(number: u32) -> bool {
 
 
 def main() -> int:
-    """Returns the exit status: 0 if every mutant was found, and the schedules find nothing without a mutant."""
+    """Tests all mutants. Returns 0 if each mutant was found and the schedules have no finding without a mutant."""
     mutants = tomllib.loads((ROOT / "rust/simulator/mutants.toml").read_text())["mutant"]
     binary = build(mutants)
     limit = int(sys.argv[2]) if sys.argv[1:2] == ["--find"] else None
@@ -76,7 +76,7 @@ def build(mutants: list[dict]) -> Path:
 
 
 def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[int | None, str | None]:
-    """Returns the first seed below a limit whose schedule finds a mutant, and the finding."""
+    """Returns the first seed below a limit with a schedule that finds a mutant, and the finding."""
     begin, end = 0, 8
     while begin < limit:
         found = findings(binary, number, mutant, f"{begin}..{min(end, limit)}")
@@ -87,7 +87,7 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
-    """Returns the findings of the schedules of some seeds, by seed. A panic is a finding too."""
+    """Runs the schedules of some seeds. Returns their findings by seed. A panic is a finding too."""
     kind = mutant.get("schedules", mutant.get("crate"))
     options = [f"--{kind}"] if kind else []
     run = subprocess.run(

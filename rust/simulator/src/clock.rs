@@ -1,4 +1,4 @@
-//! The virtual clock: one time for all components, as monotonic time and as wall-clock time.
+//! The virtual clock. All components have the same time, as monotonic time and as wall-clock time.
 
 use std::sync::Arc;
 

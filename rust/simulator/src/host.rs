@@ -27,13 +27,13 @@ const LOSS_REPORT_LENGTH: usize = 64 * 1024;
 /// One of a driver's agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentKind {
-    /// Processes the commands of clients.
+    /// Processes commands of clients.
     Conductor,
-    /// Sends.
+    /// /// Sends datagrams.
     Sender,
-    /// Receives.
+    /// /// Receives datagrams.
     Receiver,
-    /// Does the work that can block.
+    /// Does all work that can block.
     Resources,
 }
 
@@ -67,7 +67,7 @@ struct Driver {
 }
 
 impl Host {
-    /// Creates a host without a driver; its drivers will use `context`.
+    /// Creates a host without a driver. Its drivers use `context`.
     pub fn new(id: HostId, context: Context, network: HostNetwork, seed: u64) -> Self {
         Self {
             id,
@@ -134,7 +134,7 @@ impl Host {
         self.driver.is_some()
     }
 
-    /// Simulates a crash of the driver: the system closes its sockets, and clients keep its memory mapped.
+    /// Simulates a crash of the driver. Its sockets are closed, and clients keep its memory mapped.
     pub fn crash(&mut self) {
         self.driver = None;
         self.resume();

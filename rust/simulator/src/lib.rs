@@ -24,15 +24,16 @@ pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
 pub use world::{Failure, Outcome, World};
 
-/// Seeds of schedules that found a bug once.
+/// Seeds with schedules that have found a defect.
 pub const KEPT_SEEDS: [(u64, Edition); 4] = [
-    // After an abandoned claim became padding, bytes of it were sent instead of the next frame.
+    // After an abandoned claim had become padding, bytes of the claim were sent instead of the next frame.
     (2_671, Edition::First),
-    // A subscriber that had left and come back did not receive the end of the stream, because the publisher did not
-    // linger for it.
+    // A subscriber left and came back. It did not receive the end of the stream, because the publisher did not linger
+    // for it.
     (5_582, Edition::First), // The subscriber came back because its network had been cut off.
     (6_600, Edition::First),
-    // Padding moved the sender beyond its limit, and its last frames were lost: the receiver refused its heartbeats.
+    // Padding moved the sender beyond its limit, and the sender's last frames were lost. The receiver then refused the
+    // sender's heartbeats.
     (1_712, Edition::Second),
 ];
 
@@ -44,7 +45,7 @@ pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
     World::new(Schedule::draw(seed, edition)).run()
 }
 
-/// Runs the schedule with archives of a seed.
+/// Runs a seed's schedule with archives.
 ///
 /// # Errors
 /// The finding of the schedule.
@@ -52,7 +53,7 @@ pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
     ArchiveWorld::new(ArchiveSchedule::draw(seed)).run()
 }
 
-/// Runs the schedule with recorded publishers of a seed.
+/// Runs a seed's schedule with recorded publishers.
 ///
 /// # Errors
 /// The finding of the schedule.

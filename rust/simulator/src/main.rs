@@ -1,7 +1,7 @@
 //! Runs schedules: `aeron-simulator [--all-rows] <first seed>..<end>`, or `aeron-simulator [--trace] <seed>` for one
 //! schedule in detail.
 //!
-//! `--all-rows` also runs the seeds with which bugs were found, and fails if a row of the drivers' state tables is not
+//! `--all-rows` also runs the seeds that have found defects, and fails if a row of the drivers' state tables is not
 //! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds. `--archive` runs
 //! schedules with archives, and `--publishers` schedules with recorded publishers.
 

@@ -1,5 +1,5 @@
-//! Contents of messages: bytes computed from seed, publication and message number, so that a receiver can identify each
-//! message.
+//! Contents of messages. The bytes are computed from the seed, the publication and the message number, so that a
+//! receiver can identify each message.
 
 use fastrand::Rng;
 
@@ -11,7 +11,7 @@ pub const HEADER_LENGTH: usize = 16;
 pub struct Message {
     /// Number of the publication, unique in the whole schedule.
     pub publication: u32,
-    /// Number within the publication, starting at 0.
+    /// Number of the message within the publication, from 0.
     pub number: u32,
     /// Length in bytes.
     pub length: usize,
@@ -33,8 +33,8 @@ impl Message {
         bytes
     }
 
-    /// As [`bytes`](Self::bytes), but three of four messages are zero after their headers: an archive may consider
-    /// their frames torn.
+    /// Returns the bytes of the message, but three of four messages have only zeros after the header. An archive may
+    /// regard the frames of such a message as torn.
     pub fn bytes_with_gaps(&self, seed: u64) -> Vec<u8> {
         let mut bytes = self.bytes(seed);
         if !self.number.is_multiple_of(4) {

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use crate::network::HostId;
 use crate::payload::Message;
 
-/// A finding: the rule that a driver or client broke.
+/// Description of the rule that a driver or client broke.
 pub type Finding = String;
 
 /// Identifies a publication: host, number of its driver, original registration id.
@@ -25,13 +25,13 @@ pub struct ChannelStream {
     pub stream_id: i32,
 }
 
-/// A forged NAK begins near one of this many last messages.
+/// Number of last messages near which a forged NAK may begin.
 const MAX_FORGED_DISTANCE: usize = 60;
-/// A forged NAK begins at most this many frame positions after the end of that message. A frame may begin there, or the
-/// position may be within a claim or message.
+/// Maximum distance from the end of the message to the start of a forged NAK, in multiples of the frame alignment. A
+/// frame may begin at the start of the NAK, or it may be within a claim or a message.
 const MAX_FORGED_FRAMES: i64 = 40;
 
-/// Everything that was published in a schedule.
+/// All publications and messages of a schedule.
 #[derive(Debug, Default)]
 pub struct Truth {
     publications: Vec<PublicationRecord>,
@@ -40,7 +40,7 @@ pub struct Truth {
     received: u64,
 }
 
-/// One publication, from its beginning to its end.
+/// A publication and its messages.
 #[derive(Debug)]
 pub struct PublicationRecord {
     /// The publication's stream.
@@ -60,14 +60,14 @@ pub struct ImageProgress {
     pub join_position: i64,
     /// Whether the stream must be complete.
     pub is_reliable: bool,
-    /// Number of the publication, known since the first message.
+    /// Number of the publication; `None` before the first message.
     pub publication: Option<u32>,
     /// Number of the next expected message.
     pub next: u32,
 }
 
 impl Truth {
-    /// Registers a publication, which may already exist. Returns its number.
+    /// Registers a publication if it is not registered yet. Returns its number.
     pub fn open_publication(
         &mut self,
         origin: PublicationOrigin,
@@ -110,10 +110,10 @@ impl Truth {
         self.received
     }
 
-    /// Checks the bytes that a subscriber received; they end at `end_position` of `stream`.
+    /// Checks the bytes of a received message. `end_position` is the position after the message in `stream`.
     ///
     /// # Errors
-    /// The bytes were not published, or are not the next ones.
+    /// The bytes were not published, or they are not the next message.
     pub fn on_received(
         &mut self,
         progress: &mut ImageProgress,
@@ -186,7 +186,7 @@ impl PublicationRecord {
         self.messages.len() as u32
     }
 
-    /// Returns a NAK for bytes near the end of a message, whether they were sent or not.
+    /// Returns a NAK for bytes near the end of a message. The bytes need not have been sent.
     pub fn any_nak(&self, random: &mut Rng) -> Nak {
         let ends = self.messages.iter().rev().map(|(end, _)| *end);
         let position = ends
@@ -204,9 +204,9 @@ impl PublicationRecord {
         }
     }
 
-    /// Returns the messages that a subscriber may receive first after joining at a position. The earliest is the first
-    /// message that ends after the position. If this message has several frames, the position may be inside it, and
-    /// then the next message is the first.
+    /// Returns the range of messages that may be the first one for a subscriber that joins at a position. The range
+    /// begins with the first message that ends after the position. If this message has several frames, the position may
+    /// be inside the message, so the next message may be the first one too.
     fn first_from(&self, join_position: i64) -> std::ops::RangeInclusive<u32> {
         let first = self
             .messages

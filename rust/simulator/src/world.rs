@@ -31,9 +31,9 @@ pub struct Outcome {
     pub steps: u64,
     /// Rows of the drivers' state tables that were reached.
     pub reached: Reached,
-    /// Durations of recovery, parting and leaving, in nanoseconds.
+    /// Longest durations of recovery, parting and leaving, in nanoseconds.
     pub slowest_ns: [i64; 3],
-    /// A fingerprint of the whole run: equal for equal seeds.
+    /// A fingerprint of the whole run. Equal seeds give equal fingerprints.
     pub fingerprint: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Failure {
 struct SimulatedStream {
     publisher: Publisher,
     subscribers: Vec<SimulatedSubscriber>,
-    /// The publication with the last messages; set when all are published.
+    /// Number of the publication with the last messages; `None` until all of them are published.
     last_publication: Option<u32>,
 }
 
@@ -88,15 +88,15 @@ pub struct World {
     streams: Vec<SimulatedStream>,
     truth: Truth,
     graveyard: Graveyard,
-    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
+    /// Future events, ordered by time. Events at the same time are in the order of the schedule.
     agenda: BinaryHeap<Reverse<Appointment>>,
     events: Vec<Event>,
     checks: CounterChecks,
     datagram_checks: DatagramChecks,
     phase: Phase,
-    /// Durations of the phases at the end.
+    /// Durations of recovery, parting and leaving, in nanoseconds.
     phase_times_ns: [i64; 3],
-    /// Generates the forged datagrams.
+    /// Random numbers for the forged datagrams.
     random: Rng,
     steps: u64,
     step_ns: i64,
@@ -191,9 +191,9 @@ impl World {
     /// Runs the whole schedule.
     ///
     /// # Errors
-    /// A rule that a driver or client broke.
+    /// A driver or client broke a rule.
     pub fn run(mut self) -> Result<Outcome, Failure> {
-        // Clears the rows that another schedule on this thread has reached.
+        // Discards the rows that another schedule on this thread has reached.
         Reached::take();
         self.pass_time().map_err(|finding| Failure {
             finding,
@@ -244,7 +244,7 @@ impl World {
         Ok(work_count)
     }
 
-    /// Returns the end of the step, or the time of an earlier event.
+    /// Returns the end of the next step, or the time of an event before it.
     fn next_time_ns(&self) -> i64 {
         let now_ns = self.clock.now_ns();
         let mut next_ns = now_ns + self.step_ns;
@@ -382,7 +382,7 @@ impl World {
         }
     }
 
-    /// Ends all faults: absent roles return, and paused agents resume.
+    /// Ends all faults. Absent roles return, and paused agents resume.
     fn heal(&mut self) {
         let fair: Weather = self.schedule.fair.clone();
         *self.wire.lock().weather() = fair;

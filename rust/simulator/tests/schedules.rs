@@ -1,4 +1,4 @@
-//! Runs the schedules of a few seeds as part of the ordinary tests. `make sim` runs thousands.
+//! Runs the schedules of a few seeds as part of the ordinary tests. `make sim` runs thousands of schedules.
 
 use aeron_simulator::{Edition, KEPT_SEEDS, run, run_archives, run_publishers};
 
@@ -12,21 +12,21 @@ fn assert_nothing_is_found(seed: u64, edition: Edition) {
 }
 
 #[test]
-fn nothing_is_found_in_the_schedules_of_the_first_seeds() {
+fn the_schedules_of_the_first_seeds_have_no_finding() {
     for seed in 0..20 {
         assert_nothing_is_found(seed, Edition::Second);
     }
 }
 
 #[test]
-fn seeds_that_once_found_something_find_nothing() {
+fn the_schedules_of_the_kept_seeds_have_no_finding() {
     for (seed, edition) in KEPT_SEEDS {
         assert_nothing_is_found(seed, edition);
     }
 }
 
 #[test]
-fn a_seed_replays_exactly() {
+fn two_runs_of_a_seed_are_identical() {
     for seed in [3, 5, 11] {
         let [first, second] = [run(seed, Edition::Second), run(seed, Edition::Second)]
             .map(|result| result.expect("nothing is found"));
@@ -35,7 +35,7 @@ fn a_seed_replays_exactly() {
 }
 
 #[test]
-fn nothing_is_found_in_the_schedules_with_archives_of_the_first_seeds() {
+fn the_schedules_with_archives_of_the_first_seeds_have_no_finding() {
     for seed in 0..12 {
         if let Err(failure) = run_archives(seed) {
             panic!(
@@ -47,7 +47,7 @@ fn nothing_is_found_in_the_schedules_with_archives_of_the_first_seeds() {
 }
 
 #[test]
-fn a_seed_with_archives_replays_exactly() {
+fn two_runs_of_a_seed_with_archives_are_identical() {
     for seed in [1, 4] {
         let [first, second] =
             [run_archives(seed), run_archives(seed)].map(|it| it.expect("nothing is found"));
@@ -56,7 +56,7 @@ fn a_seed_with_archives_replays_exactly() {
 }
 
 #[test]
-fn each_recording_of_the_first_seeds_has_what_its_publisher_has_accepted() {
+fn the_schedules_with_publishers_of_the_first_seeds_have_no_finding() {
     for seed in 0..24 {
         if let Err(failure) = run_publishers(seed) {
             panic!(
@@ -68,7 +68,7 @@ fn each_recording_of_the_first_seeds_has_what_its_publisher_has_accepted() {
 }
 
 #[test]
-fn a_seed_with_recorded_publishers_replays_exactly() {
+fn two_runs_of_a_seed_with_recorded_publishers_are_identical() {
     for seed in [1, 4] {
         let [first, second] =
             [run_publishers(seed), run_publishers(seed)].map(|it| it.expect("nothing is found"));

@@ -16,7 +16,7 @@ use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 pub struct SimulatedDisk {
     /// The files.
     pub storage: MemoryStorage,
-    /// Maximum number of pages of the next block that is torn; 0 if none is.
+    /// Maximum number of pages that are written of the next torn block; 0 if no block is to be torn.
     torn_pages: Arc<AtomicUsize>,
 }
 
@@ -34,7 +34,7 @@ pub struct Killed;
 /// Runs a part of a process.
 ///
 /// # Errors
-/// The process was killed. Its objects must not run any more.
+/// The process was killed. Do not run the objects of the process any more.
 pub fn run_until_killed<T>(part: impl FnOnce() -> T) -> Result<T, Killed> {
     catch_unwind(AssertUnwindSafe(part)).map_err(|cause: Box<dyn Any + Send>| {
         match cause.downcast::<Killed>() {
@@ -44,7 +44,7 @@ pub fn run_until_killed<T>(part: impl FnOnce() -> T) -> Result<T, Killed> {
     })
 }
 
-/// Ends the process if the disk must kill it, without running error handlers.
+/// Returns `outcome`, or ends the process if the disk has killed it. Error handlers of the process do not run then.
 fn unless_killed<T>(disk: &SimulatedDisk, outcome: T) -> T {
     if disk.storage.is_killed() && !std::thread::panicking() {
         resume_unwind(Box::new(Killed));
@@ -58,8 +58,8 @@ impl SimulatedDisk {
         self.storage.names().unwrap_or_default()
     }
 
-    /// Kills the process in its next write of a block that crosses the end of a page. At most `pages` pages of the
-    /// block are written, and never all of them. 0 pages: no write is torn.
+    /// Kills the process in the next write of a block that crosses the end of a page. At most `pages` pages of the
+    /// block are written, but never all of them. If `pages` is 0, no block is torn.
     pub fn tear_block(&self, pages: usize) {
         self.torn_pages.store(pages, Ordering::Relaxed);
     }

@@ -1,5 +1,4 @@
-//! [`Ledger`]: the recorded messages and the positions that clients know of. Checks the listings and replays of
-//! archives.
+//! [`Ledger`]: the recorded messages, and the positions that clients know. Checks listings and replays of archives.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::segments::SegmentFileName;
@@ -15,7 +14,7 @@ use crate::truth::Finding;
 /// Messages up to this length in bytes fit into one frame of each stream.
 const LONGEST_UNFRAGMENTED: usize = 200;
 
-/// A recording as the clients of its archive know it.
+/// State of a recording that the clients of its archive know.
 #[derive(Clone, Debug)]
 pub struct Tape {
     /// Index of the archive.
@@ -34,37 +33,38 @@ pub struct Tape {
     pub start: i64,
     /// Stop position, if a client knows that the recording has stopped.
     pub stop: Option<i64>,
-    /// Messages that were published and are not known to be lost.
+    /// Published messages, without those that a truncation or purge has removed.
     messages: Vec<Published>,
-    /// Number of messages ever published.
+    /// Number of all published messages.
     count: u32,
-    /// End position of the published data, with padding.
+    /// End position of the published data, padding included.
     pub published: i64,
     /// Highest position that a client knows to be recorded.
     pub acknowledged: i64,
     /// Whether a client knows that the recording is deleted.
     pub is_deleted: bool,
-    /// A requested change with unknown outcome.
+    /// A requested change if its outcome is unknown.
     pub doubt: Option<UncertainChange>,
-    /// Whether files of a removed part may remain: the archive has not announced that they are deleted. Repeating the
-    /// request deletes them.
+    /// Whether files of a removed part may still exist, because the archive has not announced their deletion. A
+    /// repeated request deletes them.
     pub may_have_removed_files: bool,
-    /// Whether an extension with unknown outcome was requested: the recording may start later, when its image comes.
+    /// Whether the outcome of an extension is unknown. The recording may then become active later, when its image
+    /// comes.
     pub may_be_extended: bool,
     /// Number of copies in progress. The tape does not change until they are complete.
     pub readers: usize,
     /// Limits of retention for the recording; `None` if the operator has not set a policy.
     pub retention: Option<Retention>,
-    /// Whether bits of the files were flipped: a replay may end early, but must not return wrong data.
+    /// Whether bits of the files were flipped. A replay may then end early, but must not return wrong data.
     pub is_rotten: bool,
 }
 
 /// Limits of retention for a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Highest position that the named reader may have committed. Data after it must stay.
+    /// Highest position that the named reader may have committed. Data after this position must not be deleted.
     pub committed: i64,
-    /// Maximum number of bytes, if a response has confirmed such a policy.
+    /// Maximum number of bytes; `None` if no response has confirmed a policy with this limit.
     pub max_bytes: Option<i64>,
 }
 
@@ -84,11 +84,11 @@ pub enum UncertainChange {
     Purged(i64),
     /// The recording may be deleted.
     Deleted,
-    /// The recording may be active again, or may have been.
+    /// The recording may be active again, or may have been active again for some time.
     Extended,
 }
 
-/// Progress of reading a tape.
+/// Progress of a replay of a tape.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeReading {
     /// Number of the tape.
@@ -145,10 +145,10 @@ impl Ledger {
         }
     }
 
-    /// Checks bytes that a replay returned; they end at a position.
+    /// Checks the bytes of a replayed message. `end` is the position after the message.
     ///
     /// # Errors
-    /// The bytes were not recorded at this position, or are not the next ones.
+    /// The bytes were not recorded at this position, or they are not the next message.
     pub fn on_replayed(
         &mut self,
         reading: &mut TapeReading,
@@ -178,8 +178,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns the tape and position of a recorded byte in which bits can be flipped. Checksums cover the bytes after a
-    /// frame's header.
+    /// Returns the tape and the position of a recorded byte in which bits can be flipped. The byte is after a frame's
+    /// header, because checksums cover only these bytes.
     pub fn any_byte(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
         let is_candidate = |tape: &Tape| {
             tape.archive == archive && tape.is_certain() && tape.stop.is_some() && tape.readers == 0
@@ -198,10 +198,10 @@ impl Ledger {
         Some((tape, begin + random.i64(0..message.length as i64)))
     }
 
-    /// Checks an archive's descriptors of some tapes. The request was for all recordings.
+    /// Checks the descriptors of some tapes in a listing of all recordings of an archive.
     ///
     /// # Errors
-    /// The descriptors contradict what is known.
+    /// The listing contradicts the known state of a tape.
     pub fn check_listing(
         &mut self,
         tapes: &[usize],
@@ -223,7 +223,7 @@ impl Ledger {
     /// Checks the names of an archive's files: the files of removed parts must not come back.
     ///
     /// # Errors
-    /// A deleted file is there.
+    /// A deleted file exists again.
     pub fn check_files(&self, archive: usize, names: &[String]) -> Result<(), Finding> {
         let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
         for file in files {
@@ -276,7 +276,7 @@ impl Tape {
         self.count += 1;
     }
 
-    /// Registers that a client knows: the data up to a position is recorded.
+    /// Registers that a client knows that the data up to a position is recorded.
     ///
     /// # Errors
     /// The position is beyond the end of the published data.
@@ -295,7 +295,7 @@ impl Tape {
     /// Registers the stop position that a client received.
     ///
     /// # Errors
-    /// The position is impossible.
+    /// The position contradicts the known state of the recording.
     pub fn stopped_at(&mut self, position: i64) -> Result<(), Finding> {
         let id = self.recording_id;
         if position < self.acknowledged {
@@ -350,12 +350,12 @@ impl Tape {
         copy
     }
 
-    /// Whether the recording exists, as far as known.
+    /// Whether the recording exists according to the known state.
     pub fn is_there(&self) -> bool {
         self.recording_id.is_some() && !self.is_deleted
     }
 
-    /// Whether a file of the segment at `base` was deleted for certain.
+    /// Whether the files of the segment at `base` are known to be deleted.
     fn must_not_have(&self, base: i64) -> bool {
         let is_beyond = |stop| base > stop && self.doubt.is_none() && !self.may_be_extended;
         !self.may_have_removed_files && (self.is_deleted || self.stop.is_some_and(is_beyond))
@@ -376,12 +376,12 @@ impl Tape {
         )
     }
 
-    /// Whether the recording exists, and no change is in doubt.
+    /// Whether the recording exists and no change has an unknown outcome.
     pub fn is_certain(&self) -> bool {
         self.is_there() && self.doubt.is_none()
     }
 
-    /// Returns the message boundary that is nearest to a fraction of all messages.
+    /// Returns the end of the message at a fraction of all messages, at most the known end of the recording.
     pub fn boundary(&self, fraction: f64) -> i64 {
         let first = self.messages.partition_point(|it| it.end <= self.start);
         let messages = &self.messages[first..];
@@ -390,7 +390,8 @@ impl Tape {
         end.min(self.stop.unwrap_or(self.acknowledged))
     }
 
-    /// Returns the end of the last message that ends at or before a position, or else the start position.
+    /// Returns the end of the last message that ends at or before a position. Without such a message, returns the start
+    /// position.
     pub fn last_message_before(&self, position: i64) -> i64 {
         let at = self.messages.partition_point(|it| it.end <= position);
         at.checked_sub(1)
@@ -403,7 +404,7 @@ impl Tape {
         position - (position - first) % self.segment_length
     }
 
-    /// Whether retention may have deleted the whole recording: nothing is left that the reader needs.
+    /// Whether retention may have deleted the whole recording, because the named reader has committed all its data.
     fn may_be_purged_by_retention(&self, doubt: Option<UncertainChange>) -> bool {
         let end = self.stop.unwrap_or(self.acknowledged);
         let end = match doubt {
@@ -431,7 +432,8 @@ impl Tape {
         self.check_start(start, None)
     }
 
-    /// Returns why retention is not done with a recording, whose segments have these bases; `None` if it is done.
+    /// Returns a finding if retention has not deleted all segments of a recording that it must delete. `bases` are the
+    /// positions of the existing segments.
     pub fn unretained(&self, bases: &[i64]) -> Option<Finding> {
         let (retention, stop) = (self.retention?, self.stop?);
         if !self.is_certain() || self.may_have_removed_files {
@@ -451,7 +453,7 @@ impl Tape {
         (!is_held && !is_short).then(|| format!("retention keeps bytes from {lowest} on: {text}"))
     }
 
-    /// Checks the descriptor of a listing, and resolves doubts from it.
+    /// Checks the recording's descriptor in a listing. Resolves a change with unknown outcome.
     fn check(&mut self, id: i64, found: Option<&RecordingDescriptor>) -> Result<(), Finding> {
         let doubt = self.doubt.take();
         let Some(found) = found else {
@@ -502,7 +504,8 @@ impl Tape {
             return Ok(());
         }
         if self.may_start_at(start) {
-            // A replay may still deliver earlier messages, which the archive has already sent.
+            // The messages before the start are kept, because a replay may still deliver those that the archive has
+            // already sent.
             self.start = start;
             return Ok(());
         }

@@ -25,10 +25,10 @@ const CONTROL_PORT: u16 = 8_010;
 /// Channel of requests and responses on one host.
 const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 
-/// In schedules whose seeds have one of the remainders for this divisor, clients commit readers and set policies.
+/// The seed modulo this number decides whether clients commit readers and set policies.
 const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
-/// In these schedules, recordings wait for retention if the disk has at most this number of free bytes.
+/// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
 /// An event of the schedule. Durations are in nanoseconds.
@@ -38,7 +38,7 @@ pub enum ArchiveEvent {
     Kill(usize, i64),
     /// A fault occurs at one of the next writes of an archive.
     FailWrite(usize, u64, StorageFault),
-    /// An archive dies in the write of a block, of which at most this many pages are written.
+    /// An archive dies during the write of a block. At most this number of pages of the block is written.
     TearBlock(usize, usize),
     /// An archive ends cleanly, and starts again at once.
     Restart(usize),
@@ -77,7 +77,7 @@ pub struct ArchiveSchedule {
     pub fair: Weather,
     /// Events with their times, in order.
     pub events: Vec<(i64, ArchiveEvent)>,
-    /// Step of virtual time in nanoseconds: minimum (while there is work) and maximum.
+    /// Minimum and maximum step of virtual time, in nanoseconds. The minimum applies while there is work.
     pub step_ns: (i64, i64),
     /// Seed of the network's random decisions.
     pub network_seed: u64,
@@ -89,7 +89,7 @@ impl ArchiveSchedule {
         let mut random = Rng::with_seed(seed ^ 0xA5_C417_E000);
         let timing = Timing::draw(&mut random);
         let drivers = (0..HOSTS).map(|_| driver(&mut random, &timing)).collect();
-        // Without indexes an archive may consider a complete frame torn. Recordings are replicated between the
+        // Without indexes, an archive may regard a complete frame as torn. Recordings are replicated between the
         // archives, so both archives have the same setting.
         let is_indexed = !seed.is_multiple_of(4);
         let mut archives: Vec<_> = (0..HOSTS)
@@ -122,7 +122,7 @@ impl ArchiveSchedule {
     }
 }
 
-/// Plans a driver with short timeouts, which soon detects dead clients.
+/// Plans a driver with short timeouts, so that the driver soon detects dead clients.
 fn driver(random: &mut Rng, timing: &Timing) -> DriverPlan {
     let mut plan = DriverPlan::draw(random, timing);
     let context = &mut plan.context;

@@ -1,4 +1,4 @@
-//! [`ArchiveServer`]: an archive of a host that can be killed. It starts again with the files that its disk kept.
+//! [`ArchiveServer`]: an archive of a host. The archive can be killed, and starts again with the files on its disk.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::truth::Finding;
 
 /// Time between two attempts to start.
 const RETRY_NS: i64 = 100 * MS;
-/// Maximum age of the driver's heartbeat; an archive ends when it is older.
+/// Maximum age of the driver's heartbeat. If the heartbeat is older, the archive ends.
 const DRIVER_TIMEOUT_MS: u64 = 1_500;
 /// Length of the error log in the mark file, in bytes.
 const ERROR_BUFFER_LENGTH: usize = 16 * 1024;
@@ -43,7 +43,7 @@ pub struct ArchivePlan {
     pub seed: u64,
     /// Maximum number of bytes that one read of the disk returns.
     pub longest_read: Option<usize>,
-    /// Whether clients set retention policies. Then no client purges segments.
+    /// Whether clients set retention policies. If so, no client purges segments.
     pub retains: bool,
 }
 
@@ -53,7 +53,7 @@ pub struct ArchiveServer {
     disk: SimulatedDisk,
     random: Rng,
     state: ArchiveServerState,
-    /// The client, and the number of driver starts on its host at the time of the connection.
+    /// The client, and the number of driver starts on its host at the time at which it connected.
     client: Option<(Aeron, u64)>,
     /// Number of processes that were started.
     lives: u64,
@@ -63,11 +63,11 @@ pub struct ArchiveServer {
     /// Whether the previous process did not end cleanly.
     has_crashed: bool,
     on_torn_fragment: OnTornFragment,
-    /// Number of times that its machine was started.
+    /// Number of starts of the archive's machine.
     boots: u128,
     /// Whether the disk may return errors.
     is_disk_faulty: bool,
-    /// Errors that the archive reported, to find causes.
+    /// Errors that the archive reported. They help to find the cause of a finding.
     errors: Arc<Mutex<Vec<String>>>,
 }
 
@@ -135,19 +135,19 @@ impl ArchiveServer {
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Sets whether the archive must run from now on.
+    /// Sets whether the archive must run.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// Makes a fault occur at one of the next writes.
+    /// Makes a fault occur after `steps` further steps of the disk.
     pub fn fail_in(&mut self, steps: u64, fault: StorageFault) {
         self.is_disk_faulty |= !matches!(fault, StorageFault::Kill { .. });
         let storage = &self.disk.storage;
         storage.fail_at(storage.steps() + steps, fault);
     }
 
-    /// Kills the process in the write of a block, of which at most this many pages are written.
+    /// Kills the process in the write of a block. At most `pages` pages of the block are written.
     pub fn tear_block(&mut self, pages: usize) {
         self.disk.tear_block(pages);
     }
@@ -159,7 +159,7 @@ impl ArchiveServer {
         storage.set_capacity(storage.used_bytes() + free);
     }
 
-    /// Makes the disk work without faults from now on.
+    /// Ends all faults of the disk.
     pub fn heal_disk(&mut self) {
         self.is_disk_faulty = false;
         self.disk.storage.forget_faults();
@@ -177,11 +177,11 @@ impl ArchiveServer {
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
-    /// If the process was killed before, some changes were not forced to the disk. Either all of these changes survive
-    /// or none. If only some survived, a sector between frames of the last block could be missing. That block was not
-    /// acknowledged, and no start of an archive detects the missing sector.
+    /// If the process was killed before, some changes were not forced to the disk. The simulation keeps either all of
+    /// these changes or none. If it kept only some, a sector between frames of the last block could be missing. That
+    /// block was not acknowledged, and no start of an archive detects the missing sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
-        // A new process that has not started yet has not forced anything to the disk either.
+        // If the next process has not started yet, the changes of the killed process are still not forced to the disk.
         let was_killed = self.has_crashed;
         self.bury(graveyard);
         self.boots += 1;
@@ -200,7 +200,7 @@ impl ArchiveServer {
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Stops everything of the process.
+    /// Ends the process without a clean close of its objects.
     fn bury(&mut self, graveyard: &mut Graveyard) {
         let state = std::mem::replace(&mut self.state, ArchiveServerState::Down);
         self.has_crashed |= !matches!(state, ArchiveServerState::Down);
@@ -295,10 +295,10 @@ impl ArchiveServer {
         }
     }
 
-    /// Checks that the start has completed the deletions by retention that a kill had interrupted.
+    /// Checks that the start has completed interrupted deletions of retention.
     ///
     /// # Errors
-    /// A segment is left before the start of its recording.
+    /// A segment before the start of its recording still exists.
     fn check_segments(&self) -> Result<(), Finding> {
         if !self.plan.retains {
             return Ok(());
@@ -321,8 +321,8 @@ impl ArchiveServer {
         }
     }
 
-    /// Decides whether a failed start is allowed: because the driver still has the previous archive's resources, or
-    /// because the driver or disk fails. Without indexes, a frame that a crash has torn also allows the failure.
+    /// Decides whether a failed start is allowed. It is allowed if the driver still has resources of the previous
+    /// archive, or if the driver or the disk fails. Without indexes, it is also allowed if a crash has torn a frame.
     fn judge(&mut self, error: &ArchiveStartError) -> Result<usize, Finding> {
         let text = error.to_string();
         let is_torn = text.contains("straddling page boundary");
@@ -341,7 +341,7 @@ impl ArchiveServer {
         lock(&self.errors).push(text);
         match error {
             ArchiveStartError::ArchiveIdInUse { .. } | ArchiveStartError::Client(_) => Ok(1),
-            // The disk has failed; the next start uses the files that it kept.
+            // The disk has failed. The next start uses the files that are on the disk.
             _ if self.is_disk_faulty => Ok(1),
             error => Err(format!(
                 "the archive of host {} does not start: {error}",
@@ -358,7 +358,7 @@ impl ArchiveServer {
         if !must_end && let Ok(work_count) = agent.do_work() {
             return work_count;
         }
-        // The same order as in a runner of the agent.
+        // The order of the calls is the same as in a runner of the agent.
         let _ = agent.on_close();
         self.go_down(clock);
         1
@@ -372,7 +372,7 @@ impl ArchiveServer {
         self.starts_from_ns = clock.now_ns() + RETRY_NS;
     }
 
-    /// Takes over the mark file, as the owner of the directory does first.
+    /// Takes over the mark file. The owner of a directory does this first.
     fn reports(&self, now_ms: i64) -> OpenReports {
         let context = &self.plan.context;
         let owner = Owner {
@@ -401,7 +401,7 @@ impl ArchiveServer {
     }
 }
 
-/// Writes errors to the mark file and to a list, to find causes.
+/// Writes errors to the mark file and to a list. They help to find the cause of a finding.
 struct Reports {
     mark_file: Option<MarkFile<SimulatedFile>>,
     errors: Arc<Mutex<Vec<String>>>,
@@ -411,7 +411,7 @@ impl ErrorReports for Reports {
     fn report(&mut self, now_ms: i64, error: &str) {
         lock(&self.errors).push(error.to_owned());
         if let Some(mark_file) = &mut self.mark_file {
-            // The schedule causes disk failures.
+            // The write may fail, because the schedule causes disk failures.
             let _ = mark_file.record_error(now_ms, error);
         }
     }

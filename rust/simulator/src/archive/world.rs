@@ -19,9 +19,9 @@ use crate::schedule::SECOND;
 use crate::truth::Finding;
 use crate::world::Failure;
 
-/// Failures within this time after the end of a fault may still be caused by it.
+/// Time after the end of a fault in which the fault may still cause failures.
 const AFTERMATH_NS: i64 = 6 * SECOND;
-/// Time for which operators work after failures are not excused any more.
+/// Time for which operators work while no failure is excused.
 const CALM_WORK_NS: i64 = 2 * SECOND;
 /// Time limit for each later phase.
 const PHASE_LIMIT_NS: i64 = 15 * SECOND;
@@ -49,7 +49,7 @@ pub struct ArchiveOutcome {
     pub recordings: u64,
     /// Number of steps of virtual time.
     pub steps: u64,
-    /// A fingerprint of the whole run: equal for equal seeds.
+    /// A fingerprint of the whole run. Equal seeds give equal fingerprints.
     pub fingerprint: u64,
 }
 
@@ -71,19 +71,19 @@ impl ArchiveOutcome {
 enum ArchivePhase {
     /// Faults happen, and their consequences end.
     Faults,
-    /// No faults; all clients work.
+    /// All clients work without faults.
     Calm,
     /// All recordings are read.
     Verifying,
     /// The archives end cleanly.
     Closing,
-    /// They start again, and all recordings are read.
+    /// The archives start again, and all recordings are read.
     VerifyingAgain,
     /// All recordings are deleted.
     Deleting,
     /// The operators close their clients.
     Leaving,
-    /// The archives end, and no resource may remain.
+    /// The archives end. After that, no resource may exist.
     Ending,
     /// The schedule is complete.
     Over,
@@ -99,7 +99,7 @@ pub struct ArchiveWorld {
     operators: Vec<Operator>,
     ledger: Ledger,
     graveyard: Graveyard,
-    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
+    /// Future events, ordered by time. Events at the same time are in the order of the schedule.
     agenda: BinaryHeap<Reverse<(i64, usize)>>,
     events: Vec<ArchiveEvent>,
     checks: CounterChecks,
@@ -107,7 +107,7 @@ pub struct ArchiveWorld {
     phase_since_ns: i64,
     /// Time after which no failure is excused.
     calm_since_ns: i64,
-    /// Selects the bits to flip.
+    /// Random numbers that select the bits to flip.
     random: Rng,
     steps: u64,
     step_ns: i64,
@@ -175,7 +175,7 @@ impl ArchiveWorld {
     /// Runs the whole schedule.
     ///
     /// # Errors
-    /// A rule that an archive, a driver or a client broke.
+    /// An archive, a driver or a client broke a rule.
     pub fn run(mut self) -> Result<ArchiveOutcome, Failure> {
         self.pass_time().map_err(|finding| Failure {
             finding,
@@ -242,7 +242,7 @@ impl ArchiveWorld {
         Ok(work_count)
     }
 
-    /// Returns the end of the step, or the time of an earlier event.
+    /// Returns the end of the next step, or the time of an event before it.
     fn next_time_ns(&self) -> i64 {
         let now_ns = self.clock.now_ns();
         let arrival_ns = self.wire.lock().next_arrival_ns();
@@ -304,7 +304,7 @@ impl ArchiveWorld {
         }
     }
 
-    /// Ends everything on the host at once.
+    /// Ends the driver, the archive and all clients on the host at once.
     fn lose_power(&mut self, host: HostId, until_ns: i64) {
         self.crash_driver(host, until_ns);
         let graveyard = &mut self.graveyard;
@@ -355,7 +355,7 @@ impl ArchiveWorld {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The reason why the current phase is not over although its time limit is reached.
+    /// The time limit of the current phase is reached, and the phase is not over. The finding is the reason.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let complaint = match self.phase {
@@ -437,7 +437,7 @@ impl ArchiveWorld {
         Some(operator.complaint(&self.ledger))
     }
 
-    /// Checks that retention has deleted what its policies do not allow, and that files were deleted too.
+    /// Checks that retention has deleted all data that the policies do not allow, and the files of this data.
     fn unretained(&self) -> Option<Finding> {
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();

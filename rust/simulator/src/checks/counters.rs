@@ -1,4 +1,4 @@
-//! Invariants of the counters of every driver, which hold at any time.
+//! Invariants of the counters of each driver. They must be true at any time.
 
 use std::collections::BTreeMap;
 
@@ -19,12 +19,13 @@ pub struct CounterChecks {
     positions: BTreeMap<Key, SeenCounter>,
     /// Labels of the counters. They identify a counter's resource more exactly than its registration id.
     labels: BTreeMap<Key, String>,
-    /// Windows by host and registration id: how far a publisher or an image may be ahead of its consumer, in bytes.
+    /// Windows by host and registration id. A window is the number of bytes by which a publisher or an image may be
+    /// ahead of its consumer.
     windows: BTreeMap<(HostId, i64), i64>,
     fingerprint: u64,
     /// Number of bytes that a publication may append at once beyond its window.
     longest_append: i64,
-    /// The counters of one driver during a check; kept to reuse the memory.
+    /// The counters of one driver during a check. Kept between checks to reuse the memory.
     current: Vec<SeenCounter>,
 }
 
@@ -47,8 +48,8 @@ const POSITIONS: [i32; 5] = [
 ];
 
 impl CounterChecks {
-    /// Creates checks of streams that may append a block of this many bytes at once: the window is not checked within a
-    /// block.
+    /// Creates checks of streams that may append blocks. A block may exceed the window by `longest_append` bytes,
+    /// because the window is not checked within a block.
     pub fn with_blocks(longest_append: i64) -> Self {
         Self {
             longest_append,
@@ -82,7 +83,7 @@ impl CounterChecks {
         Ok(())
     }
 
-    /// Forgets the counters of a host whose driver died: the next driver starts with new ones.
+    /// Forgets the counters of a host with a dead driver. The next driver starts with new counters.
     pub fn forget(&mut self, host: HostId) {
         self.positions.retain(|(other, _), _| *other != host);
         self.labels.retain(|(other, _), _| *other != host);
@@ -97,7 +98,7 @@ impl CounterChecks {
     /// Checks that a driver without clients has no resources of former clients.
     ///
     /// # Errors
-    /// A counter or a log still exists.
+    /// A counter or a log of a former client still exists.
     pub fn check_left(&self, host: &Host) -> Result<(), Finding> {
         let Some(cnc) = host.cnc() else { return Ok(()) };
         let left: Vec<_> = cnc
@@ -145,8 +146,8 @@ impl CounterChecks {
         }
     }
 
-    /// Checks that a publisher is at most its window ahead of the sent or consumed position, and an image at most its
-    /// window ahead of the consumed position.
+    /// Checks positions against windows. A publisher may be ahead of the sent or consumed position by at most its
+    /// window, an image ahead of the consumed position by at most its window.
     fn check_limit(
         &mut self,
         host: &Host,
@@ -202,7 +203,8 @@ impl CounterChecks {
         ))
     }
 
-    /// Returns a publication's window plus the message that may exceed it, or the window of an image: half a term.
+    /// Returns the window of a publication or image in bytes. The window of a publication includes one message or
+    /// block, which may begin below the limit and end above it. An image's window is half a term.
     fn window(&mut self, host: &Host, log: LogId) -> i64 {
         let longest_append = self.longest_append;
         let (LogId::Publication(id) | LogId::Image(id)) = log;

@@ -11,7 +11,7 @@ use aeron_protocol::frame::{DataFrame, DataHeader, Setup, StatusMessage, walk};
 use crate::network::SentDatagram;
 use crate::truth::{ChannelStream, Finding};
 
-/// Identifies a receiver of a stream: its address, its id and the stream.
+/// Identifies a receiver of a stream by the receiver's address, the receiver id and the stream.
 type ReceiverKey = (SocketAddr, i64, ChannelStream);
 
 /// Checks all datagrams and stores violations. Clones share the state.
@@ -26,7 +26,7 @@ struct SeenDatagrams {
     finding: Option<Finding>,
 }
 
-/// State of a stream from the frames of its sender and its receivers.
+/// State of a stream, computed from the frames of its sender and its receivers.
 struct SeenStream {
     positions: Positions,
     term_length: usize,
@@ -39,7 +39,8 @@ struct SeenStream {
 }
 
 impl SeenStream {
-    /// Checks a sent frame: it must equal an earlier frame, or not overlap any.
+    /// Checks the range of a sent frame. It must be equal to the range of an earlier frame, or overlap no earlier
+    /// frame.
     fn on_frame(&mut self, begin: i64, end: i64) -> Result<(), Finding> {
         let other = self.frames.range(..end).next_back();
         match other.map(|(begin, end)| (*begin, *end)) {
@@ -91,7 +92,7 @@ impl DatagramChecks {
     /// Returns the first violation.
     ///
     /// # Errors
-    /// The first datagram that violated a rule.
+    /// A datagram has violated a rule.
     pub fn result(&self) -> Result<(), Finding> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.finding.take().map_or(Ok(()), Err)
@@ -133,8 +134,8 @@ impl SeenDatagrams {
         stream.on_sent_up_to(stream.positions.position(setup.active_term_id, offset));
     }
 
-    /// Checks a status message. A receiver's window is at most half a term. It consumes only positions that were sent,
-    /// and its position never decreases.
+    /// Checks a status message. A receiver's window must be at most half a term. The receiver must not consume more
+    /// than was sent, and its position must never decrease.
     fn on_status_message(
         &mut self,
         message: &StatusMessage<'_>,
@@ -175,7 +176,8 @@ impl SeenDatagrams {
         Ok(())
     }
 
-    /// Checks that nothing is sent beyond a receiver's limit. Padding does not count: only its header is sent.
+    /// Checks that no data is sent beyond the receivers' limit. Padding does not count, because only the header of
+    /// padding is sent.
     fn on_data(
         &mut self,
         header: &DataHeader,

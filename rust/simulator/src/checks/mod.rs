@@ -1,5 +1,5 @@
-//! Invariants that hold in every schedule with any faults. They are checked from outside, in the counters of the
-//! drivers and in their datagrams.
+//! Invariants that must be true in each schedule with any faults. The checks read only the drivers' counters and
+//! datagrams.
 
 mod counters;
 mod datagrams;

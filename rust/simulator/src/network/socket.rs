@@ -30,7 +30,8 @@ pub struct HostNetwork {
 
 impl HostNetwork {
     /// Creates the network of `host`. `has_segmentation` says whether its sockets have segmentation offload. A GSO
-    /// batch whose datagrams do not fit into packets of `link_mtu` bytes is refused; IP fragments single datagrams.
+    /// batch is refused if its datagrams do not fit into packets of `link_mtu` bytes. Single datagrams of any length
+    /// are sent, because IP fragments them.
     pub fn new(wire: SharedWire, host: HostId, has_segmentation: bool, link_mtu: usize) -> Self {
         Self {
             wire,
@@ -74,7 +75,7 @@ struct VirtualSocket {
     id: u64,
     local_address: SocketAddr,
     buffer_lengths: SocketBufferLengths,
-    /// Destinations whose link has refused a GSO batch.
+    /// Destinations of refused GSO batches.
     without_segmentation: HashSet<SocketAddr>,
 }
 
@@ -84,7 +85,8 @@ impl VirtualSocket {
             .ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 
-    /// Handles a refusal like the production socket: sends this GSO batch and all later ones as single datagrams.
+    /// Handles a refusal in the same way as the production socket: sends this GSO batch and all later ones to this
+    /// address as single datagrams.
     fn notice_refusal(&mut self, to: SocketAddr, batch: &GsoBatch<'_>) {
         let is_train = batch.datagram_count() > 1;
         let is_too_long = batch.datagram_length() + PACKET_OVERHEAD > self.network.link_mtu;
@@ -151,7 +153,7 @@ impl Socket for VirtualSocket {
     ) -> io::Result<usize> {
         let mut received = 0;
         for _ in 0..limit {
-            // The handler may send, so the wire is not locked while it runs.
+            // The wire is not locked while the handler runs, because the handler may send.
             let next = self.network.wire.lock().receive(self.id);
             let Some((source, mut bytes)) = next else {
                 break;

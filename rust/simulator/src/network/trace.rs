@@ -1,4 +1,4 @@
-//! Describes datagrams as text, to follow the events of a schedule.
+//! Describes datagrams as text, so that a developer can follow the events of a schedule.
 
 use std::fmt::Write;
 

@@ -12,7 +12,7 @@ pub enum LossPattern {
     None,
     /// Each datagram is lost with this probability.
     Uniform(f64),
-    /// Loss in bursts. A burst starts with the probability `begin`; after each lost datagram it ends with the
+    /// Loss in bursts. A burst starts with the probability `begin`. After each lost datagram, the burst ends with the
     /// probability `end`.
     Bursts {
         /// Probability that a burst begins.
@@ -22,10 +22,11 @@ pub enum LossPattern {
     },
 }
 
-/// Kind of damage to a datagram. The UDP checksum is assumed to match: the frame is one that no sender creates.
+/// Kind of damage to a datagram. The UDP checksum of the damaged datagram is correct, so the datagram is like one that
+/// a faulty sender has created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corruption {
-    /// The end is missing.
+    /// The end of the datagram is missing.
     Truncated,
     /// The version is unknown.
     Version,
@@ -44,7 +45,7 @@ pub struct Weather {
     pub loss: LossPattern,
     /// Probability that a datagram is delivered twice.
     pub duplication: f64,
-    /// Probability that a datagram is delayed, so that later ones overtake it.
+    /// Probability that a datagram is delayed, so that later datagrams arrive before it.
     pub reordering: f64,
     /// Probability that a datagram is damaged.
     pub corruption: f64,
@@ -52,10 +53,10 @@ pub struct Weather {
     pub delay_ns: i64,
     /// Maximum additional delay, in nanoseconds.
     pub jitter_ns: i64,
-    /// Probability that a socket accepts nothing, or fewer datagrams than given.
+    /// Probability that a socket accepts no datagrams, or fewer than the caller passes.
     pub short_sends: f64,
-    /// Maximum length of datagrams between hosts. Longer ones are lost without an error, as at a router that does not
-    /// fragment.
+    /// Maximum length of datagrams between hosts. Longer datagrams are lost without an error, as they are at a router
+    /// that does not fragment.
     pub longest_datagram: usize,
     /// Pairs of hosts (from, to) between which no datagram is delivered.
     pub cut: Vec<(HostId, HostId)>,

@@ -34,7 +34,7 @@ pub type Observer = Box<dyn FnMut(i64, SentDatagram<'_>) + Send>;
 pub struct WireCounts {
     /// Datagrams sent.
     pub sent: u64,
-    /// Copies lost, one for each receiver.
+    /// Copies lost. Each receiver gets one copy of a datagram.
     pub lost: u64,
     /// Copies delivered twice.
     pub duplicated: u64,
@@ -46,9 +46,9 @@ pub struct WireCounts {
     pub overflowed: u64,
     /// Copies dropped because the connection between the hosts is cut.
     pub cut: u64,
-    /// Sends that accepted fewer datagrams than given.
+    /// Sends that accepted fewer datagrams than the caller passed.
     pub short: u64,
-    /// GSO batches refused by a link whose packets are too short.
+    /// GSO batches refused because a link has packets that are too short.
     pub refused_gso_batches: u64,
 }
 

@@ -1,7 +1,8 @@
 //! The applications: publishers and subscribers, each with a separate client.
 //!
-//! A role has a wanted state, present or absent, and acts to reach it. It connects, adds its resources, and starts over
-//! if its client was closed. If its client crashes, that client never runs again and sends nothing to its driver.
+//! A role has a wanted state, present or absent, and acts to reach this state. The role connects and adds its
+//! resources. If its client was closed, the role starts again with a new client. A crashed client never runs again and
+//! sends nothing to its driver.
 
 mod publisher;
 mod subscriber;
@@ -36,7 +37,7 @@ pub struct RoleEnvironment<'a> {
     pub seed: u64,
 }
 
-/// Returns the settings of every client: no thread, virtual time.
+/// Returns the settings of a client: no thread, and virtual time.
 pub fn client_context(clock: &VirtualClock) -> Context {
     Context {
         driver_timeout_ms: DRIVER_TIMEOUT_MS,

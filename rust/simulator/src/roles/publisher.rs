@@ -1,4 +1,4 @@
-//! [`Publisher`]: adds a publication, and publishes messages for the schedule.
+//! [`Publisher`]: adds a publication, and publishes the messages of the schedule.
 
 use aeron_client::{
     Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, PendingOperation,
@@ -35,12 +35,12 @@ pub struct PublisherPlan {
     pub destinations: Vec<String>,
     /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// Common length of all messages, if they have one. The publisher then offers long runs, so that GSO batches are
-    /// long.
+    /// Length of all messages, if they have the same length. The publisher then offers long runs, so that GSO batches
+    /// are long.
     pub equal_length: Option<usize>,
-    /// On average, one in this many messages follows an aborted claim; 0 for no aborted claims.
+    /// Average number of messages from one aborted claim to the next; 0 for no aborted claims.
     pub aborts_one_in: u32,
-    /// Whether the publisher's client has an open claim when the client dies.
+    /// Whether the publisher's client has an open claim at its death.
     pub dies_in_claim: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct PublisherPlan {
 pub struct Publisher {
     plan: PublisherPlan,
     random: Rng,
-    /// Selects the claims to abort.
+    /// Random numbers that select the claims to abort.
     aborts: Rng,
     is_wanted: bool,
     client: Option<Aeron>,
@@ -57,7 +57,7 @@ pub struct Publisher {
     state: PublisherState,
     /// Destinations that the driver has not confirmed.
     destinations: Vec<PendingOperation<i64>>,
-    /// Time at which the publisher repeats a request that was temporarily refused.
+    /// Time at which the publisher repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
     backlog: usize,
     /// Length of the next message, kept until the publication accepts it.
@@ -109,12 +109,12 @@ impl Publisher {
         }
     }
 
-    /// Sets whether the publisher must be present from now on.
+    /// Sets whether the publisher must be present.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// Gives the publisher more messages to publish.
+    /// Adds `count` messages to those that the publisher must publish.
     pub fn publish(&mut self, count: usize) {
         self.backlog += count;
     }
@@ -159,7 +159,7 @@ impl Publisher {
         }
     }
 
-    /// Revokes the publisher's publication: ends the stream without waiting for receivers.
+    /// Revokes the publisher's publication. This ends the stream without waiting for receivers.
     pub fn revoke(&mut self) {
         if let PublisherState::Open(handle, _) =
             std::mem::replace(&mut self.state, PublisherState::Away)
@@ -168,8 +168,8 @@ impl Publisher {
         }
     }
 
-    /// Whether the publisher's client belongs to the driver that runs now. A client detects the death of its driver
-    /// late.
+    /// Whether the publisher's client is connected to the running driver, not to an earlier one. A client detects the
+    /// death of its driver late.
     pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
         self.client.is_some() && self.driver == hosts[self.plan.host].starts()
     }
@@ -252,7 +252,8 @@ impl Publisher {
                 self.state = PublisherState::Open(handle, number);
                 Ok(1)
             }
-            // The driver may have ended, but no schedule makes a request that a running driver refuses.
+            // The request may fail because the driver has ended. No schedule makes a request that a running driver
+            // refuses.
             Err(Error::Registration {
                 code: ErrorCode::ResourceTemporarilyUnavailable,
                 ..
@@ -318,7 +319,7 @@ impl Publisher {
     }
 }
 
-/// Returns a random length: usually a short message, sometimes one of several frames.
+/// Returns the random length of a message: usually of a short one, sometimes of one with several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..10) {
         0 => random.usize(HEADER_LENGTH..=max),
@@ -354,7 +355,7 @@ impl Handle {
         }
     }
 
-    /// Aborts a claim whose content looks like frames of this stream.
+    /// Aborts a claim that contains bytes like those of frames of this stream.
     fn abort_claim(&self, length: usize) {
         let (stream, positions) = self.stream();
         self.claim(length, |claim| {
@@ -427,7 +428,7 @@ impl Handle {
         }
     }
 
-    /// Adds a destination. Its success is visible in the data that arrives there.
+    /// Adds a destination. A check of the response is not necessary, because data must arrive at the destination.
     fn add_destination(&self, channel: &str) -> Option<PendingOperation<i64>> {
         match self {
             Handle::Shared(publication) => publication.async_add_destination(channel).ok(),

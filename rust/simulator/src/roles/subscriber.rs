@@ -28,16 +28,16 @@ pub struct SubscriberPlan {
     pub stream_id: i32,
     /// Whether the stream must be complete.
     pub is_reliable: bool,
-    /// Whether the subscriber must have an image of its stream when there are no faults. False if it requests another
-    /// session, or cannot rejoin a stream that it has lost.
+    /// Whether the subscriber must have an image of its stream when there are no faults. `false` if the subscriber
+    /// requests another session, or cannot rejoin a lost stream.
     pub is_served: bool,
     /// Whether the sender waits for this subscriber. With maximum flow control, the sender may overwrite data that the
     /// subscriber has not received.
     pub is_waited_for: bool,
     /// Destinations to add to a subscription with manual control.
     pub destinations: Vec<String>,
-    /// Pause after each poll in nanoseconds; the next poll then reads all data. With 0, the subscriber polls in each
-    /// turn. With a pause, the window of its publisher grows in large steps.
+    /// Pause after each poll, in nanoseconds. If it is 0, the subscriber polls in each turn. Otherwise, each poll reads
+    /// all data, so that the limit of the publisher advances in large steps.
     pub rest_ns: i64,
 }
 
@@ -50,14 +50,14 @@ pub struct SimulatedSubscriber {
     /// Number of driver starts on the subscriber's host at the time of the connection.
     driver: u64,
     state: SubscriberState,
-    /// Time at which the subscriber repeats a request that was temporarily refused.
+    /// Time at which the subscriber repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
     /// Destinations that the driver has not accepted yet, with their pending commands.
     missing: Vec<(String, Option<PendingOperation<()>>)>,
     /// Current images, by correlation id.
     images: BTreeMap<i64, Reading>,
     gone: GoneImages,
-    /// Ended streams, with the number of the message that would have been next.
+    /// Ended streams: the number of the publication, and the number of the message that would have been next.
     ended: Vec<(u32, u32)>,
 }
 
@@ -67,13 +67,13 @@ enum SubscriberState {
     Open(Subscription),
 }
 
-/// An image, and the progress of reading it.
+/// An image, and the position up to which the subscriber has read it.
 struct Reading {
     progress: ImageProgress,
     assembler: ImageFragmentAssembler,
 }
 
-/// Images that became unavailable, as seen by their handler.
+/// Images that became unavailable. Filled by the handler of unavailable images.
 type GoneImages = Arc<Mutex<Vec<GoneImage>>>;
 
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,7 @@ impl SimulatedSubscriber {
         &self.plan
     }
 
-    /// Sets whether the subscriber must be present from now on.
+    /// Sets whether the subscriber must be present.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
@@ -146,7 +146,8 @@ impl SimulatedSubscriber {
         }
     }
 
-    /// Returns the number of the next expected message of a publication, if the subscriber reads that publication.
+    /// Returns the number of the next expected message of a publication; `None` if the subscriber does not read this
+    /// publication.
     pub fn next_of(&self, publication: u32) -> Option<u32> {
         self.images
             .values()
@@ -159,8 +160,8 @@ impl SimulatedSubscriber {
         self.ended.iter().any(|(ended, _)| *ended == publication)
     }
 
-    /// Whether the subscriber's client belongs to the driver that runs now. A client detects the death of its driver
-    /// late.
+    /// Whether the subscriber's client is connected to the running driver, not to an earlier one. A client detects the
+    /// death of its driver late.
     pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
         self.client.is_some() && self.driver == hosts[self.plan.host].starts()
     }
@@ -267,7 +268,8 @@ impl SimulatedSubscriber {
         }
     }
 
-    /// Adds destinations until the driver has accepted them: the previous subscription may still use their addresses.
+    /// Adds destinations until the driver has accepted them. The driver may refuse them at first, because the previous
+    /// subscription may still use their addresses.
     fn add_missing(&mut self, now_ns: i64) {
         let SubscriberState::Open(subscription) = &self.state else {
             return;
@@ -322,7 +324,7 @@ impl SimulatedSubscriber {
         polled.map_err(|error| format!("poll failed: {error}"))
     }
 
-    /// Checks that an image that ended regularly has all messages of its publication.
+    /// Checks that images that ended regularly had all messages of their publications.
     fn see_images_off(&mut self, truth: &Truth) -> Result<(), Finding> {
         let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
         for departure in gone {

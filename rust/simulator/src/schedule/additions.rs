@@ -1,12 +1,12 @@
-//! Additions to the first edition of schedules: aborted and abandoned claims, forged NAKs, and bad network conditions
-//! for the last messages.
+//! Features that the first edition of schedules does not have: aborted and abandoned claims, forged NAKs, and bad
+//! network conditions for the last messages.
 
 use fastrand::Rng;
 
 use super::{DriverPlan, Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, one_of, rarely};
 use crate::network::{LossPattern, Weather};
 
-/// Adds to streams and events. Returns the network conditions for the last messages, with their start times.
+/// Changes streams and events. Returns the network conditions for the last messages, each with its start time.
 pub fn draw(
     random: &mut Rng,
     drivers: &mut [DriverPlan],
@@ -31,8 +31,8 @@ pub fn draw(
     repeat(40, Event::ForgeNaks);
     repeat(3, Event::AbandonClaim);
     events.sort_by_key(|(at_ns, _)| *at_ns);
-    // A receiver with such a long delay before each NAK requests the same bytes again after a second. Its publisher
-    // lingers for several such seconds.
+    // With such a long delay before each NAK, a receiver needs a second for each request of the same bytes. The
+    // publisher lingers for several requests.
     let is_slow = |stream: &StreamPlan| {
         let mut subscribers = stream.subscribers.iter();
         subscribers.any(|plan| plan.channel.contains("nak-delay=10ms"))
@@ -58,9 +58,10 @@ pub fn draw(
     parting
 }
 
-/// Returns a channel with terms as short as a window of GSO batches, and with datagrams that every network can carry.
+/// Returns a channel with short terms of the length of a window of GSO batches, and with datagrams that each network
+/// can transport.
 fn with_short_terms(channel: &str) -> String {
-    // A position within a longer term may be invalid in a shorter one.
+    // A term offset of a longer term may be invalid in a shorter term.
     if channel.contains("term-offset=") {
         return channel.to_owned();
     }
@@ -74,7 +75,7 @@ fn with_short_terms(channel: &str) -> String {
     parameters.join("|")
 }
 
-/// Makes the bursts of a stream so long that its publisher is always ahead of its receivers.
+/// Makes the bursts of a stream longer, so that its publisher is always ahead of its receivers.
 fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
     for (_, event) in events {
         if let Event::Publish(stream, burst) = event
@@ -94,8 +95,8 @@ struct Ending {
     is_slow: bool,
 }
 
-/// Returns the network conditions for the last messages. With a hole, only heartbeats and the shortest messages arrive
-/// at first. So publishers end while much data is missing.
+/// Returns the network conditions for the last messages. If the ending has a hole, only heartbeats and the shortest
+/// messages arrive at first. So publishers end while much data is missing.
 fn parting(random: &mut Rng, ending: Ending, fair: &Weather) -> Vec<(i64, Weather)> {
     let lossy = Weather {
         loss: match (rarely(random, 4), ending.is_slow) {

@@ -10,7 +10,7 @@ pub const MS: i64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: i64 = 1_000 * MS;
 
-/// Timeouts that all drivers of a schedule share, so that the schedule can bound the recovery time.
+/// Timeouts that are the same in all drivers of a schedule, so that the recovery time has a limit.
 #[derive(Clone, Debug)]
 pub struct Timing {
     timer_interval_ns: i64,
@@ -25,11 +25,11 @@ pub struct Timing {
 pub struct DriverPlan {
     /// Configuration of the driver.
     pub context: Context,
-    /// Whether its sockets have segmentation offload.
+    /// Whether the driver's sockets have segmentation offload.
     pub has_segmentation: bool,
-    /// Maximum packet length of its link, in bytes.
+    /// Maximum packet length of the driver's link, in bytes.
     pub link_mtu: usize,
-    /// Seed of the driver's ids.
+    /// Seed of the random ids that the driver assigns.
     pub seed: u64,
 }
 
@@ -40,7 +40,7 @@ impl Timing {
         Self {
             timer_interval_ns,
             image_liveness_ns: random.i64(1_500 * MS..4 * SECOND),
-            // Long enough to retransmit lost parts of the last messages.
+            // The linger time is long enough to retransmit lost parts of the last messages.
             linger_ns: SECOND + random.i64(200 * MS..2 * SECOND),
             connection_ns: random.i64(SECOND..4 * SECOND),
             untethered_ns: timer_interval_ns + random.i64(50 * MS..500 * MS),
@@ -49,7 +49,7 @@ impl Timing {
 }
 
 impl DriverPlan {
-    /// Generates a driver with these timeouts; all other settings may differ between drivers.
+    /// Generates a driver with these timeouts. All other settings may differ between drivers.
     pub fn draw(random: &mut Rng, timing: &Timing) -> Self {
         let context = Context {
             timer_interval_ns: timing.timer_interval_ns,

@@ -33,7 +33,8 @@ pub enum FaultKind {
     ForgedRoundTrip,
 }
 
-/// A publisher or subscriber: index of its stream, and for a subscriber its index in the stream.
+/// Identifies a publisher or subscriber: the index of the stream, and for a subscriber also the index within the
+/// stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleId {
     Publisher(usize),
@@ -61,11 +62,11 @@ pub enum Event {
     Part(RoleId, i64),
     /// A subscriber reads nothing for this time.
     Stall(usize, usize, i64),
-    /// A publisher of a stream claims a message and never finishes it.
+    /// The publisher of a stream claims a message and never commits or aborts the claim.
     AbandonClaim(usize),
     /// A publisher revokes its stream, and starts another one after this time. The time is longer than the timer
-    /// interval of the driver: before the next tick, the new publication would share the log of the revoked
-    /// publication.
+    /// interval of the driver. Before the driver's next timer event, the new publication would share the log of the
+    /// revoked publication.
     Revoke(usize, i64),
     /// A subscriber rejects its images.
     Reject(usize, usize),
@@ -73,7 +74,7 @@ pub enum Event {
     ForgeRoundTrip(usize),
     /// Forged NAKs are sent to the sender of a stream.
     ForgeNaks(usize),
-    /// The publisher of a stream must publish this many messages.
+    /// The publisher of a stream must publish this number of messages.
     Publish(usize, usize),
 }
 
@@ -201,7 +202,7 @@ impl Draw<'_> {
         }
     }
 
-    /// Generates several changes of the network conditions; each has some of the fault kinds.
+    /// Generates several changes of the network conditions. Each change has some of the kinds of faults.
     fn weathers(&mut self) {
         for _ in 0..self.random.usize(2..=6) {
             let at_ns = self.time();
@@ -261,7 +262,7 @@ impl Draw<'_> {
                 // revoked stream before this time.
                 let at_ns = match event {
                     Event::Revoke(..) => at_ns.min(HEAL_NS - SECOND),
-                    // A rejected image exists until its liveness timeout; only then a new one can come.
+                    // A rejected image exists until its liveness timeout. A new image can come only after that.
                     Event::Reject(..) => at_ns.min(HEAL_NS - 6 * SECOND),
                     _ => at_ns,
                 };
@@ -270,7 +271,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Before a publisher leaves, its subscribers may stop reading, so that it leaves with unsent data.
+    /// May make the subscribers of a publisher stop reading before the publisher leaves, so that it leaves with unsent
+    /// data.
     fn hold_back(&mut self, stream: usize, at_ns: i64) {
         if self.random.bool() {
             for number in 0..self.streams[stream].subscribers.len() {

@@ -17,11 +17,11 @@ use crate::network::Weather;
 pub const FAULTS_BEGIN_NS: i64 = 2 * SECOND;
 /// Time at which the network heals and all roles must return.
 pub const HEAL_NS: i64 = 30 * SECOND;
-/// Time limit for all roles to be connected again and to have all published messages.
+/// Time limit until all roles are connected again and have all published messages.
 pub const RECOVERY_LIMIT_NS: i64 = 14 * SECOND;
 /// Time for which connections must be unchanged before a check regards them as settled.
 pub const SETTLED_NS: i64 = 2 * SECOND;
-/// Time limit for the arrival of the last messages; subscribers must also know that their streams have ended.
+/// Time limit until the last messages have arrived and subscribers know that their streams have ended.
 pub const PARTING_LIMIT_NS: i64 = 12 * SECOND;
 /// Time limit for the removal of all resources.
 pub const LEAVING_LIMIT_NS: i64 = 12 * SECOND;
@@ -40,7 +40,8 @@ pub const FAULT_KINDS: usize = 3;
 /// Set of features that a schedule may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edition {
-    /// Only the features of the first simulator: a seed that found a bug then has the same faults.
+    /// Only the features of the first simulator, so that seeds that found defects at that time still have the same
+    /// faults.
     First,
     /// All features.
     Second,
@@ -59,13 +60,13 @@ pub struct Schedule {
     pub streams: Vec<StreamPlan>,
     /// Network conditions without faults.
     pub fair: Weather,
-    /// Network conditions for the last messages, with their start times.
+    /// Network conditions for the last messages, each with its start time.
     pub parting: Vec<(i64, Weather)>,
     /// Kinds of faults.
     pub kinds: Vec<FaultKind>,
     /// Events with their times, in order.
     pub events: Vec<(i64, Event)>,
-    /// Step of virtual time in nanoseconds: minimum (while there is work) and maximum.
+    /// Minimum and maximum step of virtual time, in nanoseconds. The minimum applies while there is work.
     pub step_ns: (i64, i64),
     /// Seed of the network's random decisions.
     pub network_seed: u64,
@@ -85,7 +86,8 @@ impl Schedule {
         let (kinds, mut events) = faults::draw(&mut random, hosts, &streams, &fair);
         let parting = match edition {
             Edition::First => vec![(0, fair.clone())],
-            // Uses a separate random generator, so that the random numbers of the first edition do not change.
+            // The additions use a separate random generator, so that the random numbers of the first edition do not
+            // change.
             Edition::Second => {
                 let mut random = Rng::with_seed(seed ^ 0x0D_D171_0450);
                 additions::draw(&mut random, &mut drivers, &mut streams, &mut events, &fair)

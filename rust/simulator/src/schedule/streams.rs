@@ -9,21 +9,21 @@ use crate::roles::{PublisherPlan, SubscriberPlan};
 /// Transport form of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// To one IPv4 address.
+    /// The publisher sends to one IPv4 address.
     Unicast,
-    /// To one IPv6 address.
+    /// The publisher sends to one IPv6 address.
     UnicastV6,
-    /// To a multicast group.
+    /// The publisher sends to a multicast group.
     Multicast,
-    /// To all receivers that request it (dynamic control).
+    /// The publisher sends to all receivers that request the stream (dynamic control).
     MdcDynamic,
-    /// To all destinations that the publisher adds (manual control).
+    /// The publisher sends to all destinations that it adds (manual control).
     MdcManual,
-    /// To several addresses of one subscriber.
+    /// The publisher sends to several addresses of one subscriber.
     MultiDestinationSubscription,
-    /// To one address, and to spies of the publisher's driver.
+    /// The publisher sends to one address, and spies of its driver read the stream too.
     Spied,
-    /// Through the memory of one driver.
+    /// The stream stays in the memory of one driver.
     Ipc,
 }
 
@@ -76,19 +76,19 @@ struct Draft {
 }
 
 const GROUP_TAG: i64 = 77;
-/// A session id in the reserved range, which no driver assigns.
+/// A session id in the reserved range. No driver assigns such an id.
 const UNKNOWN_SESSION_ID: i32 = 7;
 /// Offset from a used stream id to one without a publication.
 const UNKNOWN_STREAM_OFFSET: i32 = 50;
 const MIN_TERM_LENGTH: usize = 64 * 1024;
-/// Maximum length of messages, so that they fit into the shortest term.
+/// Maximum length of a message in bytes. Messages of this length are permitted in the shortest term.
 const MAX_MESSAGE_LENGTH: usize = MIN_TERM_LENGTH / 8 - 64;
 
 /// Generates streams of different forms between `hosts` hosts.
 pub fn draw(random: &mut Rng, hosts: usize) -> Vec<StreamPlan> {
     let mut forms = Form::ALL;
     random.shuffle(&mut forms);
-    // There are more network forms than streams: at most one stream of each schedule stays inside a driver.
+    // The forms of the streams are different, so at most one stream of a schedule stays inside a driver.
     forms[..STREAMS]
         .iter()
         .enumerate()
@@ -101,7 +101,8 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
     let others: Vec<HostId> = (0..hosts).filter(|host| *host != publisher).collect();
     let subscribers = match form {
         Form::Unicast | Form::UnicastV6 => vec![one_of(random, &others); random.usize(1..=2)],
-        // Two such subscriptions would be two endpoints with the same addresses; the second could not bind them.
+        // Two such subscriptions would be two endpoints with the same addresses, and the second endpoint could not bind
+        // them.
         Form::MultiDestinationSubscription => vec![one_of(random, &others)],
         Form::Multicast | Form::MdcDynamic | Form::MdcManual => {
             let mut all = others;
@@ -228,8 +229,8 @@ impl Draft {
         plans
     }
 
-    /// Returns a subscriber that shares an endpoint with the others, and requests a session or a stream that is not
-    /// published.
+    /// Returns a subscriber that shares an endpoint with the others, and requests a session or a stream without a
+    /// publication.
     fn deaf_subscriber(&self, random: &mut Rng, hosts: usize) -> SubscriberPlan {
         let host = match self.form {
             Form::Multicast => random.usize(..hosts),
@@ -243,7 +244,7 @@ impl Draft {
             }
             _ => format!("endpoint={}", self.address(host, 0)),
         };
-        // The parameters of the first subscription of an endpoint or stream apply to all. If the windows of two
+        // All subscriptions of an endpoint or stream get the parameters of the first one. If the windows of two
         // receivers differ by more than the smaller window, the receiver with the smaller window never joins the group.
         let shared =
             |parameter: &&String| parameter.starts_with("gtag") || parameter.starts_with("rcv-wnd");
@@ -290,7 +291,8 @@ impl Draft {
         self.publishing.push(format!("fc={flow_control}"));
     }
 
-    /// Returns the number of receivers for flow control: the number of hosts, for any number of subscribers.
+    /// Returns the number of receivers for flow control: one for each receiving host, because all subscribers of a host
+    /// share a receiver.
     fn receivers(&self) -> usize {
         match self.form {
             Form::Multicast | Form::MdcDynamic | Form::MdcManual => self.subscribers.len(),

@@ -1,8 +1,8 @@
-//! The end of a schedule: all roles connect again, the last messages are sent under bad network conditions, and no
-//! resources may remain.
+//! The end of a schedule: all roles connect again, the last messages are sent under bad network conditions, and all
+//! resources must be removed.
 //!
-//! A phase ends as soon as its condition holds, so the next phase runs with drivers that have only just recovered. If
-//! the condition does not hold within the time limit of the phase, that is a finding.
+//! A phase ends as soon as its condition is true, so the next phase runs with drivers that have only just recovered. If
+//! the condition is not true within the time limit of the phase, this is a finding.
 
 use super::World;
 use crate::clock::START_NS;
@@ -12,22 +12,22 @@ use crate::schedule::{
 };
 use crate::truth::Finding;
 
-/// Phase of a schedule. The numbers are the deadlines of the phases.
+/// Phase of a schedule. The `i64` is the deadline of the phase.
 #[derive(Clone, Debug)]
 pub(super) enum Phase {
     /// Faults happen.
     Faults,
-    /// The network has healed; connections are restored.
+    /// The network has healed, and the roles connect again.
     Recovering(i64, Settling),
-    /// The last messages are published, and each publisher leaves after its last one.
+    /// The last messages are published, and each publisher leaves after its last message.
     Parting(i64),
-    /// Subscribers know that their streams have ended, and leave too.
+    /// Subscribers know that their streams have ended, and leave.
     Leaving(i64),
-    /// No resources remain.
+    /// All resources are removed.
     Over,
 }
 
-/// The connections between publishers and subscribers, and the time since which they are unchanged.
+/// The connections between publishers and subscribers, and the time of their last change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settling {
     connections: Vec<i64>,
@@ -55,7 +55,7 @@ impl World {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The reason why the current phase is not over although its deadline is reached.
+    /// The deadline of the current phase is reached, and the phase is not over. The finding is the reason.
     pub(super) fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let within = |deadline_ns, finding| match now_ns < deadline_ns {
@@ -93,8 +93,8 @@ impl World {
         }
     }
 
-    /// Waits for stable connections. A timed-out image of a receiver may still exist for a short time. Therefore
-    /// connections count only after they were unchanged for some time.
+    /// Waits until the connections were unchanged for [`SETTLED_NS`], because a timed-out image of a receiver may still
+    /// exist for a short time.
     fn settle(&mut self, deadline_ns: i64, settling: Settling, connections: Vec<i64>) {
         let now_ns = self.clock.now_ns();
         if settling.connections != connections {
@@ -112,7 +112,7 @@ impl World {
     /// Returns the ids of all publications and images of streams that must be connected.
     ///
     /// # Errors
-    /// A stream that is not connected, or a subscriber with missing messages.
+    /// A stream is not connected, or a subscriber lacks messages.
     fn connections(&self) -> Result<Vec<i64>, Finding> {
         let mut connections = Vec::new();
         for (index, stream) in self.streams.iter().enumerate() {

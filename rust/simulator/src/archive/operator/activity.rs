@@ -1,4 +1,4 @@
-//! [`Activity`]: the one outstanding request of an operator, and the choice of the next one.
+//! [`Activity`]: the outstanding request of an operator. Also chooses the next request.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
@@ -37,7 +37,7 @@ pub(super) enum Activity {
     /// A publication for a new stream, or for the continuation of a tape.
     Publishing(Option<usize>, PendingOperation<ExclusivePublication>),
     Recording(Recording, ArchiveOperation<i64>),
-    /// The archive has the subscription; the recording begins with its image.
+    /// The archive has accepted the request to record. The recording begins when its image comes.
     Beginning(Recording),
     Stopping(usize, ArchiveOperation<bool>),
     AwaitingStop(usize, ArchiveOperation<Option<i64>>),
@@ -69,14 +69,14 @@ pub(super) struct ReplayedRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Question {
     Start,
-    /// The result must not be below the position that was acknowledged at the request.
+    /// The result must not be below the position that was acknowledged at the time of the request.
     MaxRecorded {
         acknowledged: i64,
     },
 }
 
 impl Activity {
-    /// Abandons the request without an outcome. A change stays in doubt.
+    /// Abandons the request. If it is a change, the outcome of the change stays unknown.
     pub fn forget(&self, ledger: &mut Ledger) {
         if let Self::Replicating(copying) = self {
             ledger.tape_mut(copying.source).readers -= 1;
@@ -137,7 +137,7 @@ impl Operator {
                 return Ok(0);
             }
             self.since_ns = now_ns;
-            // If a request cannot be sent, the session is about to be lost.
+            // A request cannot be sent if the session is about to be lost. The operator then stays idle.
             self.activity = self.choose(archive, stage).unwrap_or(Activity::Idle);
             self.acts_from_ns = now_ns + self.random.i64(MS..60 * MS);
             return Ok(1);
@@ -265,7 +265,7 @@ impl Operator {
                     self.strays.retain(|stray| *stray != id);
                     Ok(Activity::Idle)
                 }
-                // The recording may still run: its image has not ended.
+                // The recording may still run, because its image has not ended.
                 Polled::Failed(_) => {
                     self.must_list = true;
                     Ok(Activity::Idle)
@@ -343,7 +343,7 @@ impl Operator {
         }
     }
 
-    /// Closes publications of recordings that have ended, and collects unknown recordings.
+    /// Closes publications of recordings that have ended. Notes the ids of unknown recordings.
     fn take_listing(&mut self, listing: &[RecordingDescriptor], ledger: &Ledger) {
         self.recorded
             .retain(|recorded| ledger.tape(recorded.tape).stop.is_none());
@@ -363,7 +363,7 @@ impl Operator {
         self.strays = strays.map(|it| it.recording_id).collect();
     }
 
-    /// Requests a recording of a publication's stream, as a new tape or as the continuation of one.
+    /// Requests a recording of a publication's stream, for a new tape or for the continuation of a tape.
     fn record(
         &mut self,
         tape: Option<usize>,
@@ -372,8 +372,8 @@ impl Operator {
         stage: &mut Stage<'_>,
     ) -> Result<Activity, Finding> {
         let is_auto_stop = self.random.bool();
-        // Without the session id, a subscription that was not stopped would also record the next publication of the
-        // stream.
+        // The channel has the session id. Without it, a recording subscription that was not stopped would also record
+        // the next publication of the stream.
         let channel = AeronArchive::session_channel(&self.plan.channel, publication.session_id())
             .map_err(|error| error.to_string())?;
         let (stream_id, location) = (publication.stream_id(), self.plan.source_location);
@@ -419,7 +419,7 @@ impl Operator {
         tape
     }
 
-    /// Waits for the counter of a recording, which is visible on the archive's host.
+    /// Waits until the counter of a recording exists. Operators on the archive's host can see the counter.
     fn begin(&mut self, recording: Recording, stage: &mut Stage<'_>) -> Result<Activity, Finding> {
         let plan = stage.archives[self.plan.archive].plan();
         let archive_id = plan.context.archive_id;
@@ -484,7 +484,7 @@ fn answered(question: Question, position: i64, tape: &mut Tape) -> Result<(), Fi
     }
 }
 
-/// Choice of the next activity.
+/// Functions that choose the next activity.
 impl Operator {
     fn choose(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         if self.must_list {
@@ -582,7 +582,7 @@ impl Operator {
         if let Some(at) = self.recorded.iter().position(is_whole) {
             return self.stop(at, archive, ledger);
         }
-        // The publication was lost: the recording ends by itself.
+        // If the publication was lost, the recording ends without a request.
         let is_ending = |tape: &&usize| {
             let it = ledger.tape(**tape);
             it.is_there() && it.stop.is_none() && self.recorded.iter().all(|it| it.tape != **tape)
@@ -618,7 +618,7 @@ impl Operator {
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
 
-    /// Returns a tape that was not read to its end since the goal was set.
+    /// Returns a tape that was not read to its end after the goal was set.
     pub(super) fn unread(&self, ledger: &Ledger) -> Option<usize> {
         let is_unread = |tape: &&usize| {
             let it = ledger.tape(**tape);
@@ -804,7 +804,7 @@ impl Operator {
             tape.archive == source_archive
                 && tape.is_certain()
                 && !tape.is_rotten
-                // The copy must have the start position that the client knows.
+                // The copy must have the known start position, which retention may change.
                 && tape.retention.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
@@ -838,7 +838,7 @@ impl Operator {
         Some(tapes[at])
     }
 
-    /// Returns a stopped tape without readers.
+    /// Returns a random stopped tape without readers.
     fn any_changeable(&mut self, ledger: &Ledger) -> Option<usize> {
         let read: Vec<usize> = self.replays.iter().map(|it| it.reading.tape).collect();
         let tapes = self.tapes.iter().copied();

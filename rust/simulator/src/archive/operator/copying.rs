@@ -47,10 +47,10 @@ impl Copying {
         self.has_ended |= signal.signal == RecordingSignal::ReplicateEnd;
     }
 
-    /// Makes progress without waiting. Returns the copy when it is complete.
+    /// Polls the replication without waiting. Returns the copy when it is complete.
     ///
     /// # Errors
-    /// The archive refused, or the replication ended without a recording.
+    /// The archive refused the request, or the replication ended without a recording.
     pub fn poll(
         &mut self,
         archive: &AeronArchive,
@@ -70,7 +70,7 @@ impl Copying {
         };
         Ok(match stop.poll()? {
             Some(Some(stop)) => Some(FinishedCopy { recording_id, stop }),
-            // The copy's recording is stopped after the signal.
+            // The archive stops the copy's recording after it has sent the signal.
             Some(None) => {
                 self.stop = None;
                 None

@@ -1,7 +1,7 @@
 //! [`Operator`]: a client of an archive that requests recordings, replays, listings, extensions, truncations, purges
 //! and replications.
 //!
-//! One request is outstanding at a time; recordings and replays continue in the background. If the archive or its
+//! At most one request is outstanding at a time. Recordings and replays continue meanwhile. If the archive or its
 //! driver is lost, the operator connects again, lists all recordings, and continues with the existing ones.
 
 mod activity;
@@ -35,7 +35,7 @@ use crate::truth::Finding;
 const MESSAGES_PER_TURN: usize = 8;
 /// Maximum time for a response of the archive.
 const MESSAGE_TIMEOUT_NS: u64 = 1_500 * MS as u64;
-/// Without a fault, every wait of an operator must end within this time.
+/// Maximum duration of each wait of an operator without a fault.
 const PATIENCE_NS: i64 = 6 * SECOND;
 
 /// Settings of an operator.
@@ -63,7 +63,7 @@ pub struct OperatorPlan {
     pub max_message_length: usize,
     /// Maximum number of recordings that the operator starts.
     pub max_tapes: usize,
-    /// Whether frames of the operator's messages may contain empty pages, like torn frames.
+    /// Whether frames of the operator's messages may contain pages of zeros, as torn frames do.
     pub has_empty_pages: bool,
     /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
@@ -88,7 +88,7 @@ pub struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    /// Whether a fault may explain a failure of an activity that began at this time.
+    /// Whether a fault may be the cause of the failure of an activity that began at this time.
     fn is_excused(&self, begin_ns: i64) -> bool {
         begin_ns < self.calm_since_ns
     }
@@ -107,9 +107,9 @@ pub struct Operator {
     recorded: Vec<Recorded>,
     replays: Vec<Replay>,
     tapes: Vec<usize>,
-    /// Tapes that were read to their end since the goal was set.
+    /// Tapes that were read to their end after the goal was set.
     verified: BTreeSet<usize>,
-    /// Ids of recordings of the operator's streams whose start was never confirmed to the operator.
+    /// Ids of recordings of the operator's streams, if no response has confirmed their start.
     strays: Vec<i64>,
     goal: Goal,
     must_list: bool,
@@ -136,12 +136,12 @@ enum Session {
     Connected(AeronArchive),
 }
 
-/// A stream that is being recorded, or was until its publication, the archive or the driver was lost.
+/// A stream that is being recorded, or was recorded until the publication, the archive or the driver was lost.
 struct Recorded {
     tape: usize,
     publication: ExclusivePublication,
     subscription_id: i64,
-    /// Channel in the request to record it.
+    /// Channel in the request to record the stream.
     channel: String,
     backlog: usize,
     next_length: Option<usize>,
@@ -342,14 +342,14 @@ impl Operator {
     /// Handles the loss of the archive or of the session.
     fn lose_session(&mut self, ledger: &mut Ledger) {
         if let Session::Connected(archive) = std::mem::replace(&mut self.session, Session::Away) {
-            // The archive may be gone; then there is nothing to close.
+            // If the archive does not run any more, there is nothing to close.
             let _ = archive.close();
         }
         self.abandon_activity(ledger);
         self.replays.clear();
     }
 
-    /// Abandons the current activity; its outcome stays unknown.
+    /// Abandons the current activity. The outcome of the activity stays unknown.
     fn abandon_activity(&mut self, ledger: &mut Ledger) {
         let activity = std::mem::replace(&mut self.activity, Activity::Idle);
         activity.forget(ledger);
@@ -457,7 +457,7 @@ impl Operator {
     }
 }
 
-/// Returns a random length: usually a short message, sometimes one of several frames.
+/// Returns the random length of a message: usually of a short one, sometimes of one with several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..8) {
         0 => random.usize(HEADER_LENGTH..=max),

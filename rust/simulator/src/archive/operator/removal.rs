@@ -1,7 +1,7 @@
 //! [`Removal`]: a request that removes a part of a recording, or all of it.
 //!
-//! The archive grants the request, then deletes the files one by one, then sends a signal. The files must not come back
-//! after the signal. Before it, a fault may keep some of them.
+//! The archive grants the request, then deletes the files one by one, and then sends a signal. After the signal, the
+//! files must not exist again. If a fault comes before the signal, some of the files may remain.
 
 use aeron_archive::client::{AeronArchive, ArchiveCall, ArchiveClientError, ArchiveOperation};
 use aeron_protocol::archive::{RecordingSignal, RecordingSignalEvent};
@@ -26,7 +26,7 @@ impl Change {
         }
     }
 
-    /// Whether the request deletes all files after the stop position, or all files.
+    /// Whether the request deletes all files after the stop position or all files of the recording.
     fn removes_the_end(self) -> bool {
         !matches!(self, Self::PurgeSegments(_))
     }
@@ -89,7 +89,7 @@ impl Removal {
             && signal.signal == RecordingSignal::Delete;
     }
 
-    /// Makes progress without waiting. Returns a value when the files are deleted.
+    /// Polls the request without waiting. Returns a value when the files are deleted.
     ///
     /// # Errors
     /// The archive refused the request, or could not delete a file.

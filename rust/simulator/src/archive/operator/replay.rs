@@ -21,7 +21,7 @@ pub(super) struct Replay {
     pub end: Option<i64>,
     /// Whether the operator has requested to stop it early.
     pub is_stopped: bool,
-    /// Time at which data last arrived.
+    /// Time of the last arrival of data.
     since_ns: i64,
     /// Time at which the replay was first found to have ended.
     ended_ns: Option<i64>,
@@ -31,7 +31,7 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Creates a replay of a tape that has just begun.
+    /// Creates the reader of a replay that has just begun.
     pub fn new(
         started: StartedReplay,
         tape: usize,
@@ -59,7 +59,7 @@ impl Replay {
     /// Reads the available data. Returns a work count.
     ///
     /// # Errors
-    /// The data was not recorded, or is not the next.
+    /// The data was not recorded, or it is not the next message.
     pub fn poll(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         let (reading, assembler, seed) = (&mut self.reading, &mut self.assembler, stage.seed);
         let ledger = &mut *stage.ledger;
@@ -91,7 +91,7 @@ impl Replay {
     /// Whether the replay has ended.
     ///
     /// # Errors
-    /// Data is missing, or there is too much.
+    /// Data is missing, or the replay goes beyond its end.
     pub fn is_over(&mut self, stage: &Stage<'_>) -> Result<bool, Finding> {
         let tape = stage.ledger.tape(self.reading.tape);
         self.end = self.end.or(tape.stop);

@@ -1,7 +1,7 @@
-//! Requests for retention: a position of a named reader, or a policy for a recording.
+//! Requests for retention: commit a position of a named reader, or set a policy for a recording.
 //!
-//! A recording first gets a reader at its start, and then a policy. So data that the reader has not committed must
-//! stay.
+//! A recording first gets a reader at its start, and then a policy. So retention must never delete data that the reader
+//! has not committed.
 
 use aeron_archive::client::AeronArchive;
 use aeron_archive::extensions::{RetentionPolicy, RetentionScope};
@@ -44,7 +44,7 @@ impl RetentionRequest {
                     max_bytes: None,
                 });
             }
-            // The position counts since the request was sent.
+            // `committed` already has the position. It was set when the request was sent.
             (Self::Commit(_), Some(_)) => {}
             (Self::SetPolicy(max_bytes), Some(retention)) => retention.max_bytes = max_bytes,
             (Self::SetPolicy(_), None) => {}

@@ -17,7 +17,8 @@ pub struct PublishingSchedule {
     pub archives: ArchiveSchedule,
     /// The publishers.
     pub publishers: Vec<PublishingPlan>,
-    /// Times at which a publisher dies, after the start.
+    /// Times at which publishers die, in nanoseconds after the start of the schedule, each with the index of the
+    /// publisher.
     pub deaths: Vec<(i64, usize)>,
 }
 

@@ -1,4 +1,5 @@
-//! [`PublishingProcess`]: a process with a recorded publisher. It can die, and another process then continues.
+//! [`PublishingProcess`]: a process with a recorded publisher. The process can die. Another process then continues the
+//! stream.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +26,8 @@ const MESSAGES_PER_TURN: usize = 8;
 const TURNS_BETWEEN_BURSTS: u8 = 100;
 /// Maximum time for a response of the archive.
 const MESSAGE_TIMEOUT_NS: u64 = 1_500 * MS as u64;
-/// Time to wait for the end of a killed process' recording: the archive may be away in this time.
+/// Time to wait until the recording of a killed process has ended. It is long because the archive may be away
+/// meanwhile.
 const TAKEOVER_TIMEOUT_NS: u64 = 30 * SECOND as u64;
 
 /// Settings of a publisher.
@@ -45,15 +47,15 @@ pub struct PublishingPlan {
     pub stream_id: i32,
     /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// Whether frames may contain empty pages, like torn frames.
+    /// Whether frames may contain pages of zeros, as torn frames do.
     pub has_empty_pages: bool,
     /// Length of the buffer of messages that are not recorded.
     pub buffer_length: usize,
-    /// Whether another process finds the recording by its alias; otherwise by its id.
+    /// Whether another process finds the recording by its alias. If `false`, it finds the recording by its id.
     pub is_found_by_alias: bool,
     /// Position of the first message; `None` for 0.
     pub initial_position: Option<u32>,
-    /// Whether the publisher offers batches. Then only the positions of their ends are known.
+    /// Whether the publisher offers batches. Of a batch, only the end position is known.
     pub offers_batches: bool,
 }
 
@@ -67,7 +69,7 @@ pub struct PublishingProcess {
     is_stopping: bool,
     is_done: bool,
     backlog: usize,
-    /// Errors that the publishers reported, to find causes.
+    /// Errors that the publishers reported. They help to find the cause of a finding.
     errors: Arc<Mutex<Vec<String>>>,
     reconnects: u64,
     offered_again: u64,
@@ -77,7 +79,7 @@ struct Process {
     publisher: RecordedPublisher,
     status: RecordedPublisherStatus,
     client: ClientSlot,
-    /// Whether the tape was compared with the end of the recording.
+    /// Whether the tape was compared with the end of the recording after the start of this process.
     has_continued: bool,
     next_message: Option<Message>,
 }
@@ -117,7 +119,7 @@ impl ClientSlot {
         client
     }
 
-    /// Returns the client of the publisher, or the one that it has not taken yet.
+    /// Returns the client of the publisher, or the client that the publisher has not taken yet.
     fn last(&self) -> Option<Aeron> {
         let slot = lock(&self.0);
         slot.offered.clone().or_else(|| slot.taken.clone())
@@ -132,7 +134,7 @@ impl ClientSlot {
 }
 
 impl PublishingProcess {
-    /// Creates the plan of processes; the first starts in the first turn.
+    /// Creates the publisher. Its first process starts in the first turn.
     pub fn new(plan: PublishingPlan, seed: u64) -> Self {
         Self {
             plan,
@@ -159,7 +161,7 @@ impl PublishingProcess {
         &self.tape
     }
 
-    /// Returns how often recordings were extended after a loss, and how many messages were sent again.
+    /// Returns the number of extensions of recordings after a loss, and the number of messages that were sent again.
     pub fn repairs(&self) -> (u64, u64) {
         let status = self.process.as_ref().map(|process| &process.status);
         let count = |value: fn(&RecordedPublisherStatus) -> u64| status.map_or(0, value);
@@ -174,12 +176,12 @@ impl PublishingProcess {
         lock(&self.errors).clone()
     }
 
-    /// Offers no more messages from now on.
+    /// Stops offering messages.
     pub fn stop(&mut self) {
         self.is_stopping = true;
     }
 
-    /// Whether everything is recorded, and the publisher is closed.
+    /// Whether all messages are recorded and the publisher is closed.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
@@ -203,11 +205,11 @@ impl PublishingProcess {
         )
     }
 
-    /// Simulates the death of the process. Another one starts at the given time.
+    /// Simulates the death of the process. Another process starts at the given time.
     pub fn crash(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         (self.reconnects, self.offered_again) = self.repairs();
         if let Some(process) = self.process.take() {
-            // Without a client the publisher has nothing that would tell others of its end.
+            // Without a client, the process has nothing that must be kept after its death.
             if let Some(client) = process.client.last() {
                 graveyard.bury(client, process);
             }
@@ -218,7 +220,7 @@ impl PublishingProcess {
     /// Does the work that is possible now. Returns a work count.
     ///
     /// # Errors
-    /// The publisher has failed, or reports a wrong position.
+    /// The publisher has failed, or it reports a wrong position.
     pub fn do_work(
         &mut self,
         host: &Host,
@@ -324,7 +326,7 @@ impl PublishingProcess {
             };
             messages.push(message);
         }
-        // A message that was refused is offered again with the same bytes.
+        // A refused message is offered again with the same bytes.
         if let (Some(first), Some(refused)) = (messages.first_mut(), process.next_message.take())
             && refused.number == first.number
         {

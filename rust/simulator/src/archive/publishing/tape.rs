@@ -1,4 +1,4 @@
-//! [`PublishedTape`]: the messages that a publisher has accepted, and the comparison with the recording.
+//! [`PublishedTape`]: the messages that a publisher has accepted. Compares them with the recording.
 
 use aeron_archive::catalog::{Catalog, RecordingDescriptor};
 use aeron_archive::reader::RecordingReader;
@@ -11,7 +11,8 @@ use crate::truth::Finding;
 /// The messages that a publisher has accepted, in order.
 #[derive(Debug, Default)]
 pub struct PublishedTape {
-    /// The messages, each with the position after it. Within a batch only the last position is known.
+    /// The messages, each with the position after it. Within a batch, only the position after the last message is
+    /// known.
     messages: Vec<(Message, Option<i64>)>,
     /// Highest position that was reported as recorded.
     pub recorded: i64,
@@ -33,7 +34,7 @@ impl PublishedTape {
     /// Registers a position that was reported as recorded.
     ///
     /// # Errors
-    /// It is beyond the end of the messages.
+    /// The position is beyond the end of the messages.
     pub fn on_recorded(&mut self, position: i64) -> Result<(), Finding> {
         let end = self.messages.last().and_then(|(_, end)| *end);
         if end.is_some_and(|end| position > end && position != self.recorded) {
@@ -63,11 +64,11 @@ impl PublishedTape {
         Ok(())
     }
 
-    /// Compares the recording on the disk with the messages. Returns the number of messages, and how many of them have
-    /// fragments of two sessions.
+    /// Compares the recording on the disk with the messages. Returns the number of messages, and the number of those
+    /// with fragments of two sessions.
     ///
     /// # Errors
-    /// A message is missing, comes twice, or is not in order.
+    /// A message is missing, occurs twice, or is out of order.
     pub fn check(&self, disk: &SimulatedDisk, seed: u64) -> Result<(u64, u64), Finding> {
         let Some(id) = self.recording_id else {
             return match self.messages.is_empty() {
@@ -99,8 +100,8 @@ impl PublishedTape {
     }
 }
 
-/// Reads the whole messages of a recording, as a subscriber of a replay does. Also returns how many of them have
-/// fragments of two sessions. If frames have checksums, their sessions are not known.
+/// Reads the complete messages of a recording in the same way as a subscriber of a replay. Also returns the number of
+/// messages with fragments of two sessions. If frames have checksums, the sessions of the frames are not known.
 fn read(
     disk: &SimulatedDisk,
     recording: &RecordingDescriptor,

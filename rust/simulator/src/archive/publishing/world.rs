@@ -17,7 +17,7 @@ use crate::world::Failure;
 
 /// Time for which the publishers offer messages after the last fault.
 const CALM_WORK_NS: i64 = 2 * SECOND;
-/// Time limit for the publishers to have everything recorded, and for the archives to end.
+/// Time limit until all messages are recorded, and time limit until the archives have ended.
 const PHASE_LIMIT_NS: i64 = 25 * SECOND;
 /// While nothing happens, each step is longer than the previous one by this factor.
 const IDLE_GROWTH: i64 = 8;
@@ -31,7 +31,7 @@ pub struct PublishingOutcome {
     pub recorded: u64,
     /// Number of messages that were recorded partly before and partly after a loss, in archives without checksums.
     pub completed: u64,
-    /// How often recordings were extended after a loss.
+    /// Number of extensions of recordings after a loss.
     pub reconnects: u64,
     /// Number of messages that were sent again.
     pub offered_again: u64,
@@ -64,11 +64,11 @@ enum PublishingEvent {
 /// Phase of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PublishingPhase {
-    /// Faults happen until this time, and then publishers work without faults.
+    /// Faults happen. Then, until this time, publishers work without faults.
     Working {
         until_ns: i64,
     },
-    /// The publishers wait until everything is recorded.
+    /// The publishers wait until all messages are recorded.
     Flushing,
     /// The archives end.
     Closing,
@@ -84,7 +84,7 @@ pub struct PublishingWorld {
     archives: Vec<ArchiveServer>,
     publishers: Vec<PublishingProcess>,
     graveyard: Graveyard,
-    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
+    /// Future events, ordered by time. Events at the same time are in the order of the schedule.
     agenda: BinaryHeap<Reverse<(i64, usize)>>,
     events: Vec<PublishingEvent>,
     phase: PublishingPhase,
@@ -176,7 +176,7 @@ impl PublishingWorld {
             ..PublishingOutcome::default()
         };
         let disk = self.archives[0].disk();
-        // A checksum replaces the session of a frame.
+        // If there are checksums, a checksum replaces the session id of each frame.
         let has_sessions = self.archives[0].plan().context.record_checksum.is_empty();
         for publisher in &self.publishers {
             let tape = publisher.tape();
@@ -231,7 +231,7 @@ impl PublishingWorld {
         Ok(work_count)
     }
 
-    /// Returns the end of the step, or the time of an earlier event.
+    /// Returns the end of the next step, or the time of an event before it.
     fn next_time_ns(&self) -> i64 {
         let now_ns = self.clock.now_ns();
         let arrival_ns = self.wire.lock().next_arrival_ns();
@@ -274,7 +274,7 @@ impl PublishingWorld {
             ArchiveEvent::LosePower(host, away_ns) => self.lose_power(host, now_ns + away_ns),
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
-            // These schedules have neither.
+            // These schedules have no operators and no flipped bits.
             ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_) => {}
         }
     }
@@ -291,7 +291,7 @@ impl PublishingWorld {
         }
     }
 
-    /// Ends everything on the host at once.
+    /// Ends the driver, the archive and all clients on the host at once.
     fn lose_power(&mut self, host: HostId, until_ns: i64) {
         self.crash_driver(host, until_ns);
         for archive in &mut self.archives {
@@ -321,7 +321,7 @@ impl PublishingWorld {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The reason why the current phase is not over although its time limit is reached.
+    /// The time limit of the current phase is reached, and the phase is not over. The finding is the reason.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let complaint = match self.phase {
