@@ -282,7 +282,7 @@ def test_if_space_is_low_retention_runs_before_a_recording_is_refused(
 # ---- readers, names, metadata ----------------------------------------------------------------------------------------
 
 
-def test_readers_names_and_metadata_survive_a_restart_of_the_archive(
+def test_readers_names_and_metadata_exist_after_a_restart_of_the_archive(
     driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
 ) -> None:
     with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:
@@ -326,7 +326,7 @@ def test_each_call_has_an_asynchronous_form(archive: aeron.AeronArchive, stream_
     asyncio.run(run())
 
 
-def test_a_user_with_the_role_read_commits_readers_but_sets_no_retention(
+def test_a_user_with_the_role_read_may_commit_readers_but_not_set_retention(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, directory: Path, stream_id: int
 ) -> None:
     users = tmp_path / "users.toml"

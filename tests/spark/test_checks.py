@@ -53,9 +53,7 @@ def test_files_of_dead_drivers_and_ended_queries_are_reported_and_are_not_a_fail
     assert archives.found.startswith(f"1 in {shared_memory}/archives, 0 MiB")
 
 
-def test_a_python_of_spark_without_this_package_is_reported(
-    monkeypatch: pytest.MonkeyPatch, shared_memory: Path
-) -> None:
+def test_a_spark_python_without_this_package_is_reported(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
     """This is the environment of ``.venv/bin/python job.py`` without activation."""
     other = shared_memory / "python3"
     other.write_text("#!/bin/sh\necho \"ModuleNotFoundError: No module named 'aeron'\" >&2; exit 1\n")
@@ -100,7 +98,7 @@ def test_a_job_uses_the_python_of_its_environment_without_activation(java: None,
     assert done.returncode != 0, "the user's choice is not changed"
 
 
-def test_java_is_looked_for_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
+def test_java_is_searched_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(shared_memory))
     java = named(check(archive_dir=str(shared_memory)), "Java")
     assert not java.ok

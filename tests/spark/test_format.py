@@ -41,7 +41,7 @@ def test_spark_finds_an_installed_package_without_registration(spark: SparkSessi
     assert frame.columns == ["value", "stream_id", "session_id", "position", "reserved_value", "timestamp"]
 
 
-def test_sql_knows_the_format(spark: SparkSession) -> None:
+def test_sql_can_create_a_view_with_the_format(spark: SparkSession) -> None:
     """08-1"""
     spark.sql("CREATE TEMPORARY VIEW recordings USING aeron OPTIONS (archiveDir '/nonexistent')")
     assert spark.table("recordings").columns[0] == "value"

@@ -126,7 +126,7 @@ def test_no_two_lines_of_the_table_are_for_the_same_option_and_use() -> None:
             assert option is other or option.name != other.name or not option.use & other.use
 
 
-def test_the_documentation_has_the_table() -> None:
+def test_the_documentation_has_the_table_of_options() -> None:
     page = OPTIONS_PAGE.read_text()
     assert options_table() in page, "run: python -m tests.spark.option_page"
 
@@ -181,7 +181,7 @@ def test_the_recordings_of_a_running_archive_are_selected_by_ids_or_by_stream() 
         shared_read_options({**channel, "recordingId": "3", "streamId": "1"})
 
 
-def test_a_time_as_position_has_a_time_zone() -> None:
+def test_a_time_as_a_position_needs_a_time_zone() -> None:
     options = {**SHARED, "startingOffsets": "2026-01-31T09:30:00.5+01:00", "endingOffsets": "1970-01-01T00:00:00Z"}
     parsed = shared_read_options(options)
     assert (parsed.starting_offsets, parsed.ending_offsets) == ("@1769848200500000", "@0")

@@ -164,7 +164,9 @@ def test_a_slow_subscriber_receives_more_rows_than_the_log_can_contain(
     assert subscriber.take(len(values)) == values
 
 
-def test_rows_go_to_the_stream_that_they_name(task: Tasks, reader: Callable[..., Reader], stream_id: int) -> None:
+def test_each_row_is_published_on_the_stream_that_it_names(
+    task: Tasks, reader: Callable[..., Reader], stream_id: int
+) -> None:
     """08-70, 08-72"""
     streams = [stream_id, stream_id + 100_000, stream_id + 200_000]
     readers = [reader(stream) for stream in streams]

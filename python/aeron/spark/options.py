@@ -741,7 +741,7 @@ def is_shared(options: Mapping[str, str]) -> bool:
 def shared_read_stream_options(options: Mapping[str, str]) -> SharedReadStreamOptions:
     """Checks and returns the options of ``spark.readStream`` for a running archive.
 
-    Raises as :func:`read_stream_options`.
+    Raises the same errors as :func:`read_stream_options`.
     """
     return _check_shared(_typed(SharedReadStreamOptions, _parsed(options, Use.SHARED_READ_STREAM)))
 
@@ -749,7 +749,7 @@ def shared_read_stream_options(options: Mapping[str, str]) -> SharedReadStreamOp
 def shared_read_options(options: Mapping[str, str]) -> SharedReadOptions:
     """Checks and returns the options of ``spark.read`` for a running archive.
 
-    Raises as :func:`read_stream_options`.
+    Raises the same errors as :func:`read_stream_options`.
     """
     return _check_shared(_typed(SharedReadOptions, _parsed(options, Use.SHARED_READ)))
 
@@ -765,7 +765,7 @@ def read_options(options: Mapping[str, str]) -> ReadOptions:
 def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """Checks and returns the options of ``df.write``, or with `streaming` of ``df.writeStream``.
 
-    Raises as :func:`read_stream_options`.
+    Raises the same errors as :func:`read_stream_options`.
     """
     parsed = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
     values = _typed(WriteOptions, {"drain": False, **parsed})

@@ -156,7 +156,7 @@ def _sql(type_: DataType) -> str:
 def _new_second() -> int:
     """Returns a second since the epoch that identifies a write: no other write of this user on this machine has it.
 
-    It is the current second, or a later one if the current second is taken.
+    The result is the current second, or a later one if another write has already used the current second.
     """
     path = os.path.join(tempfile.gettempdir(), f"aeron-spark-{os.getuid()}.second")
     try:
@@ -255,11 +255,13 @@ class AeronWriter(_Writer, DataSourceArrowWriter):
         return _write(iterator, self._options, self._reserved_value, self._query, self._second)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Checks that every task has reported its messages."""
+        """Checks that each task has reported the messages that it published."""
         _committed(messages, f"write {self._query} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Logs the numbers of rows and messages that were published before the write failed. They stay published."""
+        """Logs the numbers of rows and messages that were published before the write failed. These rows stay
+        published.
+        """
         _aborted(messages, f"write {self._query} on {self._options.channel}")
 
 
@@ -281,11 +283,13 @@ class AeronStreamWriter(_Writer, DataSourceStreamArrowWriter):
         return _write(iterator, self._options, self._reserved_value, query[:8], int(batch_id))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Checks that every task of a batch has reported its messages."""
+        """Checks that each task of a batch has reported the messages that it published."""
         _committed(messages, f"batch {batchId} on {self._options.channel}")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Logs the numbers of rows and messages that were published before the batch failed. They stay published."""
+        """Logs the numbers of rows and messages that were published before the batch failed. These rows stay
+        published.
+        """
         _aborted(messages, f"batch {batchId} on {self._options.channel}")
 
 

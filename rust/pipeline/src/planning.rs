@@ -1,7 +1,8 @@
 //! Decides how much of each recording a batch contains, and cuts the ranges into partitions.
 //!
-//! All functions only compute with the positions of messages. A limit never divides a message. If any message is
-//! available, a batch contains at least one message, even if its limit is smaller than the message.
+//! The functions compute only with positions and counts of messages, and open no file. A limit never divides a message.
+//! If any message is available, a batch contains at least one message, even if the message exceeds a limit of the
+//! batch.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +23,7 @@ pub trait RecordingMessages {
     /// The recording cannot be read.
     fn counts(&self, from: i64, to: i64) -> Result<Counts, Self::Error>;
 
-    /// Returns the longest prefix of the messages from `from` up to `to` whose total is within `quota`. The prefix is
+    /// Returns the longest prefix of the messages from `from` up to `to` with a total within `quota`. The prefix is
     /// empty if the first message alone exceeds `quota`.
     ///
     /// # Errors
@@ -45,9 +46,9 @@ pub enum RowKind {
 /// Limits of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PlanLimits {
-    /// Maximum number of rows.
+    /// Maximum number of rows; `None` for no limit.
     pub rows: Option<u64>,
-    /// Maximum number of payload bytes.
+    /// Maximum number of payload bytes; `None` for no limit.
     pub payload_bytes: Option<u64>,
 }
 
@@ -62,12 +63,12 @@ pub struct Range<M> {
     pub to: i64,
 }
 
-/// How ranges are cut into partitions.
+/// Rules by which ranges are cut into partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeCutting {
-    /// Minimum number of partitions; fewer if there are fewer messages.
+    /// Minimum number of partitions. There are fewer partitions if there are fewer messages.
     pub min_partitions: usize,
-    /// Maximum number of rows of a partition. A single message may exceed it.
+    /// Maximum number of rows of a partition. A single message may have more rows.
     pub max_rows: Option<u64>,
     /// Unit of a row.
     pub rows: RowKind,
@@ -150,9 +151,9 @@ impl PlanLimits {
     }
 }
 
-/// Returns the end position in each of `ranges` (oldest recording first) up to which a batch contains messages. If the
-/// limits allow it, the batch contains all messages. If not, each range gets a share in proportion to its size; the
-/// oldest recordings get the remainder.
+/// Returns, for each of `ranges`, the end of the messages that a batch contains. The ranges are in the order of their
+/// recordings, the oldest first. If the limits permit, the batch contains all messages. Otherwise, each range gets a
+/// share in proportion to its size, and the oldest recordings get the remainder.
 ///
 /// # Errors
 /// A recording cannot be read.
@@ -237,7 +238,7 @@ impl<M: RecordingMessages> Range<M> {
         while pieces > 0 && from < self.to {
             let share = rows.div_ceil(pieces as u64);
             let share = cutting.max_rows.map_or(share, |most| share.min(most));
-            // The last piece contains the rest, including messages that are too short to be rows.
+            // The last piece contains all remaining messages, even those that are too short to be rows.
             let quota = match share == rows && pieces == 1 {
                 true => UNLIMITED,
                 false => cutting.rows.quota(share),

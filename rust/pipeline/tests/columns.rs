@@ -162,7 +162,7 @@ fn a_row_has_the_payload_the_source_and_the_arrival_time_of_its_message() {
 
 /// 08-21
 #[test]
-fn fragments_without_a_first_one_and_messages_without_an_end_give_no_row() {
+fn messages_without_a_first_or_a_last_fragment_give_no_row() {
     let mut recording = Recording::new(TERM_LENGTH);
     recording.fragment(0, b"middle of nothing", 0);
     recording.fragment(END, b"end of nothing", 0);

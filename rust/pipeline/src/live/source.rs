@@ -28,7 +28,7 @@ pub struct LiveSettings {
     pub channel: String,
     /// Streams to subscribe to.
     pub stream_ids: Vec<i32>,
-    /// How to connect to a media driver.
+    /// Creates the settings of the client that connects to a media driver.
     pub make_context: MakeContext,
     /// Absolute directory in which private archives are created; `None` for the default directories.
     pub archive_dir: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub struct LiveSettings {
     pub max_retained_bytes: u64,
     /// Limits of a batch, used if the trigger honours them.
     pub limits: PlanLimits,
-    /// How to cut a batch into partitions.
+    /// Rules by which a batch is cut into partitions.
     pub cutting: RangeCutting,
     /// Whether lost data ends the query; if `false`, the loss is only counted.
     pub fail_on_data_loss: bool,
@@ -76,9 +76,9 @@ struct QueryState {
     frozen: Option<HashMap<i64, i64>>,
     /// Recordings of the last offset that was returned.
     answered: Vec<RecordingOffset>,
-    /// Start of the batch that was planned last. All batches before it are finished.
+    /// Start of the batch that was planned last. All batches before this one are finished.
     begun: Option<Offset>,
-    /// Loss of an archive that is gone (bytes and reason), kept until its replacement is open.
+    /// Number of bytes and reason of the loss of an archive. Kept until the archive that replaces it is open.
     lost_archive: Option<(i64, String)>,
     lines: Vec<String>,
 }
@@ -147,7 +147,7 @@ impl LiveSource {
     }
 }
 
-/// The hooks.
+/// /// Implementation of Spark's hooks.
 impl LiveSource {
     /// Returns the offset of a new, empty archive. Every call returns the same offset.
     ///
@@ -287,7 +287,7 @@ impl LiveSource {
     }
 }
 
-/// Opening of archives.
+/// /// Functions that open archives.
 impl LiveSource {
     fn open_for_latest(
         &self,
@@ -317,7 +317,8 @@ impl LiveSource {
         Ok(Opened::NotYet(initial(successor)))
     }
 
-    /// Opens the archive of a logged batch; `None` if the archive is gone and the settings accept the loss.
+    /// Opens the archive of a logged batch; `None` if the archive does not exist any more and the settings accept the
+    /// loss.
     fn open_for_batch(
         &self,
         state: &mut QueryState,
@@ -421,7 +422,7 @@ impl LiveSource {
         error.code() == LiveCode::DataLoss && !self.settings.fail_on_data_loss
     }
 
-    /// Starts over with a new archive, because the archive of the checkpoint is gone.
+    /// Replaces the archive of the checkpoint, which does not exist any more, by a new archive.
     fn replace(
         &self,
         state: &mut QueryState,
@@ -438,7 +439,7 @@ impl LiveSource {
     }
 }
 
-/// Planning.
+/// /// Functions that plan batches.
 impl LiveSource {
     /// Fixes the end of a query that ends by itself (trigger *available now*).
     fn freeze(&self, state: &mut QueryState, recorder: &StreamRecorder, start: &Offset) {

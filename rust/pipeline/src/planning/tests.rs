@@ -100,7 +100,7 @@ fn messages_taken(models: &[Model], limits: PlanLimits) -> Vec<i64> {
 
 /// 08-39
 #[test]
-fn shares_are_in_proportion_and_the_remainder_goes_to_the_oldest() {
+fn shares_are_proportional_and_the_oldest_recordings_get_the_remainder() {
     let models = [
         Model::of(&[8; 30]),
         Model::of(&[8; 60]),

@@ -6,7 +6,7 @@ use aeron_archive::index::{ENTRY_LENGTH, IndexEntry, IndexFile};
 use aeron_archive::storage::{Access, Storage};
 use aeron_archive::stream::RecordedStream;
 
-/// Number of entries that are read at once.
+/// Number of entries per read.
 const ENTRIES_PER_READ: usize = 256;
 
 /// Arrival times of a recording. Reads the index of one segment at a time, several entries ahead.

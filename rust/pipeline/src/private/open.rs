@@ -1,4 +1,5 @@
-//! Opens a private archive: finds the end of every recording whose writer died, repairs the index, and reports losses.
+//! Opens a private archive: finds the end of each recording with a killed writer, repairs the index, and reports
+//! losses.
 //!
 //! Only the holder of the archive's lock may open the archive. After a kill at any step, the archive can be opened
 //! again.
@@ -39,7 +40,7 @@ pub struct OpenReport {
     /// Lost ranges, by recording. To continue the query, [abandon](PrivateArchive::give_up) each listed recording that
     /// exists.
     pub lost: Vec<LostRange>,
-    /// Ranges whose arrival times are lost.
+    /// Ranges with lost arrival times.
     pub lost_times: Vec<LostTimes>,
     /// Lines for the log.
     pub lines: Vec<String>,
@@ -197,7 +198,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
 /// The repaired index of a recording, or the reason why its segments cannot be read.
 type RepairedIndex = Result<Repair, String>;
 
-/// The end of a recording whose writer was killed.
+/// The end of a recording with a killed writer.
 struct DeadRecording {
     /// Position up to which the index or the checkpoint shows that the recording had data.
     recorded: i64,

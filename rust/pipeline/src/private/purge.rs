@@ -123,7 +123,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         if !is_taken || stop_position == head || is_end_of_stream {
             return is_taken;
         }
-        // The recording ended within a message. A later recording may contain the rest.
+        // The recording ended within a message. A later recording may contain the whole message.
         let mut later = self.recordings.range(recording_id + 1..);
         let is_passed = later.any(|(_, later)| {
             later.key == recording.key && later.published.recorded_position() >= stop_position

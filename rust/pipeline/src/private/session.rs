@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Properties of an image to record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageDescription {
-    /// The channel as the user gave it.
+    /// The channel in the form in which the user gave it.
     pub original_channel: String,
     /// The channel with only the parameters that identify it.
     pub stripped_channel: String,

@@ -17,8 +17,8 @@ pub const TOTALS_FILE: &str = "totals.json";
 pub const NEW_TOTALS_FILE: &str = "totals.json.new";
 /// Maximum number of gaps in the file. The oldest gaps are dropped. Sums include all gaps.
 pub const MAX_GAPS: usize = 32;
-/// Maximum length of the file in bytes. A longer file is treated as damaged. 4096 open sessions with channels of 4 KiB
-/// are shorter.
+/// Maximum length of the file in bytes. A longer file is treated as damaged. A file with 4096 open sessions and
+/// channels of 4 KiB is shorter.
 const MAX_LENGTH: u64 = 64 << 20;
 
 /// Counts of one query over all its runs.
@@ -29,8 +29,8 @@ pub struct Totals {
     pub numbers: BTreeMap<String, i64>,
     /// The latest gaps, the oldest first.
     pub gaps: VecDeque<RecordingGap>,
-    /// Sessions whose stream has not ended. The join position of the session's next image shows how many bytes were
-    /// missed.
+    /// Sessions with a stream that has not ended. The join position of the session's next image shows how many bytes
+    /// were missed.
     pub open_sessions: Vec<OpenSession>,
     /// Time of the write, in epoch milliseconds.
     pub written_ms: i64,
@@ -44,7 +44,7 @@ pub struct RecordingGap {
     pub stream: Option<i32>,
     /// Session id.
     pub session: Option<i32>,
-    /// First missing position.
+    /// Position of the first missing byte.
     pub from: Option<i64>,
     /// Position from which the session was recorded again.
     pub to: Option<i64>,
@@ -58,13 +58,14 @@ pub struct RecordingGap {
     pub recording: Option<i64>,
 }
 
-/// A session whose stream has not ended.
+/// A session with a stream that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenSession {
     /// Key of the session.
     pub key: SessionKey,
-    /// Time at which its image went away, in epoch milliseconds; `None` while there is an image.
+    /// Time at which the image of the session became unavailable, in epoch milliseconds; `None` while there is an
+    /// image.
     pub gone_ms: Option<i64>,
 }
 

@@ -50,7 +50,7 @@ pub(super) struct RecorderAgent {
     buffer: BlockBuffer,
     /// Position in each recording up to which batches of Spark have taken the data.
     taken: HashMap<i64, i64>,
-    /// Sessions whose image went away in this run before their stream ended.
+    /// Sessions that lost their image in this run before their stream ended.
     lost_sessions: HashSet<Session>,
     /// Reason why nothing was recorded before this connection.
     absence: String,

@@ -1,10 +1,10 @@
 //! The recorder: a thread that records the received streams of one query into its private archive.
 //!
 //! The thread owns the client, the subscriptions and the archive, and runs them in one duty cycle. A planning thread
-//! reads the recorded positions through [`StreamRecorder::recordings`] without stopping the recorder. It reports the
-//! positions up to which Spark has taken the data through a queue. Recorded data stays readable if the media driver
-//! stops. After an error of the recorder, the planning thread can still read; [`StreamRecorder::fault`] returns the
-//! error.
+//! reads the recorded positions through [`StreamRecorder::recordings`] without stopping the recorder. Through a queue,
+//! the planning thread tells the recorder the positions up to which Spark has taken the data. Recorded data stays
+//! readable if the media driver stops. It also stays readable after an error of the recorder, which
+//! [`StreamRecorder::fault`] returns.
 
 mod agent;
 mod connection;
@@ -47,7 +47,7 @@ pub struct RecorderSettings {
     pub channel: String,
     /// Streams to subscribe to.
     pub stream_ids: Vec<i32>,
-    /// How to connect to a media driver.
+    /// Creates the settings of the client that connects to a media driver.
     pub make_context: MakeContext,
     /// Directories of private archives.
     pub roots: ArchiveRoots,
@@ -60,7 +60,7 @@ pub struct RecorderSettings {
     pub needs_timestamp: bool,
 }
 
-/// The archive to open. If it is missing and `known` is empty, it is created.
+/// The archive to open. If the archive is missing and `known` is empty, the archive is created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenArchive {
     /// Id of the archive.
@@ -80,7 +80,7 @@ pub struct OpenedArchive {
 
 /// A command of the planning thread to the recorder.
 pub(crate) enum Command {
-    /// Data before these positions is never requested again.
+    /// Spark never requests the data before these positions again.
     Commit(Vec<(i64, i64)>),
     /// Spark has taken all data up to these positions, but may request it again.
     SetTaken(Vec<(i64, i64)>),
@@ -89,7 +89,7 @@ pub(crate) enum Command {
     ArchiveLost { bytes: i64, reason: String },
 }
 
-/// A running recorder. Dropping it ends the thread. Usable from any thread.
+/// A running recorder. Dropping the value ends the thread. Usable from any thread.
 pub struct StreamRecorder {
     shared: Arc<SharedRecorder>,
     commands: Sender<Command>,
@@ -232,7 +232,8 @@ impl StreamRecorder {
         let _ = self.commands.send(command);
     }
 
-    /// Stops the recordings, removes the subscriptions and unlocks the archive. Returns when this is done. Idempotent.
+    /// Stops the recordings, removes the subscriptions and unlocks the archive. Returns after the thread has ended.
+    /// Idempotent.
     pub fn close(&self) {
         self.shared.stop();
         let thread = self.thread.lock().map(|mut thread| thread.take());

@@ -11,12 +11,12 @@ use super::{RecordingsError, SelectedRecording};
 /// Limit for the number of partitions. A greater number indicates a mistake in the options.
 pub(super) const MAX_PARTITIONS: usize = 100_000;
 
-/// How to cut recordings into partitions. If all fields are `None`, each segment is a partition.
+/// Rules by which recordings are cut into partitions. If all fields are `None`, each segment is a partition.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingCutting {
     /// Minimum number of partitions. Segments are joined or split to come close to this number.
     pub min_partitions: Option<usize>,
-    /// Maximum number of rows of a partition. A single message may exceed it.
+    /// Maximum number of rows of a partition. A single message may have more rows.
     pub max_rows: Option<u64>,
     /// Length of a record in bytes, if each record is a row; `None` if each message is a row.
     pub record_length: Option<NonZeroUsize>,

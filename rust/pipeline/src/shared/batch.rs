@@ -14,11 +14,11 @@ use crate::planning::{self, MAX_PARTITIONS, Range, RangeCutting, RowKind};
 
 /// A batch read: the selection of recordings, the range to read from each recording, and how to cut the ranges.
 pub struct SharedBatch {
-    /// How to reach the archive.
+    /// Connection settings of the archive.
     pub access: Arc<ArchiveAccess>,
     /// The connections of this process.
     pub connections: ArchiveConnections,
-    /// Which recordings to read.
+    /// Selection of the recordings to read.
     pub selection: SharedSelection,
     /// Positions at which reading starts.
     pub starting: ReadPositions,

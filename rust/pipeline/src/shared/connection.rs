@@ -23,7 +23,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of polls without a pause. The limit gives other threads access to the session.
 const MAX_POLLS: usize = 100;
 
-/// How to reach an archive.
+/// Connection settings of an archive.
 pub struct ArchiveAccess {
     /// Creates the settings of the Aeron client. Starts the embedded driver if the access uses one.
     pub make_context: MakeContext,

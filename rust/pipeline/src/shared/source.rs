@@ -29,17 +29,17 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Settings of a source.
 pub struct SharedSettings {
-    /// How to reach the archive.
+    /// Connection settings of the archive.
     pub access: Arc<ArchiveAccess>,
     /// The connections of this process.
     pub connections: ArchiveConnections,
-    /// Which recordings the query reads.
+    /// Selection of the recordings that the query reads.
     pub selection: SharedSelection,
     /// Positions at which a query without a checkpoint starts.
     pub starting: ReadPositions,
     /// Limits of a batch, used if the trigger honours them.
     pub limits: PlanLimits,
-    /// How to cut a batch into partitions.
+    /// Rules by which a batch is cut into partitions.
     pub cutting: RangeCutting,
     /// Whether lost data ends the query; if `false`, the loss is only counted.
     pub fail_on_data_loss: bool,
@@ -127,7 +127,7 @@ impl SharedSource {
     }
 }
 
-/// The hooks.
+/// /// Implementation of Spark's hooks.
 impl SharedSource {
     /// Returns the offset of a query before its start is known. Every call returns the same offset.
     ///

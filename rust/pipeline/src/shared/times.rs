@@ -9,7 +9,7 @@ use super::messages::ArchiveView;
 use super::recordings::SharedRecording;
 use crate::error::{LiveCode, LiveError};
 
-/// Number of entries that are read at once.
+/// Number of entries per read.
 const ENTRIES_PER_READ: usize = 256;
 
 /// Returns the position between the messages that arrived before `time_us` and the later messages. `time_us` is in
