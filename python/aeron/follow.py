@@ -92,7 +92,8 @@ class Follower:
         reader: Name of the reader.
         commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
         max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
-        max_lag_bytes: Number of bytes recorded after the reader's position that makes the reader expire. `None`: never.
+        max_lag_bytes: Maximum number of bytes that are recorded after the reader's position. With more bytes, the
+            reader expires. `None`: no limit.
         live_channel: Channel of the live stream. Default: the channel of the recording. If another host publishes to
             the archive by unicast, there is no live stream to join, and all messages are read from the recording.
         replay_channel: Channel of replays, with an address of this machine. Its port may be 0.

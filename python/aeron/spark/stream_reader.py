@@ -106,7 +106,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source().commit(_text(end))
 
     def stop(self) -> None:
-        """Ends the recordings. The recorded data stays for a restart."""
+        """Ends the recordings. The recorded data is kept for a restart."""
         source = _live.get(self._id)
         if source is not None:
             _log_lines(source)
@@ -136,31 +136,31 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         raise self._reason
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Raises the reason. Spark calls this hook first."""
+        """Raises the error with the reason. Spark calls this hook first."""
         self._refuse()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Raises the reason."""
+        """Raises the error with the reason."""
         self._refuse()
 
 

@@ -1,6 +1,6 @@
 //! Moves live streams into record batches, and record batches into publications.
 //!
-//! Contains the recorder thread with its private archive and index sidecars, the definitions of partitions and offsets,
+//! Contains the recorder thread with its private archive and index files, the definitions of partitions and offsets,
 //! and the sink. The crate `aeron-columns` builds the columns themselves.
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! [`Offset`]: the position in each recording up to which a query has consumed it. Spark keeps the text of the offset
-//! in the checkpoint.
+//! [`Offset`]: the positions up to which a query has consumed the recordings of an archive. Spark keeps the text of the
+//! offset in the checkpoint.
 //!
 //! Spark compares the texts of offsets. Therefore each offset has exactly one text, and the parser refuses every other
 //! text. The error gives the reason.
@@ -16,7 +16,7 @@ const FRAME_ALIGNMENT: i64 = 32;
 /// Number of hexadecimal digits in the id of a private archive.
 const PRIVATE_ID_DIGITS: usize = 32;
 
-/// The position in each recording of one archive up to which a query has consumed it.
+/// For each recording of one archive, the position up to which a query has consumed the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offset {
     archive: ArchiveName,
@@ -33,16 +33,16 @@ pub enum ArchiveName {
     Shared(i64),
 }
 
-/// The position in one recording up to which a query has consumed it.
+/// Position up to which a query has consumed one recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordingOffset {
-    /// Stream id of the recording, only for readers of the text.
+    /// Stream id of the recording. Only for people who read the text.
     pub stream_id: i32,
-    /// Session id of the recording, only for readers of the text.
+    /// Session id of the recording. Only for people who read the text.
     pub session_id: i32,
     /// Recording id.
     pub recording_id: i64,
-    /// Position after the last message consumed.
+    /// Position after the last consumed message, in bytes.
     pub position: i64,
 }
 
@@ -118,7 +118,7 @@ impl fmt::Display for Offset {
     }
 }
 
-/// Writes recordings as in the text of an offset. Progress reports contain the heads in this form.
+/// Writes recordings in the form that the text of an offset has. Progress reports contain the heads in this form.
 pub fn write_recordings(f: &mut impl fmt::Write, recordings: &[RecordingOffset]) -> fmt::Result {
     f.write_str("{")?;
     for (number, recording) in recordings.iter().enumerate() {

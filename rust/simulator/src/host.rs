@@ -29,9 +29,9 @@ const LOSS_REPORT_LENGTH: usize = 64 * 1024;
 pub enum AgentKind {
     /// Processes commands of clients.
     Conductor,
-    /// /// Sends datagrams.
+    /// Sends datagrams.
     Sender,
-    /// /// Receives datagrams.
+    /// Receives datagrams.
     Receiver,
     /// Does all work that can block.
     Resources,

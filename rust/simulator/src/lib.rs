@@ -1,9 +1,10 @@
 //! The simulator: runs media drivers and their clients in one thread, with a virtual clock and a faulty virtual
 //! network.
 //!
-//! A seed determines the whole run: the publishers and subscribers, the faults, and the fate of every datagram. Drivers
-//! and clients are the production code, on heap memory. A [`Schedule`] is generated from the seed. A [`World`] runs it
-//! and reports violations of invariants. The same seed always gives the same result.
+//! A seed determines the whole run: the publishers and subscribers, the faults, and the delay, loss and damage of each
+//! datagram. Drivers and clients run the production code, with heap memory instead of files. A [`Schedule`] is
+//! generated from the seed. A [`World`] runs the schedule and reports violations of invariants. The same seed always
+//! gives the same result.
 
 mod archive;
 mod checks;

@@ -103,7 +103,7 @@ impl QueryState {
 }
 
 impl LiveSource {
-    /// Creates a source that has opened nothing.
+    /// Creates a source. Opens nothing yet.
     ///
     /// # Errors
     /// `archive_dir` is not an absolute path.
@@ -147,7 +147,7 @@ impl LiveSource {
     }
 }
 
-/// /// Implementation of Spark's hooks.
+/// Implementation of Spark's hooks.
 impl LiveSource {
     /// Returns the offset of a new, empty archive. Every call returns the same offset.
     ///
@@ -287,7 +287,7 @@ impl LiveSource {
     }
 }
 
-/// /// Functions that open archives.
+/// Functions that open archives.
 impl LiveSource {
     fn open_for_latest(
         &self,
@@ -344,7 +344,7 @@ impl LiveSource {
                 told: taken.position,
             })
             .collect();
-        // The sum saturates: positions in a checkpoint are untrusted input.
+        // The sum saturates, because positions in a checkpoint are untrusted input.
         let lost = known.iter().fold(0_i64, |sum, known| {
             sum.saturating_add(known.told.saturating_sub(known.committed).max(0))
         });
@@ -439,7 +439,7 @@ impl LiveSource {
     }
 }
 
-/// /// Functions that plan batches.
+/// Functions that plan batches.
 impl LiveSource {
     /// Fixes the end of a query that ends by itself (trigger *available now*).
     fn freeze(&self, state: &mut QueryState, recorder: &StreamRecorder, start: &Offset) {

@@ -1,4 +1,4 @@
-//! The private archive: an archive directory that the source process of one query owns, with index sidecars.
+//! The private archive: an archive directory with index files. The source process of one query owns it.
 //!
 //! A live stream is first recorded here and then read from here. [`PrivateArchive`] is the state machine: it starts,
 //! ends and continues recordings, bounds the retained bytes, and purges committed data. It works on any

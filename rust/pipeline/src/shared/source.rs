@@ -92,7 +92,7 @@ struct Look {
 }
 
 impl SharedSource {
-    /// Creates a source that has connected to nothing.
+    /// Creates a source. Connects to nothing yet.
     pub fn new(settings: SharedSettings) -> Self {
         Self {
             settings,
@@ -127,7 +127,7 @@ impl SharedSource {
     }
 }
 
-/// /// Implementation of Spark's hooks.
+/// Implementation of Spark's hooks.
 impl SharedSource {
     /// Returns the offset of a query before its start is known. Every call returns the same offset.
     ///
