@@ -103,7 +103,7 @@ impl ArchiveRoots {
             .filter(|directory| check_existing(directory).is_ok())
     }
 
-    /// Selects the first root with enough space for `max_retained_bytes` and [`SPARE_BYTES`], and creates it if it is
+    /// Selects the first root with enough space for `max_retained_bytes` and the open segments, and creates it if it is
     /// missing. If no root has enough space, selects the last one.
     ///
     /// # Errors
