@@ -174,8 +174,8 @@ pub(super) fn by_rows<'a>(
     Ok(pieces.iter().map(piece).collect())
 }
 
-/// Cuts ranges at segments. If this gives fewer than `min_partitions`, cuts them at terms. Reads nothing, because each
-/// term begins with a message.
+/// Cuts ranges at segments. If a range has fewer segments than its share of `min_partitions`, cuts the range at terms.
+/// Reads nothing, because each term begins with a message.
 ///
 /// # Errors
 /// `min_partitions` is `None`, and the ranges have more segments than [`MAX_PARTITIONS`].
