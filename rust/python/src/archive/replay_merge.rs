@@ -82,7 +82,7 @@ impl SharedReplayMerge {
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
-            // The lock is released before an exception is created, because creating it needs the GIL.
+            // The lock is released before an exception is created, because creating the exception needs the GIL.
             lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))
@@ -106,7 +106,7 @@ impl SharedReplayMerge {
         }
     }
 
-    /// Whether the merge is over, so that only its image is left to poll.
+    /// Whether the merge is over. After that, a poll reads only the image.
     fn is_over(&self) -> bool {
         [&self.is_merged, &self.has_failed, &self.is_closed]
             .iter()
@@ -167,7 +167,7 @@ impl PyReplayMerge {
     ))]
     #[allow(
         clippy::too_many_arguments,
-        reason = "they are those of the real client"
+        reason = "the parameters are those of the real client"
     )]
     fn new(
         py: Python<'_>,
