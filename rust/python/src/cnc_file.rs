@@ -117,7 +117,7 @@ impl PyCncFile {
         self.with(|cnc| cnc.identity().client_liveness_timeout_ns)
     }
 
-    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver closed in order.
+    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver was closed normally.
     #[getter]
     fn heartbeat_ms(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.to_driver().consumer_heartbeat_ms())
@@ -188,8 +188,8 @@ impl PyCncFile {
     }
 }
 
-/// Maps and checks the file. If the file is missing or incomplete, a driver may be starting: then tries again until
-/// `timeout` has passed.
+/// Maps and checks the file. If the file is missing or incomplete, a driver may be starting, so `open` tries again
+/// until `timeout` has passed.
 fn open(path: &std::path::Path, timeout: Duration) -> PyResult<Cnc<SharedBuffer>> {
     let deadline = Instant::now() + timeout;
     loop {

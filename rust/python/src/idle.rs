@@ -63,7 +63,8 @@ impl PyIdleStrategy {
 impl PyIdleStrategy {
     /// Creates an idle strategy from its name and arguments.
     ///
-    /// Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
+    /// Name and arguments are texts, as in the driver's settings `AERON_*_IDLE_STRATEGY` and
+    /// `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
     ///
     /// Args:
     ///     name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
@@ -152,7 +153,7 @@ strategies! {
     PyYielding("YieldingIdleStrategy") () releasing_gil YieldingIdleStrategy;
     /// Does nothing, and keeps the GIL. Use one for each loop. Thread-safe.
     PyNoOp("NoOpIdleStrategy") () holding_gil NoOpIdleStrategy;
-    /// Spins, then yields, then parks for longer and longer times. Starts again with spins after work.
+    /// Spins, then yields, then parks, each time for longer. After work, the strategy starts again with spins.
     ///
     /// Use one for each loop. Thread-safe.
     ///

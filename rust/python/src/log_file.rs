@@ -99,7 +99,7 @@ impl PyLogFile {
         self.description.mtu_length
     }
 
-    /// Page size in bytes. The length of the file is a multiple of it.
+    /// Page size in bytes. The length of the file is a multiple of the page size.
     #[getter]
     fn page_size(&self) -> i32 {
         self.description.page_size

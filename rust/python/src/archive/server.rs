@@ -281,7 +281,7 @@ impl PyArchive {
     /// Runs one duty cycle of an archive in mode `INVOKER`. Call it often, from one thread at a time.
     ///
     /// Returns:
-    ///     The amount of work, 0 if there was none.
+    ///     The amount of work; 0 if there was no work.
     ///
     /// Raises:
     ///     ReentrantCallError: If another thread is inside the duty cycle.
