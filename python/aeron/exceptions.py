@@ -128,7 +128,7 @@ class ViewError(AeronError, BufferError):
 
 
 class ConfigurationError(AeronError, ValueError):
-    """A setting is not known, is out of its range, or does not fit another setting.
+    """A setting is not known, is out of its range, or contradicts another setting.
 
     The text names the setting. Correct its value.
     """
@@ -149,7 +149,7 @@ class ReentrantCallError(AeronError, RuntimeError):
 
 
 class AgentTerminationError(AeronError, RuntimeError):
-    """An agent raises it in ``do_work`` to end its runner.
+    """An agent raises this exception in ``do_work`` to end its runner.
 
     No remedy is needed, because the agent requests the end.
     """
@@ -508,7 +508,7 @@ class NotSupportedByArchiveError(ArchiveError, NotImplementedError):
 class EmptyTimeRangeError(ArchiveError, LookupError):
     """The recording has no message in the range of time of a replay.
 
-    Choose an earlier begin or a later end.
+    Choose an earlier start or a later end.
     """
 
 
@@ -563,7 +563,7 @@ class UnrecordedMessagesError(ArchiveError):
 
     Attributes:
         messages: Number of messages.
-        bytes: Number of their bytes.
+        bytes: Number of bytes of these messages.
         position: Stream position after the last message, in bytes. ``None`` if there was no recording.
         recorded_position: Stream position up to which the messages are recorded, in bytes. ``None`` if there was no
             recording.

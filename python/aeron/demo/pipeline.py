@@ -78,7 +78,8 @@ class Pipeline:
 
 @contextmanager
 def session(place: Path) -> Iterator[SparkSession]:
-    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends with the block.
+    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends at the end of
+    the block.
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
@@ -91,7 +92,8 @@ def session(place: Path) -> Iterator[SparkSession]:
     for name, value in _settings(place).items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
+    # Standard error is redirected for the whole block, because PySpark's threads print tracebacks when queries are
+    # interrupted or the JVM ends.
     with _errors_to(place / "spark.log"):
         # If the start of a JVM is interrupted, the JVM cannot be ended. So the barrier delays signals until the start
         # is complete.

@@ -93,7 +93,8 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
     command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]
     command += ["--archive-dir", str(directory)]
     command += [f"-D{name}={value}" for name, value in options.items()]
-    # With a separate process group the archive gets no Ctrl-C. This process gets it, and ends the archive.
+    # In a separate process group, the archive gets no SIGINT from Ctrl-C. This process gets the signal, and ends the
+    # archive.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
         try:
             yield process

@@ -39,7 +39,8 @@ class RecordingStat:
 
 @dataclass(frozen=True)
 class Sample:
-    """The recordings at one moment: active ones by id, then stopped ones, the last one first."""
+    """The recordings at one moment: first the active recordings by id, then the stopped recordings, the last stopped
+    one first."""
 
     time_ms: int
     stats: list[RecordingStat]
@@ -131,8 +132,8 @@ def stat(
 ) -> None:
     """Show the recordings of a running archive until interrupted: rate, bytes, position and age.
 
-    Active recordings come first, then stopped ones, the last one first. With --once and --json the command measures
-    the rates over one period, and ends.
+    Active recordings come first, then stopped recordings, of which the last stopped one comes first. With --once
+    and --json the command measures the rates over one period, and ends.
     """
     with archive_session(target) as session:
         sampler = Sampler(session, channel, stream_id, active)
@@ -193,7 +194,8 @@ def _cells(stat: RecordingStat, now_ms: int) -> tuple[str, ...]:
 
 
 def duration(milliseconds: int) -> str:
-    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative one is ``0s``."""
+    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative time is
+    ``0s``."""
     seconds = max(milliseconds, 0) // 1000
     for unit, next_unit, length, next_length in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
         if seconds >= length:
