@@ -3,7 +3,7 @@
 
 usage: seed.py
 
-It needs only Python. A file's name is a hash of its content, so a second run adds nothing.
+The script needs only Python. A file's name is a hash of its content, so a second run adds nothing.
 """
 
 import hashlib

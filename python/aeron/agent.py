@@ -128,7 +128,8 @@ class AgentRunner:
     """Runs an agent on its own thread. Thread-safe. A runner can be started once.
 
     If ``do_work`` raises, the runner counts the error, calls the error handler, and continues. An
-    ``AgentTerminationError`` ends the runner. A context manager that starts the thread and closes the runner.
+    ``AgentTerminationError`` ends the runner. A ``with`` block starts the thread, and closes the runner at
+    its end.
 
     Args:
         agent: The agent.
@@ -251,7 +252,7 @@ class AgentRunner:
 class AgentInvoker:
     """Runs an agent when the program calls `invoke`. Not thread-safe: one thread uses it.
 
-    A context manager that starts the agent and closes it.
+    A ``with`` block starts the agent, and closes the agent at its end.
 
     Args:
         agent: The agent.
@@ -292,7 +293,7 @@ class AgentInvoker:
             self.close()
 
     def invoke(self) -> int:
-        """Runs one duty cycle. If the agent ends in it, the agent is closed.
+        """Runs one duty cycle. If the agent ends in this cycle, the agent is closed.
 
         Returns:
             The amount of work; 0 if the agent is not running.

@@ -64,7 +64,7 @@ class _Transfer:
     def __init__(self, directory: Path, create: Create) -> None:
         self.name, self.length = create.name, create.length
         self._path = directory / create.name
-        # Open until `finish` or `abandon` closes it.
+        # The file is open until `finish` or `abandon` closes it.
         self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
 
     def write(self, chunk: Chunk) -> bool:

@@ -30,10 +30,10 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 /// aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
 /// `connect` blocks the event loop until the driver responds.
 ///
-/// A context manager that closes the client, and everything that was opened through the client. The client
+/// The end of a `with` block closes the client, and everything that was opened through the client. The client
 /// stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
-/// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
-/// no longer called. Thread-safe.
+/// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are no
+/// longer called. Thread-safe.
 ///
 /// Args:
 ///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
@@ -678,9 +678,10 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
+    /// Adds a static counter, which outlives the client, and waits for the driver.
     ///
-    /// The existing counter is the one with the same type and registration id.
+    /// If the driver already has a static counter with the same type and registration id, the call
+    /// returns that counter.
     ///
     /// Args:
     ///     type_id: Type of the counter. Counters of programs have types from 1000 on.

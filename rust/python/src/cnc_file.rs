@@ -24,8 +24,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The CnC file of a live or dead driver.
 ///
-/// The file is mapped read-only, and no client is created. Thread-safe. A context manager that closes the
-/// file.
+/// The file is mapped read-only, and no client is created. Thread-safe. The end of a `with` block closes
+/// the file.
 ///
 /// Args:
 ///     aeron_dir: Directory of the driver.
@@ -46,7 +46,7 @@ pub struct PyCncFile {
 }
 
 snapshot! {
-    /// An error of an error log, with all its observations. Immutable; pickled and compared by its values.
+    /// An error of an error log, with all its observations. Immutable. Comparison and pickling use the values.
     PyErrorObservation("ErrorObservation") {
         /// Number of observations.
         observation_count: i32,

@@ -40,8 +40,8 @@ const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// process is killed, the next embedded driver removes the directory.
 ///
 /// A client that `aeron.connect(driver)` creates runs the driver's sender and receiver itself while the
-/// client's polls find nothing. A client that `aeron.connect(driver.dir)` creates does not. A context
-/// manager that closes the driver.
+/// client's polls find nothing. A client that `aeron.connect(driver.dir)` creates does not. The end of a
+/// `with` block closes the driver.
 ///
 #[doc = include_str!("docs/driver_keywords.txt")]
 /// Raises:

@@ -289,7 +289,7 @@ fn name_thread(py: Python<'_>) -> PyResult<bool> {
 }
 
 snapshot! {
-    /// An error that a receiver reported to a publication. Immutable; pickled and compared by its values.
+    /// An error that a receiver reported to a publication. Immutable. Comparison and pickling use the values.
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,

@@ -102,7 +102,7 @@ impl PyIdleStrategy {
         }
     }
 
-    /// Resets the strategy: the next wait is as short as the first one.
+    /// Resets the strategy: the next wait is as short as the first wait.
     fn reset(&self, py: Python<'_>) {
         self.with(py, |strategy| strategy.reset());
     }
@@ -160,7 +160,8 @@ strategies! {
     /// Args:
     ///     max_spins: Number of spins before the first yield.
     ///     max_yields: Number of yields before the first park.
-    ///     min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the one before.
+    ///     min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the previous
+    ///         park.
     ///     max_park_ns: Length of the longest park, in nanoseconds.
     ///     max_idle_park_ns: Length of the longest park after a second without work, in nanoseconds. 0 stands
     ///         for `max_park_ns`.

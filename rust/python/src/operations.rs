@@ -376,7 +376,7 @@ impl PyPendingOperation {
     /// Raises:
     ///     OperationTimeoutError: If the operation is not over within `timeout`. The operation continues.
     ///     OperationCancelledError: If the operation was cancelled.
-    ///     AeronError: If the operation failed. The class is the one that the method without `async_` raises.
+    ///     AeronError: If the operation failed. The method without `async_` would raise the same class.
     #[pyo3(signature = (timeout = None))]
     fn result(
         &self,

@@ -1,4 +1,4 @@
-//! [`PyPublication`] and [`PyExclusivePublication`]: a program sends messages through them.
+//! [`PyPublication`] and [`PyExclusivePublication`]: the objects through which a program sends messages.
 
 use std::ffi::CStr;
 

@@ -231,7 +231,7 @@ impl MessageBatch for List<'_> {
     }
 }
 
-/// Messages in one buffer. Each message ends at the offset of the next one.
+/// Messages in one buffer. Each message ends at the offset of the next message.
 struct Slices<'a, O> {
     data: &'a [u8],
     offsets: &'a [O],

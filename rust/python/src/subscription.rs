@@ -1,4 +1,4 @@
-//! [`PySubscription`]: a program receives messages through it.
+//! [`PySubscription`]: the object through which a program receives messages.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

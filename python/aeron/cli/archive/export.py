@@ -51,7 +51,7 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--from", "from_position", type=POSITION, help="Leave out messages before this position.")
 @click.option("--to", "to_position", type=POSITION, help="Leave out messages from this position on.")
-@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit, and count them.")
+@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit the layout, and count them.")
 @click.option(
     "--compression",
     type=click.Choice(COMPRESSIONS["parquet"]),

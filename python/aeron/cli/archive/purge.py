@@ -15,7 +15,7 @@ from aeron.cli.archive.live import Target, archive_options, archive_session
     "--before",
     type=click.IntRange(0, 2**63 - 1),
     metavar="POSITION",
-    help="Delete only the segments before this position. It must be the start of a segment.",
+    help="Delete only the segments before this position, which must be the start of a segment.",
 )
 @yes_option
 @json_option

@@ -47,7 +47,7 @@ def list_command(*, target: Target, recording_id: int | None, name: str | None, 
 @yes_option
 @json_option
 def remove(*, target: Target, recording_id: int, name: str, yes: bool, as_json: bool) -> None:
-    """Remove the reader NAME of the recording RECORDING_ID. Retention then no longer keeps data for it."""
+    """Remove the reader NAME of the recording RECORDING_ID. Retention then no longer keeps data for this reader."""
     warning = f"Retention may delete data of recording {recording_id} that the reader has not committed."
     if not confirmed(warning, yes):
         return

@@ -47,7 +47,7 @@ class Sample:
 
 
 class Sampler:
-    """Requests recordings and positions from an archive. Each sample has the rates since the previous one."""
+    """Requests recordings and positions from an archive. Each sample has the rates since the previous sample."""
 
     def __init__(self, session: ArchiveSession, channel: str | None, stream_id: int | None, active: bool) -> None:
         self._session = session

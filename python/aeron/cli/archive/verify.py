@@ -56,7 +56,8 @@ def verify(
     on_torn_fragment: str,
     as_json: bool,
 ) -> None:
-    """Verify all recordings of the archive in DIRECTORY, or one. The exit status is 255 if a recording is broken.
+    """Verify all recordings of the archive in DIRECTORY, or the recording RECORDING_ID. The exit status is 255 if a
+    recording is broken.
 
     Without --repair nothing is changed, and an archive may use the directory: a recording that seems broken is read
     again, because the archive may have written or deleted bytes in between.

@@ -397,9 +397,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Connects an Aeron client to an archive, and waits for the connection.
 ///
-/// Without `control_channel`, the archive is the one on the client's driver. For any other archive,
-/// `control_channel` is the channel on which the archive receives requests, and `response_channel` has an
-/// address of this machine that the archive can reach.
+/// Without `control_channel`, the function connects to the archive on the client's driver. For any other archive,
+/// `control_channel` is the channel on which the archive receives requests, and `response_channel` has an address
+/// of this machine that the archive can reach.
 ///
 /// Args:
 ///     client: An Aeron client. Closing the archive's client does not close this client.

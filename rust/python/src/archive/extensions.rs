@@ -11,7 +11,7 @@ use crate::snapshot::{Octets, snapshot};
 snapshot! {
     /// A reader of a recording that stores its position in the archive.
     ///
-    /// Immutable; pickled and compared by its values.
+    /// Immutable. Comparison and pickling use the values.
     PyNamedReader("NamedReader") {
         /// Id of the recording.
         recording_id: i64,
@@ -36,7 +36,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values.
+    /// Limits for one recording, or for all recordings that match. Immutable. Comparison and pickling use the values.
     PyRetentionPolicy("RetentionPolicy") {
         /// Id of the recording; `None` if the policy is for all recordings that match.
         recording_id: Option<i64>,
@@ -65,7 +65,7 @@ snapshot! {
 snapshot! {
     /// A part of a recording that retention has deleted, or would delete.
     ///
-    /// Immutable; pickled and compared by its values. Positions are in bytes.
+    /// Immutable. Comparison and pickling use the values. Positions are in bytes.
     PyRetentionOutcome("RetentionOutcome") {
         /// Id of the recording.
         recording_id: i64,
@@ -98,7 +98,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// Name, metadata and link of a recording. Immutable; pickled and compared by its values.
+    /// Name, metadata and link of a recording. Immutable. Comparison and pickling use the values.
     PyRecordingInfo("RecordingInfo") {
         /// Id of the recording.
         recording_id: i64,

@@ -44,9 +44,9 @@ const MAX_EVENTS: usize = 1024;
 /// and batches get whole messages. If the live stream has several publishers, only the messages of the first
 /// publisher arrive. To choose a publisher, set `session-id` in the live channel.
 ///
-/// A context manager that closes the subscription. One thread at a time may poll it. A second poll at the
-/// same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe. After a
-/// failure every poll raises `PersistentSubscriptionError`.
+/// The end of a `with` block closes the subscription. One thread at a time may poll the subscription. A second
+/// poll at the same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe.
+/// After a failure every poll raises `PersistentSubscriptionError`.
 ///
 /// Args:
 ///     client: An Aeron client. Closing the subscription does not close the client.
@@ -84,7 +84,7 @@ const MAX_EVENTS: usize = 1024;
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is missing or contradicts another one.
+///     ConfigurationError: If a setting is missing or contradicts another setting.
 #[pyclass(frozen, weakref, module = "aeron", name = "PersistentSubscription")]
 pub struct PyPersistentSubscription {
     shared: OfProcess<Arc<SharedPersistentSubscription>>,

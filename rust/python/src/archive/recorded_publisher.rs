@@ -50,9 +50,10 @@ const MAX_EVENTS: usize = 1024;
 /// used. The messages of the new process begin at `position`. The new process must offer the messages again that ended
 /// after this position.
 ///
-/// A context manager that closes the publisher. One thread at a time may call it. A second call at the same time raises
-/// `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the publisher. After a
-/// failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
+/// The end of a `with` block closes the publisher. One thread at a time may call the publisher. A second call at the
+/// same time raises `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the
+/// publisher. After a failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are
+/// not recorded.
 ///
 /// Args:
 ///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`. With
@@ -62,7 +63,7 @@ const MAX_EVENTS: usize = 1024;
 ///     recording_id: Id of the recording to extend.
 ///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this alias
 ///         and stream id. If there is none, the publisher starts a recording.
-///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
+///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
 ///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32 bytes
 ///         more than its length.
 ///     takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended. If the
@@ -92,7 +93,7 @@ const MAX_EVENTS: usize = 1024;
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is not valid or contradicts another one.
+///     ConfigurationError: If a setting is not valid or contradicts another setting.
 ///
 /// Example:
 ///     ```python
@@ -322,7 +323,7 @@ impl Sink for PublisherBatchSink<'_, '_> {
             Ok(None) => Ok(0),
             Ok(Some(Err(error))) if is_temporary(&error) => Ok(0),
             // If messages were accepted before the error, their number is returned instead of the error. The caller
-            // resumes after them.
+            // resumes after these messages.
             Ok(Some(Err(_))) | Err(CallInProgress) if self.accepted_any => Ok(0),
             Ok(Some(Err(error))) => Err(refused(&error)),
             Err(CallInProgress) => Err(in_use()),

@@ -40,8 +40,8 @@ const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 ///
 /// Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
 /// archive parks longer (`max_idle_park_ns`), requests over the network are received only if
-/// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
-/// manager that closes the archive. Thread-safe.
+/// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. The end of a
+/// `with` block closes the archive. Thread-safe.
 ///
 #[doc = include_str!("../docs/archive_keywords.txt")]
 /// Raises:

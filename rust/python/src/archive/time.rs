@@ -30,7 +30,7 @@ impl Argument for EpochMicroseconds {
 }
 
 snapshot! {
-    /// A position of a recording that was found by time. Immutable; pickled and compared by its values.
+    /// A position of a recording that was found by time. Immutable. Comparison and pickling use the values.
     PyFoundPosition("FoundPosition") {
         /// Id of the recording.
         recording_id: i64,

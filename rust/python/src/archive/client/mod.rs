@@ -45,7 +45,8 @@ use crate::waiting::WaitPolicy;
 /// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread: the program must call
 /// `poll` every few seconds.
 ///
-/// A context manager that closes the session. Recordings, replays and replications of the archive continue.
+/// The end of a `with` block closes the session. Recordings, replays and replications of the archive
+/// continue.
 ///
 /// Example:
 ///     ```python

@@ -26,7 +26,7 @@ impl PyAeronArchive {
     ///     recording_id: Id of the recording to extend.
     ///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
     ///         alias and stream id. If there is none, the publisher starts a recording.
-    ///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
+    ///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
     ///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32
     ///         bytes more than its length.
     ///     takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended.
@@ -39,7 +39,7 @@ impl PyAeronArchive {
     ///     The publisher.
     ///
     /// Raises:
-    ///     ConfigurationError: If a setting is not valid or contradicts another one.
+    ///     ConfigurationError: If a setting is not valid or contradicts another setting.
     ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (channel, stream_id, **settings),

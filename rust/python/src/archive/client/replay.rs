@@ -212,7 +212,7 @@ archive_methods! {
     ///     The subscription.
     ///
     /// Raises:
-    ///     ConfigurationError: If a setting is missing or contradicts another one.
+    ///     ConfigurationError: If a setting is missing or contradicts another setting.
     ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (**settings),
