@@ -42,7 +42,8 @@ def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def _closing(time_ns: int) -> npt.NDArray[np.void]:
-    """Returns a record without symbol and quantity. It is in no bar, because its own window is never completed."""
+    """Returns a record without symbol and quantity. This record is in no bar, because its own window is never
+    completed."""
     record = np.zeros(1, TRADE)
     record["time_ns"] = time_ns
     return record

@@ -20,7 +20,8 @@ from aeron.cli.archive.live import Target, archive_options, archive_session
 @yes_option
 @json_option
 def purge(*, target: Target, recording_id: int, before: int | None, yes: bool, as_json: bool) -> None:
-    """Have a running archive delete the recording RECORDING_ID, which must not be active. This cannot be undone."""
+    """Delete the recording RECORDING_ID of a running archive. The recording must not be active. This cannot be
+    undone."""
     with archive_session(target) as session:
         recording = session.archive.list_recording(recording_id)
         if recording is None:

@@ -62,7 +62,7 @@ def remove(*, target: Target, recording_id: int, name: str, yes: bool, as_json: 
 
 
 def reader_as_json(reader: aeron.NamedReader) -> dict[str, object]:
-    """The reader with all its fields. A field that is not set is null."""
+    """Returns the reader with all its fields. A field without a value is null."""
     return {
         "recording_id": reader.recording_id,
         "name": reader.name,

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
-"""Seconds between two checks whether a command that waits for messages must end."""
+"""Interval in seconds at which a command that waits for messages checks whether it must end."""
 
 
 def _replay_options(function: F) -> F:

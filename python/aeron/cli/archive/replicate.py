@@ -69,7 +69,7 @@ def replicate(
     is_followed: bool,
     as_json: bool,
 ) -> None:
-    """Have a running archive copy a recording of another archive. SRC_CONTROL_CHANNEL is the channel for requests of
+    """Copy a recording of another archive to a running archive. SRC_CONTROL_CHANNEL is the channel for requests of
     the other archive.
 
     The command ends when the replication ends. Interrupting the command stops the replication.
