@@ -1,4 +1,4 @@
-"""A driver in this process, and clients in other processes, which attach to the driver's directory."""
+"""Runs a driver in this process, and clients in other processes. The clients attach to the driver's directory."""
 
 from __future__ import annotations
 

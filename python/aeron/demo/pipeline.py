@@ -39,7 +39,8 @@ class Pipeline:
         return self.place / "bars.parquet"
 
     def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
-        """Starts two queries: one writes bars to a stream, the other to Parquet. Each of them reads all trades.
+        """Starts two queries. One query writes bars to a stream, the other query writes bars to Parquet. Each
+        reads all trades.
 
         The iterator starts a query when the caller requests the next item. Spark starts a Python process for each
         query, and the process has 10 s to report. If two such processes start at once on a machine with few cores,
@@ -83,7 +84,7 @@ def session(place: Path) -> Iterator[SparkSession]:
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
-        KeyboardInterrupt: SIGINT or SIGTERM while it started.
+        KeyboardInterrupt: SIGINT or SIGTERM while Spark started.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -138,7 +139,8 @@ def _settings(place: Path) -> dict[str, object]:
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         # With a lower limit, Spark would measure the size of each row that it passes to a Python sink.
         "spark.sql.execution.arrow.maxBytesPerBatch": 2**31 - 1,
-        # Saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no checksums.
+        # This setting saves time: the checkpoints are deleted after the demo, so they need no atomic renames and no
+        # checksums.
         "spark.sql.streaming.checkpointFileManagerClass": (
             "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
         ),

@@ -42,8 +42,8 @@ class Outcome:
 
 
 def run(place: Path, trades: Trades) -> Outcome:
-    """Records the trades, kills the archive, starts it again, replays, and compares the replayed with the published
-    trades.
+    """Records the trades, kills the archive, starts it again, replays the trades, and compares them with the
+    published trades.
 
     Raises:
         RuntimeError: a confirmed trade is missing, or a replayed trade differs.
