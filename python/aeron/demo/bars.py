@@ -1,4 +1,5 @@
-"""Bars of trades by Spark's own windows: the records of trades and bars, and the query that makes bars of trades."""
+"""Bars of trades, computed with Spark's windows: the records of trades and bars, and the query that computes the
+bars."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the demo's pipeline: trades are replayed, Spark makes bars of them, and a subscriber prints the bars.
 
-At the end it compares the bars that were received over Aeron with the bars in the Parquet files, and checks that no
-trade is missing."""
+At the end, `run` compares the bars that were received over Aeron with the bars in the Parquet files, and checks
+that no trade is missing."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Followed:
         self._speed = self._figures = ""
 
     def look(self) -> bool:
-        """Reads new progress. Returns whether there was any.
+        """Reads new progress. Returns whether there was new progress.
 
         Raises:
             RuntimeError: the query has failed.
@@ -195,7 +195,7 @@ class _View:
         return sum(map(len, self.bars))
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        """Polls until the condition holds.
+        """Polls until the condition is true.
 
         Raises:
             RuntimeError: a query or the publisher has ended, or nothing happened for too long.

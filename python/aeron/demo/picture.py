@@ -67,7 +67,7 @@ def _section(number: int, chart: Chart) -> str:
 
 
 def figure(chart: Chart) -> go.Figure:
-    """Returns candles and VWAP with their scale at the right, volumes below, time at the bottom."""
+    """Returns a figure: candles and VWAP with their scale at the right, volumes and the time axis below."""
     import plotly.graph_objects as go
 
     bars = chart.bars

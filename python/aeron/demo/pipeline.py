@@ -47,7 +47,8 @@ class Pipeline:
         return self.place / "bars.parquet"
 
     def start(self, spark: SparkSession) -> Iterator[StreamingQuery]:
-        """Starts two queries: one writes bars to a stream, the other to Parquet. Each of them reads all trades.
+        """Starts two queries. One query writes bars to a stream, the other query writes bars to Parquet. Each
+        reads all trades.
 
         The iterator starts a query when the caller requests the next item. Spark starts a Python process for each
         query, and the process has 10 s to report. If two such processes start at once on a machine with few cores,
@@ -86,7 +87,7 @@ class Pipeline:
 
 @contextmanager
 def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSession]:
-    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends with the block.
+    """Yields a Spark session for the demo. Its log is a file in ``place``, and its JVM ends at the end of the block.
 
     Args:
         place: Directory of the session's files.
@@ -94,7 +95,7 @@ def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSessi
 
     Raises:
         RuntimeError: any error of Spark, with the line that names the cause.
-        KeyboardInterrupt: SIGINT or SIGTERM while it started.
+        KeyboardInterrupt: SIGINT or SIGTERM while Spark started.
     """
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
@@ -104,7 +105,8 @@ def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSessi
     for name, value in settings.items():
         builder = builder.config(name, value)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # For the whole block: PySpark's threads print tracebacks when queries are interrupted or the JVM ends.
+    # Standard error is redirected for the whole block, because PySpark's threads print tracebacks when queries are
+    # interrupted or the JVM ends.
     with _errors_to(place / "spark.log"):
         # If the start of a JVM is interrupted, the JVM cannot be ended. So the barrier delays signals until the start
         # is complete.

@@ -14,12 +14,13 @@ import aeron
 from aeron.demo.plan import Plan
 
 BATCH = 4096
-"""Trades per call in phase one: so many that the cost of a call does not matter, so few that they fit the L2 cache."""
+"""Trades per call in phase one: enough trades that the cost of a call does not matter, but not more than fit into the
+L2 cache."""
 
 
 def main(plan: Plan) -> None:
-    """Publishes both phases. After each phase it waits for a line on standard input, which says that the subscriber has
-    received all trades."""
+    """Publishes both phases. After each phase, the process waits for a line on standard input. The line means that the
+    subscriber has received all trades."""
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
@@ -64,10 +65,11 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes one record at each of the times ``due_ns``, counted from now. After the last record, the first record
-    is sent again.
+    """Publishes one record at each of the times ``due_ns``, in nanoseconds after the call. After the last record, the
+    first record is sent again.
 
-    ``sent_ns`` of a record is the time when it was due. So the latency of a trade includes the delay after a stall.
+    ``sent_ns`` of a record is the time at which the record was due. So the latency of a trade includes the delay
+    after a stall.
     """
     start_ns = time.monotonic_ns()
     sent = 0

@@ -20,7 +20,8 @@ class Publisher:
         self._process = process
 
     def check(self, received: int, what: str) -> None:
-        """Raises ``RuntimeError`` if the process has ended. Its text contains `received` and `what`: "5 trades"."""
+        """Raises ``RuntimeError`` if the process has ended. The text of the error contains `received` and `what`: "5
+        trades"."""
         if (status := self._process.poll()) is not None:
             raise RuntimeError(f"the publisher ended with status {status} after {received:,} {what}")
 
@@ -52,7 +53,8 @@ def publishing(plan: Plan | Replay) -> Iterator[Publisher]:
     The end of the block waits for the end of the process. If the block raises, the process is killed.
     """
     command = [sys.executable, "-m", plan.PROGRAM, plan.to_json()]
-    # With a separate process group the publisher gets no Ctrl-C. This process gets it, and ends the publisher.
+    # In a separate process group, the publisher gets no SIGINT from Ctrl-C. This process gets the signal, and ends the
+    # publisher.
     with subprocess.Popen(command, stdin=subprocess.PIPE, bufsize=0, process_group=0) as process:
         try:
             publisher = Publisher(process)

@@ -42,8 +42,8 @@ class Outcome:
 
 
 def run(place: Path, trades: Trades) -> Outcome:
-    """Records the trades, kills the archive, starts it again, replays, and compares the replayed with the published
-    trades.
+    """Records the trades, kills the archive, starts it again, replays the trades, and compares them with the
+    published trades.
 
     Raises:
         RuntimeError: a confirmed trade is missing, or a replayed trade differs.
@@ -93,7 +93,8 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
     command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]
     command += ["--archive-dir", str(directory)]
     command += [f"-D{name}={value}" for name, value in options.items()]
-    # With a separate process group the archive gets no Ctrl-C. This process gets it, and ends the archive.
+    # In a separate process group, the archive gets no SIGINT from Ctrl-C. This process gets the signal, and ends the
+    # archive.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, process_group=0) as process:
         try:
             yield process

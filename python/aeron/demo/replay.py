@@ -47,7 +47,8 @@ def closing(records: npt.NDArray[np.void], bar_us: int) -> npt.NDArray[np.void]:
 
 
 def _record_at(time_ns: int) -> npt.NDArray[np.void]:
-    """Returns a record without symbol and quantity. It is in no bar, because its own window is never completed."""
+    """Returns a record without symbol and quantity. This record is in no bar, because its own window is never
+    completed."""
     record = np.zeros(1, TRADE)
     record["time_ns"] = time_ns
     return record

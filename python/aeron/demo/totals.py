@@ -1,4 +1,5 @@
-"""State of a market-data consumer: last, high, low and volume per symbol. It also checks the sequence of trades."""
+"""State of a market-data consumer: last, high, low and volume per symbol. `Totals` also checks the sequence of
+trades."""
 
 from __future__ import annotations
 
@@ -102,7 +103,7 @@ class _SymbolTable:
         self._known = _words(np.array([name.encode() for name in self.names], TRADE["symbol"]))
         while len(np.unique(mixed := self._mixed(self._known))) < len(self.names):
             self._multiplier += 2
-        # The smallest type for these numbers, because numpy sorts integers of 8 and 16 bits by radix, which is faster.
+        # The numbers have the smallest possible type: numpy sorts integers of 8 and 16 bits by radix, which is faster.
         self._order = np.argsort(mixed).astype(np.min_scalar_type(len(self.names)))
         self._sorted = mixed[self._order]
 

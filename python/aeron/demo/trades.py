@@ -72,7 +72,8 @@ def load_trades(path: Path, names: ColumnNames = ColumnNames(), symbol: str | No
     Without a symbol column every record gets ``symbol``, or the file's stem.
 
     Raises:
-        TradesError: the file is missing, empty, of another kind, or lacks a time or price column.
+        TradesError: the file is missing, is empty, is of another kind, or has no column of the time
+            or price.
     """
     if not path.is_file():
         raise TradesError(f"{path}: no such file")
