@@ -413,7 +413,7 @@ class AnyPublication(Protocol):
         ...
 
     def revoke(self) -> None:
-        """Closes the publication and ends its stream at once, for all publications that share it."""
+        """Closes the publication and ends its stream at once, for all publications that share its log."""
         ...
 
     def __enter__(self) -> Self:
@@ -592,7 +592,7 @@ class AnyPublication(Protocol):
 
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
         ...
 
     @property
