@@ -1,4 +1,4 @@
-//! [`Agent`]: the methods that a loop calls, and their errors. Runner, invoker and composite call these methods.
+//! [`Agent`]: the methods that a loop calls, and the errors of these methods.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ pub trait Agent: Send {
         Ok(())
     }
 
-    /// Runs one duty cycle. Returns a work count; 0 lets the loop idle.
+    /// Runs one duty cycle. Returns a work count. If the work count is 0, the loop idles.
     fn do_work(&mut self) -> Result<usize, AgentError>;
 
     /// Called once after the last duty cycle.

@@ -11,7 +11,7 @@ use crate::agent::{Agent, AgentError};
 /// that always fails cannot starve the later ones.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
-    /// Index of the agent at which the next duty cycle begins; not 0 after an agent failed.
+    /// Index of the agent with which the next duty cycle begins. Not 0 if an agent failed in the previous duty cycle.
     next: usize,
     role_name: String,
 }
@@ -41,7 +41,7 @@ impl CompositeAgent {
         })
     }
 
-    /// Sets another name.
+    /// Replaces the name of the composite.
     #[must_use]
     pub fn named(mut self, role_name: impl Into<String>) -> Self {
         self.role_name = role_name.into();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn is_named_after_its_agents_03_119() {
+    fn a_composite_agent_is_named_after_its_agents_03_119() {
         let journal = Journal::default();
         let agent = composite([
             ScriptedAgent::new("conductor", &journal),
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_the_work_of_all() {
+    fn the_work_count_is_the_sum_over_all_agents() {
         let journal = Journal::default();
         let agents = [("a", 2), ("b", 3)]
             .map(|(name, count)| ScriptedAgent::new(name, &journal).working([Ok(count)]));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_and_closes_all_and_keeps_every_error_03_119() {
+    fn all_agents_are_started_and_closed_and_every_error_is_kept_03_119() {
         let journal = Journal::default();
         let mut agent = composite([
             ScriptedAgent::new("a", &journal)

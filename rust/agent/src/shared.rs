@@ -97,7 +97,7 @@ impl Agent for SharedAgent {
 }
 
 impl AgentTurns {
-    /// Runs one duty cycle on the calling thread, unless another thread is in one. Returns the work count.
+    /// Runs one duty cycle on the calling thread, unless another thread runs one. Returns the work count.
     pub fn take(&self) -> usize {
         let Some(mut duty) = self.0.try_lock() else {
             return 0;

@@ -1,4 +1,4 @@
-//! [`ShutdownSignalBarrier`]: waits for the end of the program by SIGINT, SIGTERM, or a call.
+//! [`ShutdownSignalBarrier`]: lets threads wait until SIGINT, SIGTERM, or a call requests the end of the program.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -37,7 +37,7 @@ struct Inner {
 }
 
 const NOTHING: usize = 0;
-/// Larger than the number of any signal.
+/// Value for [`Shutdown::Requested`], larger than the number of any signal.
 const REQUESTED: usize = usize::MAX;
 
 /// The barriers that [`ShutdownSignalBarrier::signal_all`] wakes.
@@ -137,7 +137,7 @@ impl ShutdownSignalBarrier {
         lock(&BARRIERS).retain(|barrier| !barrier.ptr_eq(&own) && barrier.strong_count() > 0);
     }
 
-    /// Signals and removes the barrier, and sets its state to closed. May be called again; dropping also closes it.
+    /// Signals and removes the barrier, and sets its state to closed. May be called again. Dropping also closes the barrier.
     pub fn close(&self) {
         if !self.inner.is_closed.swap(true, Ordering::AcqRel) {
             self.signal();

@@ -1,4 +1,4 @@
-//! Finds a driver and connects to it. Also sends requests for which a driver needs no client.
+//! Finds a driver and connects to it. Also sends requests that need no client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,14 +30,14 @@ impl Aeron {
     /// Connects to the driver that `context` names.
     ///
     /// # Errors
-    /// [`Error::Configuration`]; [`Error::DriverTimeout`] if no live driver is found within the driver timeout, with
-    /// the missing part; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for an incompatible driver or
-    /// file.
+    /// [`Error::Configuration`]; [`Error::DriverTimeout`], which names the missing part, if no live driver is found
+    /// within the driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for an incompatible
+    /// driver or file.
     pub fn connect(context: Context) -> Result<Self> {
         Self::async_connect(context)?.wait()
     }
 
-    /// As [`connect`](Self::connect), without waiting.
+    /// Like [`connect`](Self::connect), but does not wait for the driver.
     ///
     /// # Errors
     /// [`Error::Configuration`]. The operation returns all other errors.

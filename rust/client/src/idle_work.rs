@@ -2,8 +2,8 @@
 //!
 //! If a waiting client runs a driver in the same process, no message waits for the driver's thread. But one check of
 //! the network costs as much as a hundred polls of memory. A client with other work therefore leaves the network to the
-//! driver. With *n* subscriptions to network channels, the client checks the network after *n* empty polls of
-//! them in a row. Polls of other channels (IPC) must have been empty too.
+//! driver. With *n* subscriptions to network channels, the client checks the network after *n* consecutive
+//! empty polls of these subscriptions. Polls of other channels (IPC) must have been empty too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -65,7 +65,7 @@ impl IdleWork {
 }
 
 impl IdlePart {
-    /// Does idle work if it is due, so that the following poll finds the data that it received.
+    /// Does idle work if it is due, so that the following poll finds the data that the idle work received.
     #[inline]
     pub(crate) fn before_poll(&self) {
         if self.is_network && self.work.is_idle() && !self.work.process.is_foreign() {

@@ -31,7 +31,7 @@ enum OperationState<T> {
 
 /// The steps of an operation.
 pub(crate) trait Steps<T>: Send {
-    /// Returns the id of the last command that was sent, −1 if none was sent.
+    /// Returns the id of the last command that was sent; −1 if no command was sent.
     fn correlation_id(&self) -> i64;
     /// Continues without waiting. Returns the result; `None` if it is not available yet.
     fn poll(&mut self) -> Result<Option<T>>;
@@ -41,9 +41,9 @@ pub(crate) trait Steps<T>: Send {
     fn abandon(&mut self);
     /// Refuses to wait inside a handler of the client, where the wait would never end.
     fn check_may_wait(&self) -> Result<()>;
-    /// Whether the application's interrupt check ends waits.
+    /// Calls the application's interrupt check. Returns whether waits must end.
     fn is_interrupted(&self) -> bool;
-    /// Runs a driver without threads. Returns whether there is one.
+    /// Runs the client's embedded driver, if it has one. Returns whether there is one.
     fn run_driver(&self) -> bool;
     /// Waits a moment; `waits` is the number of earlier waits.
     fn idle(&self, waits: u32);
@@ -65,7 +65,7 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Returns the correlation id of the command, −1 if the operation needs none. A command that is sent again has a
+    /// Returns the correlation id of the command; −1 if the operation needs no command. A command that is sent again has a
     /// new id.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
@@ -80,7 +80,7 @@ impl<T: Clone> PendingOperation<T> {
     ///
     /// # Errors
     /// The driver's refusal, [`Error::DriverTimeout`] if the driver did not respond within the driver timeout,
-    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]; the same in each call.
+    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]. Each later call returns the same error.
     pub fn poll(&mut self) -> Result<Option<T>> {
         if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll();

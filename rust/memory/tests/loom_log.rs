@@ -431,7 +431,7 @@ fn without_the_release_of_the_first_word_a_stale_frame_follows() {
 }
 
 #[test]
-fn without_its_acquire_a_stale_frame_follows() {
+fn without_the_acquire_of_the_first_word_a_stale_frame_follows() {
     check_fails("a stale frame", || {
         cleaning(None, Some(Weakness::Acquire(0..8)))
     });

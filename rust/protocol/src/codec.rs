@@ -19,7 +19,7 @@ pub enum DecodeError {
         /// Type id of the record.
         type_id: i32,
     },
-    /// The message ends before its last field, or a declared length exceeds it.
+    /// The message ends before its last field, or a declared length exceeds the message.
     #[error("command={type_id} too short: length={length}")]
     TooShort {
         /// Type id of the record.
@@ -206,7 +206,7 @@ pub(crate) trait Message<'a>: Encode + Sized {
 
 const TEXT_ALIGNMENT: usize = 4;
 
-/// A value, and its form `L` in a layout.
+/// A value that converts to and from the type `L` of a field in a layout.
 pub(crate) trait Value<L> {
     fn of(layout: L) -> Self;
     fn layout(self) -> L;

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_waits_only_when_nothing_was_done() {
+    fn a_sleeping_strategy_waits_only_if_the_work_count_is_0() {
         let mut strategy = SleepingMillisIdleStrategy::new(20);
         let start = Instant::now();
         strategy.idle(1);

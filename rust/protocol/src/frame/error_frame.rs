@@ -24,9 +24,9 @@ const NO_GROUP_TAG: i64 = -1;
 /// An error that a receiver reports: it has rejected the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFrame<'a> {
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
     /// Id of the receiver that sends the frame.
     pub receiver_id: i64,

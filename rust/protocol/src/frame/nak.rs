@@ -9,9 +9,9 @@ use super::fixed::fixed_frame;
 fixed_frame! {
     /// Bytes of a stream that a receiver misses, within one term.
     pub struct Nak(NakLayout) {
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Term of the missing bytes.
         pub term_id: i32,

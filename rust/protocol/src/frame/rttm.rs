@@ -12,9 +12,9 @@ fixed_frame! {
             /// Whether the frame requests a response.
             is_request = 0x80,
         }
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Clock of the requesting side at the request; the response repeats it.
         pub echo_timestamp_ns: i64,

@@ -19,9 +19,9 @@ fixed_frame! {
         }
         /// Offset of the sender's position in its term.
         pub term_offset: i32,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Id of the stream's first term.
         pub initial_term_id: i32,

@@ -22,7 +22,7 @@ pub struct StatusMessage<'a> {
     pub is_end_of_stream: bool,
     /// Session id. If both session and stream are 0, the request for a setup is for all streams.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
     /// Term of the consumed position.
     pub consumption_term_id: i32,
