@@ -1,5 +1,5 @@
-//! Clocks: wall-clock time in milliseconds and monotonic time in nanoseconds. A cached
-//! variant of each clock shows the time of its last update.
+//! Clocks: wall-clock time in milliseconds and monotonic time in nanoseconds. A cached variant of each clock shows the
+//! time of its last update.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};

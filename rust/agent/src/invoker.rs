@@ -97,8 +97,8 @@ impl<A: Agent> AgentInvoker<A> {
     }
 }
 
-/// Reports the error of a duty cycle, unless the thread was interrupted. Counts the error if the loop continues. Returns
-/// whether the loop must end.
+/// Reports the error of a duty cycle, unless the thread was interrupted. Counts the error if the loop continues.
+/// Returns whether the loop must end.
 pub(crate) fn report_failed_work(
     error: &AgentError,
     error_handler: &dyn ErrorHandler,

@@ -137,7 +137,8 @@ impl ShutdownSignalBarrier {
         lock(&BARRIERS).retain(|barrier| !barrier.ptr_eq(&own) && barrier.strong_count() > 0);
     }
 
-    /// Signals and removes the barrier, and sets its state to closed. May be called again. Dropping also closes the barrier.
+    /// Signals and removes the barrier, and sets its state to closed. May be called again. Dropping also closes the
+    /// barrier.
     pub fn close(&self) {
         if !self.inner.is_closed.swap(true, Ordering::AcqRel) {
             self.signal();

@@ -1,5 +1,5 @@
-//! [`Sources`]: reads settings from the environment, `-D` definitions and properties files. A later
-//! source overrides earlier ones.
+//! [`Sources`]: reads settings from the environment, `-D` definitions and properties files. A later source overrides
+//! earlier ones.
 
 use std::collections::BTreeMap;
 

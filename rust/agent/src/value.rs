@@ -1,8 +1,8 @@
 //! Sizes, durations and booleans as text, for channel URIs, environment variables and property files.
 //!
-//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. A text that
-//! all of Aeron's own parsers accept is accepted. A text that only one of them accepts by accident (`64kb`, `10msx`,
-//! `+5s`) is refused.
+//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. A text that all of
+//! Aeron's own parsers accept is accepted. A text that only one of them accepts by accident (`64kb`, `10msx`, `+5s`) is
+//! refused.
 
 /// Reason why a text is not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -43,8 +43,8 @@ pub fn parse_size(text: &str) -> Result<i64, ValueError> {
 
 /// Parses a number of nanoseconds: digits, optionally followed by `ns`, `us`, `ms`, `s` in upper or lower case.
 ///
-/// A value with a suffix that does not fit in 63 bits means *for ever*: the result is the maximum value. A value without
-/// a suffix that does not fit is refused.
+/// A value with a suffix that does not fit in 63 bits means *for ever*: the result is the maximum value. A value
+/// without a suffix that does not fit is refused.
 pub fn parse_duration_ns(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: DURATION_SUFFIXES,

@@ -363,8 +363,8 @@ impl Aeron {
             .wait()
     }
 
-    /// Like [`add_static_counter`](Self::add_static_counter), but does not wait for the driver. The operation
-    /// cannot be cancelled, because no client can remove a static counter.
+    /// Like [`add_static_counter`](Self::add_static_counter), but does not wait for the driver. The operation cannot be
+    /// cancelled, because no client can remove a static counter.
     ///
     /// # Errors
     /// As [`async_add_counter`](Self::async_add_counter).

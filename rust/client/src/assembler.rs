@@ -1,9 +1,8 @@
 //! Fragment assemblers: join the fragments of messages.
 //!
-//! An assembler sits between a poll and the application's handler. The assembler passes on a message of one
-//! fragment without a copy. It collects the fragments of a longer message, and passes on the message when the last
-//! fragment arrives. It drops a message if a fragment is missing, or if the message becomes longer than any publisher
-//! can send.
+//! An assembler sits between a poll and the application's handler. The assembler passes on a message of one fragment
+//! without a copy. It collects the fragments of a longer message, and passes on the message when the last fragment
+//! arrives. It drops a message if a fragment is missing, or if the message becomes longer than any publisher can send.
 //!
 //! ```no_run
 //! # fn receive(subscription: &aeron_client::Subscription) -> aeron_client::Result<()> {

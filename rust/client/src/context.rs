@@ -40,7 +40,8 @@ pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 pub struct Context {
     /// Directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
     pub aeron_dir: PathBuf,
-    /// Time to wait for a driver and for its responses, and maximum age of its heartbeat, in milliseconds. Default: 10 s.
+    /// Time to wait for a driver and for its responses, and maximum age of its heartbeat, in milliseconds. Default: 10
+    /// s.
     pub driver_timeout_ms: u64,
     /// Interval of the client's heartbeat, in nanoseconds. Must be less than the driver's client liveness timeout.
     /// Default: 500 ms.
@@ -65,8 +66,7 @@ pub struct Context {
     pub use_conductor_agent_invoker: bool,
     /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker`. Default: `None`.
     pub driver_invoker: Option<DriverInvoker>,
-    /// Runs the network of a driver in the same process while polls of network channels find nothing. Default:
-    /// `None`.
+    /// Runs the network of a driver in the same process while polls of network channels find nothing. Default: `None`.
     pub driver_turn: Option<DriverTurn>,
     /// Ends waits for the driver early. Default: `None`.
     pub interrupt_check: Option<InterruptCheck>,
@@ -271,8 +271,8 @@ impl Context {
             .unwrap_or_else(|| Box::new(SleepingIdleStrategy::new(sleep_ns)))
     }
 
-    /// Returns the settings that the client needs after connecting. Call `take_handlers` first, because
-    /// this call drops the handlers.
+    /// Returns the settings that the client needs after connecting. Call `take_handlers` first, because this call drops
+    /// the handlers.
     pub(crate) fn into_settings(self, inter_service_timeout_ns: u64) -> Settings {
         Settings {
             driver_timeout_ms: self.driver_timeout_ms,

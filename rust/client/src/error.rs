@@ -56,8 +56,8 @@ pub enum Error {
         /// Counter id of the position counter.
         counter_id: i32,
     },
-    /// The client was closed because events of the driver were lost. Events came faster than the conductor read them, or
-    /// are damaged.
+    /// The client was closed because events of the driver were lost. Events came faster than the conductor read them,
+    /// or are damaged.
     #[error("events of the media driver are lost: {0}")]
     EventsLost(ReceiveError),
     /// An event of the driver could not be decoded; it was ignored.

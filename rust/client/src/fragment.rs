@@ -160,9 +160,9 @@ impl<'a> Fragment<'a> {
         bytes
     }
 
-    /// Returns the memory that contains the payload (a term or an assembler's buffer), and the payload's offset. Bindings
-    /// return views of a clone of the memory: a clone keeps the memory alive, and an assembler does not reuse the memory
-    /// while a clone exists.
+    /// Returns the memory that contains the payload (a term or an assembler's buffer), and the payload's offset.
+    /// Bindings return views of a clone of the memory: a clone keeps the memory alive, and an assembler does not reuse
+    /// the memory while a clone exists.
     #[inline]
     pub fn memory(&self) -> (&'a SharedBuffer, usize) {
         (self.memory, self.offset)

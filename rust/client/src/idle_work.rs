@@ -2,8 +2,8 @@
 //!
 //! If a waiting client runs a driver in the same process, no message waits for the driver's thread. But one check of
 //! the network costs as much as a hundred polls of memory. A client with other work therefore leaves the network to the
-//! driver. With *n* subscriptions to network channels, the client checks the network after *n* consecutive
-//! empty polls of these subscriptions. Polls of other channels (IPC) must have been empty too.
+//! driver. With *n* subscriptions to network channels, the client checks the network after *n* consecutive empty polls
+//! of these subscriptions. Polls of other channels (IPC) must have been empty too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

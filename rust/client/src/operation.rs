@@ -65,8 +65,8 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Returns the correlation id of the command; −1 if the operation needs no command. A command that is sent again has a
-    /// new id.
+    /// Returns the correlation id of the command; −1 if the operation needs no command. A command that is sent again
+    /// has a new id.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }

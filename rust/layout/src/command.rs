@@ -5,8 +5,8 @@ use crate::declare::layout;
 use crate::{I32, I64, U64};
 
 layout! {
-    /// Beginning of every command. A keepalive or a close has no further fields. In a request for termination, the token
-    /// follows.
+    /// Beginning of every command. A keepalive or a close has no further fields. In a request for termination, the
+    /// token follows.
     pub struct ClientCommandLayout: 16 {
         /// Client id.
         pub client_id: I64 = 0,

@@ -1,5 +1,5 @@
-//! Files of an archive that only this project uses: the lock file of a private archive, the index file of each
-//! segment, and the file of extensions.
+//! Files of an archive that only this project uses: the lock file of a private archive, the index file of each segment,
+//! and the file of extensions.
 
 use crate::declare::layout;
 use crate::{I32, I64, U32};
@@ -36,7 +36,8 @@ layout! {
         pub messages: I64 = 8,
         /// Total payload length of these messages in bytes.
         pub payload_bytes: I64 = 16,
-        /// Number of payload bytes of the unfinished message up to the position; `i64::MIN` if no message is unfinished.
+        /// Number of payload bytes of the unfinished message up to the position; `i64::MIN` if no message is
+        /// unfinished.
         pub unfinished: I64 = 24,
     }
 
@@ -104,8 +105,8 @@ layout! {
         pub checksum: U32 = 12,
     }
 
-    /// Header of a record in the file of extensions. A message of the control protocol follows the header. Zeros pad the
-    /// record to a multiple of 8 bytes.
+    /// Header of a record in the file of extensions. A message of the control protocol follows the header. Zeros pad
+    /// the record to a multiple of 8 bytes.
     pub struct ExtensionRecordLayout: 8 {
         /// Length of the message in bytes.
         pub length: U32 = 0,

@@ -141,7 +141,8 @@ fn each(
     (count, last)
 }
 
-/// Reads the term from `position` on. Returns the number of fragments, a checksum of the fragments, and the new position.
+/// Reads the term from `position` on. Returns the number of fragments, a checksum of the fragments, and the new
+/// position.
 #[inline(never)]
 fn read(log: &Log, position: i64, limit: usize) -> (usize, i64, i64) {
     let mut cursor = log.cursor(position).unwrap();

@@ -32,8 +32,8 @@ enum Memory {
     Mapped { _mapping: MmapRaw },
 }
 
-/// Alignment of a heap block, enough for every word. With a larger alignment, the allocator would write zeros into large
-/// blocks instead of using pages that are already zero.
+/// Alignment of a heap block, enough for every word. With a larger alignment, the allocator would write zeros into
+/// large blocks instead of using pages that are already zero.
 const HEAP_ALIGNMENT: usize = 8;
 
 /// Returns the layout of a heap buffer of `len` bytes; `None` if no address space is large enough.
@@ -50,7 +50,8 @@ impl SharedBuffer {
         Self::allocate(len, layout).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// Like [`heap`](Self::heap), for a length that the caller does not control. Returns `None` if there is not enough memory.
+    /// Like [`heap`](Self::heap), for a length that the caller does not control. Returns `None` if there is not enough
+    /// memory.
     pub fn try_heap(len: usize) -> Option<Self> {
         Self::allocate(len, heap_layout(len)?)
     }

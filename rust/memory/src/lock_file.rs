@@ -155,8 +155,8 @@ impl Drop for LockFile {
     }
 }
 
-/// Closes the descriptors of locks that a forked child must not keep. Call it from a `pthread_atfork` handler in
-/// the child. It uses only atomics and `close`, which are both allowed between fork and exec.
+/// Closes the descriptors of locks that a forked child must not keep. Call it from a `pthread_atfork` handler in the
+/// child. It uses only atomics and `close`, which are both allowed between fork and exec.
 pub fn close_in_forked_child() {
     for slot in &NOT_INHERITED {
         let descriptor = slot.swap(NO_DESCRIPTOR, Ordering::AcqRel);

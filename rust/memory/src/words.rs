@@ -21,8 +21,8 @@
 //! # Mixed sizes
 //!
 //! A frame length is a 32-bit word, yet cleaning and rebuilding store it as the low half of a 64-bit word. On the
-//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Rust's memory model
-//! and loom do not know this rule, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
+//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Rust's memory model and
+//! loom do not know this rule, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
 //! counters) or *narrow* (32-bit cells). A 64-bit store to a narrow place is a relaxed store of the high half followed
 //! by a store of the low half with the requested ordering. A 64-bit load is a load of the low half with the requested
 //! ordering followed by a relaxed load of the high half. An algorithm that is correct with these torn accesses is also
@@ -106,11 +106,11 @@ pub trait Words: Clone + Send + Sync + 'static {
     /// Copies bytes from `offset` (any alignment) out of the memory. No other thread or process may write these bytes
     /// at the same time.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
-    /// Like [`copy_in`](Self::copy_in), but with relaxed accesses, for bytes that a reader may read at the same time. `offset`
-    /// is a multiple of 4.
-    fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]);
-    /// Like [`copy_out`](Self::copy_out), but with relaxed accesses, for bytes that a writer may change at the same time.
+    /// Like [`copy_in`](Self::copy_in), but with relaxed accesses, for bytes that a reader may read at the same time.
     /// `offset` is a multiple of 4.
+    fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]);
+    /// Like [`copy_out`](Self::copy_out), but with relaxed accesses, for bytes that a writer may change at the same
+    /// time. `offset` is a multiple of 4.
     fn copy_out_relaxed(&self, offset: usize, bytes: &mut [u8]);
     /// Zeroes `len` bytes from `offset` (any alignment). No other thread or process may write these bytes at the same
     /// time.

@@ -36,7 +36,8 @@ pub enum IdleStrategySpec {
         min_park_ns: u64,
         /// Maximum length of a park in nanoseconds.
         max_park_ns: u64,
-        /// Maximum length of a park after a second without work, in nanoseconds. A value up to `max_park_ns` disables longer parks.
+        /// Maximum length of a park after a second without work, in nanoseconds. A value up to `max_park_ns` disables
+        /// longer parks.
         max_idle_park_ns: u64,
         /// Maximum number of yields while work is frequent. A value up to `max_yields` disables additional yields.
         busy_yields: u64,

@@ -164,8 +164,8 @@ impl Batch {
         &self.data[..self.used]
     }
 
-    /// Returns the start of each message in [`data`](Self::data), and the end of the last one. The result
-    /// has one more entry than there are messages.
+    /// Returns the start of each message in [`data`](Self::data), and the end of the last one. The result has one more
+    /// entry than there are messages.
     pub fn offsets(&self) -> &[i32] {
         &self.offsets
     }

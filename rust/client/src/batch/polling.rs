@@ -399,8 +399,8 @@ fn reserve<T>(column: &mut Vec<T>, length: usize) -> Fallible<()> {
         .map_err(|_| OutOfMemory(length.saturating_mul(size_of::<T>())))
 }
 
-/// Copies to `target` the payloads of up to `most` fragments that follow `like` and have the same header fields. Returns
-/// the number of payloads.
+/// Copies to `target` the payloads of up to `most` fragments that follow `like` and have the same header fields.
+/// Returns the number of payloads.
 #[inline(always)]
 fn copy_alike<'a>(
     like: &LogFragment<'a, SharedBuffer>,

@@ -321,8 +321,8 @@ impl Conductor {
         }
     }
 
-    /// Keeps a log mapped for the resource linger duration. Then the conductor unmaps the log: unmapping is slow, and would
-    /// delay the thread of the last reader.
+    /// Keeps a log mapped for the resource linger duration. Then the conductor unmaps the log: unmapping is slow, and
+    /// would delay the thread of the last reader.
     fn linger(&mut self, client: &Client, log: &Arc<LogBuffers<SharedBuffer>>) {
         let deadline_ns = client.now_ns() + client.settings.resource_linger_duration_ns as i64;
         self.lingering.push((deadline_ns, Arc::clone(log)));

@@ -202,8 +202,7 @@ impl Conductor {
         }
     }
 
-    /// Closes a subscription without a message to the driver, because the command that adds it has no response
-    /// yet.
+    /// Closes a subscription without a message to the driver, because the command that adds it has no response yet.
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());

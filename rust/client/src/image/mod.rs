@@ -164,8 +164,8 @@ impl Image {
         self.core.join_position
     }
 
-    /// Returns the position up to which the stream was consumed. After the close, returns the last position
-    /// before the close.
+    /// Returns the position up to which the stream was consumed. After the close, returns the last position before the
+    /// close.
     pub fn position(&self) -> i64 {
         if self.is_closed() {
             return self.core.last.position.load(Ordering::Relaxed);
@@ -184,8 +184,8 @@ impl Image {
         self.core.state.cause()
     }
 
-    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close, returns
-    /// the last value before the close.
+    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close,
+    /// returns the last value before the close.
     pub fn is_end_of_stream(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_end_of_stream.load(Ordering::Relaxed);
@@ -195,8 +195,8 @@ impl Image {
             .is_end_of_stream(self.core.parts.position.get())
     }
 
-    /// Returns the position at which the stream ended; 2^63 − 1 if the stream has not ended. After the close,
-    /// returns the last value before the close.
+    /// Returns the position at which the stream ended; 2^63 − 1 if the stream has not ended. After the close, returns
+    /// the last value before the close.
     pub fn end_of_stream_position(&self) -> i64 {
         if self.is_closed() {
             return self
@@ -217,8 +217,7 @@ impl Image {
         }
     }
 
-    /// Whether the publisher revoked the publication. After the close, returns the last value before the
-    /// close.
+    /// Whether the publisher revoked the publication. After the close, returns the last value before the close.
     pub fn is_publication_revoked(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_revoked.load(Ordering::Relaxed);

@@ -68,8 +68,8 @@ impl Image {
         self.bounded_poll(handler, limit_position, limit)
     }
 
-    /// Calls `handler` with one block: whole frames with their headers, at most `limit` bytes. Returns the length of the
-    /// block.
+    /// Calls `handler` with one block: whole frames with their headers, at most `limit` bytes. Returns the length of
+    /// the block.
     ///
     /// Padding is a separate block, and only the length of its header counts. Returns 0 if the next frame is longer
     /// than `limit`. After an error of the handler or [`Action::Abort`] the block is not consumed.
@@ -119,8 +119,7 @@ impl Image {
         )
     }
 
-    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing. Usable from
-    /// any thread.
+    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing. Usable from any thread.
     pub(crate) fn is_readable(&self) -> bool {
         let position = self.core.parts.position.get();
         if self.is_closed() {
@@ -262,8 +261,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Publishes the cursor's position as the subscriber's position, unless the image was closed during
-    /// the poll.
+    /// Publishes the cursor's position as the subscriber's position, unless the image was closed during the poll.
     #[inline(always)]
     fn publish(&mut self) {
         let position = self.cursor.position();

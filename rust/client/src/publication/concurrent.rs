@@ -56,8 +56,8 @@ impl Publication {
             .offer_with(self.core.base.limit()?, message, reserved_value)
     }
 
-    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index after
-    /// the last appended message.
+    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
+    /// after the last appended message.
     ///
     /// # Errors
     /// As [`offer`](Self::offer). An error means that no message was appended.

@@ -105,8 +105,8 @@ impl ConcurrentCore {
 /// The conductor's view of an exclusive publication.
 pub(crate) struct ExclusiveCore {
     pub(super) base: PublicationBase,
-    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it is
-    /// a plain store.
+    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it
+    /// is a plain store.
     pub(super) appender: SpinMutex<ExclusiveAppender<SharedBuffer>>,
 }
 

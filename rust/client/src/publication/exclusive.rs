@@ -81,8 +81,8 @@ impl ExclusivePublication {
             .offer_with_reserved_value(message, reserved_value)?)
     }
 
-    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index after
-    /// the last appended message.
+    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
+    /// after the last appended message.
     ///
     /// # Errors
     /// As [`offer`](Self::offer). An error means that no message was appended.
@@ -95,8 +95,8 @@ impl ExclusivePublication {
         Ok(self.writer()?.offer_batch(messages, first)?)
     }
 
-    /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it. Further
-    /// messages may be appended after a claim.
+    /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
+    /// Further messages may be appended after a claim.
     ///
     /// # Errors
     /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
@@ -162,8 +162,8 @@ impl ExclusivePublication {
         Ok(self.writer()?.appender.term_offset())
     }
 
-    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, so that the caller can
-    /// fill the frame.
+    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, so that the caller can fill
+    /// the frame.
     #[inline]
     pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
         frame.attach(self.core.base.log())

@@ -8,8 +8,8 @@ pub enum OfferError {
     /// The stream cannot accept data now, or cannot accept this message.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// Another thread uses the exclusive publication, or this call comes from a reserved value supplier
-    /// of the publication.
+    /// Another thread uses the exclusive publication, or this call comes from a reserved value supplier of the
+    /// publication.
     #[error("exclusive publication is in use by another call; it serves one thread at a time")]
     InUse,
 }

@@ -39,8 +39,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) last_positions: OnceLock<Vec<LastPosition>>,
     pub(super) last_ended: Mutex<Option<EndedImage>>,
     pub(super) idle_part: Option<IdlePart>,
-    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it is
-    /// a plain store.
+    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it
+    /// is a plain store.
     pub(super) poll_state: SpinMutex<PollState>,
 }
 

@@ -30,9 +30,9 @@ use self::core::SubscriptionCore;
 /// subscription is closed by [`close`](Self::close), or when the last clone is dropped.
 ///
 /// One thread at a time may poll a subscription. While one poll runs, another poll fails with [`Error::InUse`], even
-/// inside a handler. A loop that polls often should use a [`poller`](Self::poller), to save this check. All other methods may be called
-/// from any thread. A closed subscription has no images, and polling it returns 0; [`close_cause`](Self::close_cause)
-/// returns the reason.
+/// inside a handler. A loop that polls often should use a [`poller`](Self::poller), to save this check. All other
+/// methods may be called from any thread. A closed subscription has no images, and polling it returns 0;
+/// [`close_cause`](Self::close_cause) returns the reason.
 #[derive(Clone)]
 pub struct Subscription {
     core: Arc<SubscriptionCore>,
@@ -78,8 +78,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the final state of the image that went away last. A program that polls rarely can see here
-    /// that an image existed between two polls.
+    /// Returns the final state of the image that went away last. A program that polls rarely can see here that an image
+    /// existed between two polls.
     pub fn last_ended_image(&self) -> Option<EndedImage> {
         *lock(&self.core.last_ended)
     }
@@ -141,7 +141,8 @@ impl Subscription {
         self.core.channel_status_id()
     }
 
-    /// Returns the status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2 closing.
+    /// Returns the status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2
+    /// closing.
     pub fn channel_status(&self) -> i64 {
         channel_status::status(
             &self.client().counters,
@@ -266,8 +267,8 @@ impl Subscription {
         self.poller()?.poll(handler, limit)
     }
 
-    /// Same as [`poll`](Self::poll). Aeron uses this name if the handler returns an [`Action`](crate::Action). The action
-    /// applies to the image of the fragment.
+    /// Same as [`poll`](Self::poll). Aeron uses this name if the handler returns an [`Action`](crate::Action). The
+    /// action applies to the image of the fragment.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -319,8 +320,7 @@ impl Subscription {
         self.poller()?.poll_image(image, handler, limit)
     }
 
-    /// Like [`poll_batch`](Self::poll_batch), but only for `image`, which must be an image of this
-    /// subscription.
+    /// Like [`poll_batch`](Self::poll_batch), but only for `image`, which must be an image of this subscription.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).

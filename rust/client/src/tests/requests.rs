@@ -366,7 +366,11 @@ fn a_resource_removed_by_id_after_its_response_is_closed_and_the_removal_is_conf
         subscription.is_closed(),
         "the subscription is closed without waiting for the driver"
     );
-    assert_eq!(removal.poll().unwrap(), None, "the driver has not responded");
+    assert_eq!(
+        removal.poll().unwrap(),
+        None,
+        "the driver has not responded"
+    );
     driver.step();
     assert_eq!(removal.poll().unwrap(), Some(true));
     assert!(!aeron.async_remove_subscription(id).unwrap().wait().unwrap());

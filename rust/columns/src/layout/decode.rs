@@ -1,7 +1,7 @@
 //! Decodes records into columns: for each field, a loop collects its values from a block of records.
 //!
-//! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has.
-//! A malformed value sets a flag. Only if the flag is set at the end of a block, the block is searched for the malformed
+//! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has. A
+//! malformed value sets a flag. Only if the flag is set at the end of a block, the block is searched for the malformed
 //! record.
 
 use std::sync::Arc;

@@ -30,8 +30,8 @@ impl RecordLayout {
     /// Checks that columns of this schema can become records: each field needs a column with its name and type. Other
     /// columns are ignored.
     ///
-    /// [`columns`](Self::columns) returns the required types. Large strings, large binaries and timestamps with any time
-    /// zone are also accepted.
+    /// [`columns`](Self::columns) returns the required types. Large strings, large binaries and timestamps with any
+    /// time zone are also accepted.
     ///
     /// # Errors
     /// [`RecordEncodeError::Missing`] or [`RecordEncodeError::Type`].
@@ -67,8 +67,8 @@ impl RecordEncoder<'_> {
     /// Appends the records of `rows`, one after the other. Bytes that belong to no field are zero.
     ///
     /// # Errors
-    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. In this case,
-    /// the caller must discard the appended bytes.
+    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. In this case, the
+    /// caller must discard the appended bytes.
     ///
     /// # Panics
     /// If the record batch has no such rows.
@@ -138,8 +138,8 @@ fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEnco
 
 /// A column whose values are written into a field. It has no nulls.
 trait ColumnEncoder {
-    /// Fills a block of records with the rows from `first_row` on. The error is the index of a row whose value does
-    /// not fit.
+    /// Fills a block of records with the rows from `first_row` on. The error is the index of a row whose value does not
+    /// fit.
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
 
     /// Returns why the value of this row does not fit.
@@ -284,8 +284,8 @@ impl<T: ByteArrayType<Native: AsRef<[u8]>>> TextEncoder<'_, T> {
         self.values.value(row).as_ref()
     }
 
-    /// Returns whether a value of this length fits. A text may be shorter than its field. Bytes must fill
-    /// their field, because the decoder could not find the end of shorter bytes.
+    /// Returns whether a value of this length fits. A text may be shorter than its field. Bytes must fill their field,
+    /// because the decoder could not find the end of shorter bytes.
     fn fits(&self, length: usize) -> bool {
         match self.field.kind {
             FieldType::Char(room) => length <= room,

@@ -2,9 +2,9 @@
 //! columns.
 //!
 //! The text is the same for source and sink. It lists the fields as `name type`, separated by commas. The fields are
-//! packed in this order, and are little-endian. `>` before a type makes it big-endian. `@n` before a name sets the offset of that field. `=n` at the
-//! end sets the length of the record. The decoder skips bytes that belong to no field; the encoder writes them as
-//! zeros.
+//! packed in this order, and are little-endian. `>` before a type makes it big-endian. `@n` before a name sets the
+//! offset of that field. `=n` at the end sets the length of the record. The decoder skips bytes that belong to no
+//! field; the encoder writes them as zeros.
 //!
 //! ```
 //! use aeron_columns::layout::RecordLayout;
@@ -39,7 +39,8 @@ pub const U64_PRECISION: u8 = 20;
 
 /// A parsed layout: fields that do not overlap, in the order of the text, within a record of fixed length. Immutable.
 ///
-/// [`Display`](fmt::Display) prints a text with every offset and the record length. This text parses to an equal layout.
+/// [`Display`](fmt::Display) prints a text with every offset and the record length. This text parses to an equal
+/// layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLayout {
     fields: Vec<LayoutField>,

@@ -49,8 +49,8 @@ pub(super) struct BadValue {
 }
 
 impl Payload {
-    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. The columns may
-    /// take over the bytes of `values`.
+    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. The columns may take over
+    /// the bytes of `values`.
     pub(super) fn columns(
         &self,
         values: &mut Vec<u8>,

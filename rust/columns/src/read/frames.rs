@@ -36,8 +36,8 @@ pub struct Frame<'a> {
 
 /// The arrival times of one recording's messages.
 pub trait ArrivalTimes {
-    /// Returns the time at which the message that ends at `position` was complete, in microseconds since the epoch; `None`
-    /// if the time is not known.
+    /// Returns the time at which the message that ends at `position` was complete, in microseconds since the epoch;
+    /// `None` if the time is not known.
     ///
     /// The caller passes positions in ascending order.
     ///

@@ -111,8 +111,8 @@ const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
 const DEFAULT_HEADER_COLUMNS: usize = 5;
 
 impl Projection {
-    /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored.
-    /// If `names` is `None`, the columns are the columns of the payload, and then `stream_id`, `session_id`, `position`,
+    /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored. If
+    /// `names` is `None`, the columns are the columns of the payload, and then `stream_id`, `session_id`, `position`,
     /// `reserved_value` and `timestamp`. A field of a record hides a header column of the same name.
     ///
     /// # Errors
@@ -238,8 +238,8 @@ fn plain_column(format: &ValueFormat, name: &str) -> Option<(ColumnSource, DataT
     Some((*column, data_type))
 }
 
-/// Returns the column with this name, ignoring case. The case of the result's name is as in the layout or the
-/// header column.
+/// Returns the column with this name, ignoring case. The case of the result's name is as in the layout or the header
+/// column.
 fn field(format: &ValueFormat, name: &str) -> Result<Field, ProjectionError> {
     let lower = name.to_lowercase();
     if let (Some((number, data_type)), ValueFormat::Records(layout)) =

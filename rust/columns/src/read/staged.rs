@@ -58,8 +58,8 @@ impl StagedMessages {
         self.taken == self.messages.len()
     }
 
-    /// Returns the start position of the first message that was not taken. If all messages were taken, returns the start
-    /// position of the open message.
+    /// Returns the start position of the first message that was not taken. If all messages were taken, returns the
+    /// start position of the open message.
     pub(super) fn first_begin(&self) -> Option<i64> {
         let next = self.messages.get(self.taken);
         let first = next.map(|message| message.beginning).or(self.open);
@@ -85,8 +85,8 @@ impl StagedMessages {
         self.open = Some(beginning);
     }
 
-    /// Adds a fragment's payload to the open message. If the open message becomes longer than the
-    /// maximum, the error is its start position.
+    /// Adds a fragment's payload to the open message. If the open message becomes longer than the maximum, the error is
+    /// its start position.
     #[inline]
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), i64> {
         self.values.extend_from_slice(payload);

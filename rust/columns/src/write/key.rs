@@ -17,8 +17,8 @@ pub struct MessageKey {
 }
 
 impl MessageKey {
-    /// Creates the keys for a partition of a batch. The batch id is used modulo 2^24. Returns `None` if `partition` is not
-    /// below [`MAX_PARTITIONS`].
+    /// Creates the keys for a partition of a batch. The batch id is used modulo 2^24. Returns `None` if `partition` is
+    /// not below [`MAX_PARTITIONS`].
     pub fn new(batch: u64, partition: u32) -> Option<Self> {
         let batch = batch & ((1 << BATCH_BITS) - 1);
         (partition < MAX_PARTITIONS).then_some(Self {

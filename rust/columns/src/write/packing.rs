@@ -47,8 +47,8 @@ impl Packing {
         self.messages(length, self.pending.len() / length)
     }
 
-    /// Returns the last message, which may have fewer records than the others. Call this method after
-    /// the complete messages were sent.
+    /// Returns the last message, which may have fewer records than the others. Call this method after the complete
+    /// messages were sent.
     pub fn last(&self) -> Payloads<'_> {
         let length = self.pending.len();
         self.messages(length, usize::from(length > 0))

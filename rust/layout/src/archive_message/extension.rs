@@ -143,8 +143,8 @@ layout! {
         pub stream_id: I32 = 44,
     }
 
-    /// A part of a recording that retention deletes or would delete; the name of a reader that
-    /// prevents more deletion follows.
+    /// A part of a recording that retention deletes or would delete; the name of a reader that prevents more deletion
+    /// follows.
     pub struct RetentionStepLayout: 56 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,

@@ -154,8 +154,8 @@ layout! {
         pub replay_token: I64 = 48,
     }
 
-    /// Request for a replay up to the position in a counter; the channel follows. Older clients send only the first 48 or
-    /// 52 bytes of the block.
+    /// Request for a replay up to the position in a counter; the channel follows. Older clients send only the first 48
+    /// or 52 bytes of the block.
     pub struct BoundedReplayLayout: 60 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,

@@ -178,8 +178,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// Appends `text` to a label, truncated to the space in the label. Only the process that may write the label may call
-    /// this method (`docs/spec/01-memory-layouts.md`, section 5.6).
+    /// Appends `text` to a label, truncated to the space in the label. Only the process that may write the label may
+    /// call this method (`docs/spec/01-memory-layouts.md`, section 5.6).
     pub fn append_to_label(&self, id: i32, text: &str) {
         let Some(record) = self.metadata_offset(id) else {
             return;

@@ -1,6 +1,7 @@
 //! System counters: the driver's statistics (`docs/spec/01-memory-layouts.md`, section 6).
 //!
-//! A driver allocates the system counters before all other counters, so that each counter id equals the number of the system counter.
+//! A driver allocates the system counters before all other counters, so that each counter id equals the number of the
+//! system counter.
 
 use super::{AllocateError, AtomicCounter, CountersManager, NULL_VALUE, NewCounter, types};
 use crate::words::Words;

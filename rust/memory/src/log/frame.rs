@@ -1,7 +1,7 @@
 //! Frames: the 32-byte header before each fragment of a log, and the meaning of its fields.
 //!
-//! A frame begins on a 32-byte boundary and occupies its length rounded up to a multiple of 32. Its length word is 0 if there is no
-//! frame, negative while the frame is being written, and positive when the frame is readable.
+//! A frame begins on a 32-byte boundary and occupies its length rounded up to a multiple of 32. Its length word is 0 if
+//! there is no frame, negative while the frame is being written, and positive when the frame is readable.
 
 use aeron_layout::frame::{DataHeaderLayout, place_word, stream_word};
 
@@ -89,8 +89,8 @@ impl Framing {
         self.max_message_length
     }
 
-    /// Returns the number of bytes that a message of `length` bytes occupies in a log, with headers and alignment; `None`
-    /// if the message is too long.
+    /// Returns the number of bytes that a message of `length` bytes occupies in a log, with headers and alignment;
+    /// `None` if the message is too long.
     #[inline(always)]
     pub fn framed_length(self, length: usize) -> Option<usize> {
         if length <= self.max_payload_length() {

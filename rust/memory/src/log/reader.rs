@@ -286,8 +286,8 @@ impl<'a, W: Words> Cursor<'a, W> {
     }
 
     /// Returns the next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding
-    /// frame at the cursor is returned alone, even if it is longer than `limit`. `None` if there is no frame, or the first frame exceeds
-    /// the limit.
+    /// frame at the cursor is returned alone, even if it is longer than `limit`. `None` if there is no frame, or the
+    /// first frame exceeds the limit.
     ///
     /// # Errors
     /// A frame has an impossible length. The frames before it were not consumed.

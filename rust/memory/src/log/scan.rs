@@ -16,8 +16,8 @@ pub enum Available {
         length: usize,
         /// Number of bytes of padding after the bytes to send.
         padding: usize,
-        /// Whether no later frame can be sent together with these frames: the next frame is too long, the limit is reached, or
-        /// the term ends.
+        /// Whether no later frame can be sent together with these frames: the next frame is too long, the limit is
+        /// reached, or the term ends.
         is_full: bool,
     },
     /// Length of the first frame, which exceeds the limit.

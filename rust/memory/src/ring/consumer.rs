@@ -106,8 +106,8 @@ impl<W: Words> RingConsumer<W> {
     /// Turns the record at the head into padding, if its producer has not finished it. Returns whether a record was
     /// replaced.
     ///
-    /// Call this method only if the head has not moved for longer than a live producer could need. A claim without any written
-    /// word is replaced only if a later record shows where the claim ends.
+    /// Call this method only if the head has not moved for longer than a live producer could need. A claim without any
+    /// written word is replaced only if a later record shows where the claim ends.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();
@@ -130,7 +130,8 @@ impl<W: Words> RingConsumer<W> {
         }
     }
 
-    /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in that space.
+    /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in that
+    /// space.
     fn unblock_unwritten(&self, blocked: usize, tail_index: usize) -> bool {
         let words = &self.ring.words;
         let limit = if tail_index > blocked {

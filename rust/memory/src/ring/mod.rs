@@ -56,8 +56,8 @@ pub struct ManyToOneRing<W> {
 }
 
 impl<W: Words> ManyToOneRing<W> {
-    /// Creates the ring in `words`, which consist of the data area and the trailer. The length of the data area is a power
-    /// of two.
+    /// Creates the ring in `words`, which consist of the data area and the trailer. The length of the data area is a
+    /// power of two.
     pub fn new(words: W) -> Result<Self, InvalidRingLength> {
         let length = words.len();
         let capacity = length.saturating_sub(TRAILER_LENGTH);
@@ -91,8 +91,8 @@ impl<W: Words> ManyToOneRing<W> {
             .fetch_add_i64(self.trailer(CORRELATION_COUNTER_OFFSET), 1)
     }
 
-    /// Returns the time of the consumer's last heartbeat in epoch milliseconds; 0 before the first heartbeat,
-    /// -1 after the consumer closed.
+    /// Returns the time of the consumer's last heartbeat in epoch milliseconds; 0 before the first heartbeat, -1 after
+    /// the consumer closed.
     pub fn consumer_heartbeat_ms(&self) -> i64 {
         self.words
             .load_i64_acquire(self.trailer(CONSUMER_HEARTBEAT_OFFSET))

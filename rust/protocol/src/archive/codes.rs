@@ -41,7 +41,8 @@ codes! {
         Ok = 0,
         /// The request failed; `relevant_id` is an [`ArchiveErrorCode`].
         Error = 1,
-        /// No recording, or no further recording, was found; `relevant_id` is the recording id at which the search ended.
+        /// No recording, or no further recording, was found; `relevant_id` is the recording id at which the search
+        /// ended.
         RecordingUnknown = 2,
         /// No further subscription was found.
         SubscriptionUnknown = 3,

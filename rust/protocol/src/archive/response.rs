@@ -46,8 +46,8 @@ impl ControlResponse<'_> {
 
 /// Requests a challenge response from a client before its session is accepted.
 ///
-/// The message also has a version, which archives leave undefined. The decoder ignores the version, and the encoder writes
-/// 0.
+/// The message also has a version, which archives leave undefined. The decoder ignores the version, and the encoder
+/// writes 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
     /// Id of the control session.

@@ -32,8 +32,8 @@ pub struct RemovePublication {
     pub client_id: i64,
     /// Correlation id of the command, which the response repeats.
     pub correlation_id: i64,
-    /// Correlation id of the command with which this client added the publication. For a shared publication, this
-    /// may differ from the original registration id.
+    /// Correlation id of the command with which this client added the publication. For a shared publication, this may
+    /// differ from the original registration id.
     pub registration_id: i64,
     /// Whether the stream ends at once for all clients that share the publication.
     pub revoke: bool,
@@ -120,8 +120,8 @@ message! {
     pub struct Destination<'a>(DestinationLayout) {
         /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Correlation id of the command, which the response repeats. If the command adds a destination to a publication,
-        /// this is also the destination's registration id.
+        /// Correlation id of the command, which the response repeats. If the command adds a destination to a
+        /// publication, this is also the destination's registration id.
         pub correlation_id: i64,
         /// Original registration id of the publication, or registration id of the subscription.
         pub registration_correlation_id: i64,

@@ -1,8 +1,8 @@
 //! Commands of a client to the driver, through the to-driver ring.
 //!
-//! A command is a [`Command`] on both sides: a client encodes the command into a record, and the driver decodes the record. Each
-//! command begins with the client's id and the command's correlation id. Channels, labels and reasons are bytes,
-//! because nothing guarantees that a peer writes valid text.
+//! A command is a [`Command`] on both sides: a client encodes the command into a record, and the driver decodes the
+//! record. Each command begins with the client's id and the command's correlation id. Channels, labels and reasons are
+//! bytes, because nothing guarantees that a peer writes valid text.
 //!
 //! ```
 //! use aeron_protocol::command::{AddPublication, Command};

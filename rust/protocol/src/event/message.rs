@@ -29,8 +29,7 @@ message! {
 }
 
 message! {
-    /// A publication of the client is ready. The event's type id says whether the publication is shared or
-    /// exclusive.
+    /// A publication of the client is ready. The event's type id says whether the publication is shared or exclusive.
     pub struct PublicationReady<'a>(PublicationReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,

@@ -6,8 +6,8 @@
 use super::AppendError;
 use crate::log::frame::Framing;
 
-/// Target length of a run, in bytes: a run ends with the first message that makes the run at least this long. The value is
-/// so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
+/// Target length of a run, in bytes: a run ends with the first message that makes the run at least this long. The value
+/// is so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
 /// finds the bytes in the cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
 /// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
@@ -110,10 +110,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Plans a run that starts with the message `first`. The messages fit into `room` bytes of the term, and each message
-    /// begins less than `window` bytes after the start of the run. The run ends with the message that reaches the
-    /// target length. A message longer than the maximum run is a run of one message. If the first message does not fit or is too
-    /// long to be sent, the run is empty.
+    /// Plans a run that starts with the message `first`. The messages fit into `room` bytes of the term, and each
+    /// message begins less than `window` bytes after the start of the run. The run ends with the message that reaches
+    /// the target length. A message longer than the maximum run is a run of one message. If the first message does not
+    /// fit or is too long to be sent, the run is empty.
     #[inline]
     pub(super) fn plan<M: MessageBatch + ?Sized>(
         messages: &M,

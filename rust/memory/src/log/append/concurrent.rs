@@ -76,8 +76,8 @@ impl<W: Words> ConcurrentAppender<W> {
         )
     }
 
-    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the header of each
-    /// fragment.
+    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the
+    /// header of each fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -148,8 +148,8 @@ impl<W: Words> ConcurrentAppender<W> {
         let term = self.active_term(limit, next_length)?;
         let framing = self.log.framing();
         let room = self.log.term_length() - term.tail.offset(self.log.term_length());
-        // Another publisher may claim bytes before this call does. Then the run begins after those bytes and may
-        // exceed the limit. A single message may exceed the limit in the same way.
+        // Another publisher may claim bytes before this call does. Then the run begins after those bytes and may exceed
+        // the limit. A single message may exceed the limit in the same way.
         let window = limit.abs_diff(term.position);
         let mut run = Run::plan(messages, first, framing, room, window);
         if run.messages == 0 {

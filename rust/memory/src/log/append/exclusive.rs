@@ -11,8 +11,8 @@ use crate::log::position::{PARTITION_COUNT, RawTail, partition_of_count};
 use crate::log::reader::{CorruptLog, LogFragment};
 use crate::words::Words;
 
-/// Appends to a log that has no other publisher. Keeps the tail in private memory, and stores a copy in the
-/// metadata for the driver.
+/// Appends to a log that has no other publisher. Keeps the tail in private memory, and stores a copy in the metadata
+/// for the driver.
 #[derive(Debug)]
 pub struct ExclusiveAppender<W> {
     log: LogBuffers<W>,
@@ -93,8 +93,8 @@ impl<W: Words> ExclusiveAppender<W> {
         )
     }
 
-    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the header of each
-    /// fragment.
+    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the
+    /// header of each fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.

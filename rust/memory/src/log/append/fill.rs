@@ -47,8 +47,8 @@ impl<'a, W> BlockSpace<'a, W> {
         self.term
     }
 
-    /// Returns the offset of the space in the term. The caller must leave the first eight bytes zero: readers
-    /// stop there until the block is complete.
+    /// Returns the offset of the space in the term. The caller must leave the first eight bytes zero: readers stop
+    /// there until the block is complete.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -65,8 +65,8 @@ impl<W: Words> ExclusiveAppender<W> {
     ///
     /// `fill` writes everything except the first word of the first frame, and returns that word. The word is stored
     /// last and makes the whole block readable at once. The frames must have this stream's session id and stream id,
-    /// and the term id and term offset of their own location. Bytes after the block may have any content; they are cleaned.
-    /// If `fill` fails or writes no frame, nothing is appended.
+    /// and the term id and term offset of their own location. Bytes after the block may have any content; they are
+    /// cleaned. If `fill` fails or writes no frame, nothing is appended.
     ///
     /// # Errors
     /// See [`FillBlockError`]; nothing was appended.

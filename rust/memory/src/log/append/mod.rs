@@ -1,10 +1,10 @@
 //! Appends to a log: one message, a claimed frame that the caller fills, or a batch of messages.
 //!
 //! Any number of publishers in any number of processes may share a log through [`ConcurrentAppender`]. An
-//! [`ExclusiveAppender`] is the only writer of its log. Both appenders first advance the tail of the active term,
-//! which claims the bytes. Then they write the frames, and store the positive length word last. A message that does not fit into the
-//! remaining bytes of the term is not split. These bytes become padding, the log rotates to its next term, and the
-//! caller tries again ([`AppendError::AdminAction`]).
+//! [`ExclusiveAppender`] is the only writer of its log. Both appenders first advance the tail of the active term, which
+//! claims the bytes. Then they write the frames, and store the positive length word last. A message that does not fit
+//! into the remaining bytes of the term is not split. These bytes become padding, the log rotates to its next term, and
+//! the caller tries again ([`AppendError::AdminAction`]).
 //!
 //! The caller passes the position limit that the driver sets for publishers. A message may begin below the limit and
 //! end above it.

@@ -1,9 +1,9 @@
 //! [`FrameWriter`]: writes frames into claimed bytes of a term. Both appenders call it.
 //!
 //! A frame's length word is negative while the frame is being written. A release fence after the store of the negative
-//! length ensures that the other bytes of the frame become visible after this length. So if a publisher dies, the driver can
-//! read the length of the abandoned frame. A run of frames works in the same way: until the whole run is written, its
-//! first length word is minus the length of the run.
+//! length ensures that the other bytes of the frame become visible after this length. So if a publisher dies, the
+//! driver can read the length of the abandoned frame. A run of frames works in the same way: until the whole run is
+//! written, its first length word is minus the length of the run.
 
 use std::ops::Range;
 

@@ -164,8 +164,8 @@ session_request! {
 }
 
 session_request! {
-    /// Publishes a recording like [`ReplayRequest`](super::super::ReplayRequest), at a limited rate or at the
-    /// recorded speed.
+    /// Publishes a recording like [`ReplayRequest`](super::super::ReplayRequest), at a limited rate or at the recorded
+    /// speed.
     pub struct ReplayAtRateRequest<'a>(ReplayAtRateLayout) = 20_011 {
         /// Recording id.
         pub recording_id: i64,

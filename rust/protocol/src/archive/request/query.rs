@@ -42,8 +42,8 @@ session_request! {
 }
 
 session_request! {
-    /// Requests the newest recording of a session and stream. The result is the recording id, or -1 if there is
-    /// no such recording.
+    /// Requests the newest recording of a session and stream. The result is the recording id, or -1 if there is no such
+    /// recording.
     pub struct FindLastMatchingRecordingRequest<'a>(FindLastMatchingRecordingLayout) = 16 {
         /// Minimum recording id.
         pub min_recording_id: i64,

@@ -14,8 +14,8 @@ pub const REPLAY_ALL_AND_FOLLOW: i64 = -1;
 pub const REPLAY_ALL_AND_STOP: i64 = -2;
 
 session_request! {
-    /// Publishes a recording on a channel. The result is the replay session id. Its low 32 bits are the session id
-    /// of the publication.
+    /// Publishes a recording on a channel. The result is the replay session id. Its low 32 bits are the session id of
+    /// the publication.
     pub struct ReplayRequest<'a>(ReplayLayout) = 6 {
         /// Recording id.
         pub recording_id: i64,
