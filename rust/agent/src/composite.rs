@@ -8,10 +8,11 @@ use crate::agent::{Agent, AgentError};
 /// the agents, such as `[a,b]`, unless another name is set.
 ///
 /// If an agent fails, its error ends the duty cycle. The next duty cycle continues **after** this agent. So an agent
-/// that always fails cannot starve the later ones.
+/// that always fails cannot starve the later agents.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
-    /// Index of the agent with which the next duty cycle begins. Not 0 if an agent failed in the previous duty cycle.
+    /// Index of the agent with which the next duty cycle begins. After a failure, it is the index after the failed
+    /// agent.
     next: usize,
     role_name: String,
 }
@@ -48,7 +49,7 @@ impl CompositeAgent {
         self
     }
 
-    /// Calls `action` for all agents, even after one failed, and returns all errors as one.
+    /// Calls `action` for all agents, even if it fails for one of them. Returns all errors as one error.
     fn each(
         &mut self,
         action: impl FnMut(&mut Box<dyn Agent>) -> Result<(), AgentError>,

@@ -33,7 +33,8 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Starts the agent, once. If that fails, reports the error and closes the agent.
+    /// Starts the agent, unless this method was called before. If the start fails, reports the error and closes the
+    /// agent.
     pub fn start(&mut self) {
         if self.is_started || self.is_closed {
             return;
@@ -64,7 +65,7 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Closes the agent, once.
+    /// Closes the agent, unless it is already closed.
     pub fn close(&mut self) {
         if self.is_closed {
             return;

@@ -1,8 +1,8 @@
 //! Property files: `name=value` lines that set environment variables.
 //!
 //! [`parse`] reads the dialect of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, no escapes. A
-//! `\` at the end of a line continues it. Each line, including the last one, must end with LF or CRLF. A line and a
-//! joined property must be shorter than 2048 bytes. [`Dialect::Java`] is the dialect of the Java programs.
+//! `\` at the end of a line continues the line. Each line, including the last one, must end with LF or CRLF. A line and
+//! a joined property must be shorter than 2048 bytes. [`Dialect::Java`] is the dialect of the Java programs.
 
 mod java;
 
@@ -27,7 +27,7 @@ pub enum PropertiesError {
     /// The line does not have the form `name=value`.
     #[error("properties file line {0} malformed")]
     Malformed(usize),
-    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last one and does not end with a line break.
+    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last line and does not end with a line break.
     #[error("properties file line {0} too long or does not end with newline")]
     TooLong(usize),
     /// The file could not be read.
@@ -56,7 +56,7 @@ impl Dialect {
     /// Parses the bytes of a file. Returns its properties in order.
     ///
     /// # Errors
-    /// A line that is not a property of this dialect.
+    /// The file has a line that is not a property of this dialect.
     pub fn parse(self, bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
         match self {
             Self::C => parse(bytes),
@@ -140,7 +140,7 @@ pub fn overlay(
     }
 }
 
-/// The one setting with an irregular environment variable: the name that [`environment_name`] would build from the
+/// The one setting with an irregular environment variable: the variable that would follow from the name of its
 /// property, and the variable that Aeron uses.
 const IRREGULAR: (&str, &str) = (
     "AERON_NAME_RESOLVER_THRESHOLD",

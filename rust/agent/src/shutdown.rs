@@ -86,8 +86,8 @@ impl ShutdownSignalBarrier {
         })
     }
 
-    /// Returns the reason why the barrier was woken; `None` if it was not. A single load, cheap enough for every duty
-    /// cycle.
+    /// Returns the reason why the barrier was woken; `None` if it was not woken. Needs a single load, which is cheap
+    /// enough for every duty cycle.
     pub fn received(&self) -> Option<Shutdown> {
         self.inner.received()
     }
@@ -127,8 +127,7 @@ impl ShutdownSignalBarrier {
             .for_each(|barrier| barrier.signal());
     }
 
-    /// Disconnects the barrier from signals and from [`signal_all`](Self::signal_all), which then have no effect on the
-    /// barrier.
+    /// Disconnects the barrier: afterwards, signals and [`signal_all`](Self::signal_all) have no effect on the barrier.
     pub fn remove(&self) {
         lock(&self.signals).drain(..).for_each(|id| {
             signal_hook::low_level::unregister(id);
@@ -172,7 +171,7 @@ impl Inner {
             self.received
                 .compare_exchange(NOTHING, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
         if unset.is_ok() {
-            // The pipe has room: it only ever contains this byte and one for each signal.
+            // The pipe has room, because it only contains this byte and one byte for each signal.
             let _ = (&self.writer).write(&[1]);
         }
         self.call_handler();

@@ -43,8 +43,8 @@ pub fn parse_size(text: &str) -> Result<i64, ValueError> {
 
 /// Parses a number of nanoseconds: digits, optionally followed by `ns`, `us`, `ms`, `s` in upper or lower case.
 ///
-/// A value with a suffix that does not fit in 63 bits means *for ever*: the result is the maximum value. A value
-/// without a suffix that does not fit is refused.
+/// If a value with a suffix does not fit in 63 bits, it means *for ever*: the result is the maximum value. If a value
+/// without a suffix does not fit in 63 bits, the value is refused.
 pub fn parse_duration_ns(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: DURATION_SUFFIXES,

@@ -22,7 +22,7 @@ use crate::proxy::DriverProxy;
 const FILE_SLEEP_MS: u64 = 16;
 /// Sleep between two checks of a file that is being initialised, in milliseconds.
 const CONTENT_SLEEP_MS: u64 = 1;
-/// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace it.
+/// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace the file.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
 
 /// Connecting.
@@ -56,7 +56,7 @@ impl Aeron {
     }
 }
 
-/// A pending connection: checks for the driver until it is found or the driver timeout is over.
+/// A pending connection: checks for the driver until the driver is found or the driver timeout is over.
 struct Connecting {
     /// `None` after the client was created.
     context: Option<Context>,
@@ -261,8 +261,8 @@ fn unusable(path: &Path, error: CncError) -> Error {
     }
 }
 
-/// Whether a driver runs in `aeron_dir`: its heartbeat is not older than `timeout`. Waits up to `timeout` for a driver
-/// that is starting.
+/// Whether a driver runs in `aeron_dir`, that is, whether the heartbeat is not older than `timeout`. Waits up to
+/// `timeout` for a driver that is starting.
 ///
 /// # Errors
 /// [`DriverTimeout::NotInitialised`] if the file stays uninitialised; [`Error::VersionMismatch`],

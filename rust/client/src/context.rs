@@ -40,8 +40,7 @@ pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 pub struct Context {
     /// Directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
     pub aeron_dir: PathBuf,
-    /// Time to wait for a driver and for its responses, and maximum age of its heartbeat, in milliseconds. Default: 10
-    /// s.
+    /// Time to wait for a driver and its responses, and maximum age of its heartbeat, in milliseconds. Default: 10 s.
     pub driver_timeout_ms: u64,
     /// Interval of the client's heartbeat, in nanoseconds. Must be less than the driver's client liveness timeout.
     /// Default: 500 ms.
@@ -75,9 +74,9 @@ pub struct Context {
     /// Called with errors that no call can return. The default handler prints each error on stderr, and never ends the
     /// process.
     pub error_handler: ClientErrorHandler,
-    /// Handler of available images for subscriptions that are added without one. Default: `None`.
+    /// Handler of available images for subscriptions that are added without handlers. Default: `None`.
     pub available_image_handler: Option<ImageHandler>,
-    /// Handler of unavailable images for subscriptions that are added without one. Default: `None`.
+    /// Handler of unavailable images for subscriptions that are added without handlers. Default: `None`.
     pub unavailable_image_handler: Option<ImageHandler>,
     /// Called for every counter that any client adds. Default: `None`.
     pub available_counter_handler: Option<CounterHandler>,

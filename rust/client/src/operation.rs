@@ -186,7 +186,7 @@ type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send
 /// Takes the result of a command out of the conductor, given its correlation id and the value of the response.
 pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T>;
 
-/// A command to the driver, until its result is taken.
+/// Steps of a command to the driver, until its result is taken.
 pub(crate) struct CommandSteps<T> {
     client: Arc<Client>,
     /// Sends the command again; `None` for commands that are never refused temporarily.
@@ -322,7 +322,7 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
     }
 }
 
-/// The removal of a resource, until the driver has confirmed it.
+/// Steps of the removal of a resource, until the driver has confirmed the removal.
 pub(crate) struct RemovalSteps {
     client: Arc<Client>,
     registration_id: i64,
@@ -385,7 +385,7 @@ impl Steps<bool> for RemovalSteps {
     }
 }
 
-/// Error if another thread removed the resource while it was being added.
+/// Returns the error for a resource that another thread removed while it was being added.
 fn removed_meanwhile(id: i64) -> Error {
     Error::InvalidArgument(format!(
         "registration {id} was removed while it was being added"

@@ -306,7 +306,7 @@ impl FakeDriver {
             .for_each(|publication| publication.limit.set(i64::MAX));
     }
 
-    /// Tells all subscriptions on the publication's stream that its image is unavailable.
+    /// Tells all subscriptions on the publication's stream that the image of the publication is unavailable.
     pub(crate) fn lose_image(&self, publication: &FakePublication) {
         let mut state = lock(&self.state);
         let subscriptions = state.subscriptions.clone();

@@ -2,9 +2,10 @@
 //!
 //! One transmitter overwrites the oldest records. Receivers only read, and detect afterwards whether the transmitter
 //! overtook them. A record is a 32-bit length, a 32-bit type and the payload. It begins on an 8-byte boundary and never
-//! wraps. Both sides access the same bytes at the same time, so records are written and copied in relaxed words. Before
-//! the transmitter overwrites bytes, it announces the position up to which it will write (`tail_intent`). After copying
-//! a record, a receiver loads this position. The copy is valid only if the announced write does not reach the record.
+//! wraps. Both sides access the same bytes at the same time, so records are written and copied with relaxed accesses.
+//! Before the transmitter overwrites bytes, it announces the position up to which it will write (`tail_intent`). After
+//! copying a record, a receiver loads the announced position. The copy is valid only if the announced write does not
+//! reach the record.
 
 use aeron_layout::buffers::{BroadcastTrailerLayout, RECORD_ALIGNMENT, RecordHeaderLayout};
 use aeron_layout::{I32, I64, offset};

@@ -110,7 +110,7 @@ impl MappedFile {
                 identity: Some(identity),
             }),
             Err(error) => {
-                // The first error is the one to report.
+                // Only the first error is reported.
                 let _ = std::fs::remove_file(path);
                 Err(error)
             }
@@ -157,8 +157,8 @@ impl MappedFile {
     ///
     /// # Errors
     /// `StorageFull` if the file system is full; `NotFound` if the file was removed or replaced; the system's error if
-    /// it cannot be opened, for example because the process has too many open files; `Unsupported` if blocks cannot be
-    /// allocated: on some file systems, outside Linux, and for a file that was opened rather than created.
+    /// the file cannot be opened, for example because the process has too many open files; `Unsupported` if blocks
+    /// cannot be allocated: on some file systems, outside Linux, and for a file that was opened rather than created.
     pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_blocks(&identity.open()?, offset, len)
@@ -216,8 +216,8 @@ fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> 
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Allocates blocks by writing zeros, if the file system has no call for this. The file is new: no other process writes
-/// to it yet.
+/// Allocates blocks by writing zeros, for file systems that cannot allocate blocks otherwise. The file is new: no other
+/// process writes to it yet.
 fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;

@@ -17,13 +17,13 @@ pub struct YieldingIdleStrategy;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOpIdleStrategy;
 
-/// `sleep-ns`: parks for a time.
+/// `sleep-ns`: parks for a fixed time.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingIdleStrategy {
     period_ns: u64,
 }
 
-/// `sleep-ms`: sleeps for a time.
+/// `sleep-ms`: sleeps for a fixed time.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingMillisIdleStrategy {
     period_ms: u64,

@@ -1,4 +1,4 @@
-//! Commands that were sent, until the application has fetched their responses.
+//! Tracks the commands that were sent, until the application has fetched their responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -99,7 +99,7 @@ pub(crate) struct Commands {
 pub(crate) enum Answered {
     /// The application waits for the response.
     Wanted(Purpose),
-    /// The application has abandoned it.
+    /// The application has abandoned the command.
     Abandoned(Purpose),
 }
 
@@ -134,7 +134,8 @@ impl Commands {
         );
     }
 
-    /// Removes a command whose response has come. `None` if this client did not send it, or if a response came before.
+    /// Removes a command whose response has come. `None` if this client did not send the command, or if a response came
+    /// before.
     pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Answered> {
         match self.states.remove(&correlation_id)? {
             CommandState::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),

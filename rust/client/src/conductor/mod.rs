@@ -152,7 +152,7 @@ impl Conductor {
         })
     }
 
-    /// Processes one event. Returns whether there was one.
+    /// Processes one event. Returns whether there was an event.
     fn receive_event(&mut self, client: &Arc<Client>) -> bool {
         if client.state.is_closed() {
             return false;
@@ -291,7 +291,7 @@ impl Conductor {
             .await_answer(correlation_id, purpose, deadline_ns);
     }
 
-    /// Closes a subscription and its images, each with its unavailable handler.
+    /// Closes a subscription and its images. Queues the unavailable handler for each image.
     fn close_subscription(
         &mut self,
         client: &Arc<Client>,

@@ -18,7 +18,7 @@ use crate::state::OpenState;
 pub struct SubscriptionHandlers {
     /// Called with each new image, once it can be polled.
     pub available_image: Option<ImageHandler>,
-    /// Called with each image that went away, after it is closed.
+    /// Called with each image that went away, after the image was closed.
     pub unavailable_image: Option<ImageHandler>,
 }
 

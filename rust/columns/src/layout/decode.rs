@@ -1,8 +1,8 @@
 //! Decodes records into columns: for each field, a loop collects its values from a block of records.
 //!
 //! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has. A
-//! malformed value sets a flag. Only if the flag is set at the end of a block, the block is searched for the malformed
-//! record.
+//! malformed value sets a flag. The block is searched for the malformed record only if the flag is set at the end of
+//! the block.
 
 use std::sync::Arc;
 

@@ -17,7 +17,8 @@ layout! {
         pub position: I64 = 24,
         /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: I64 = 32,
-        /// Maximum number of bytes recorded after the reader's position. Above it the reader expires; -1 for no limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: I64 = 40,
     }
 
@@ -121,7 +122,8 @@ layout! {
         pub committed_ms: I64 = 32,
         /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: I64 = 40,
-        /// Maximum number of bytes recorded after the reader's position. Above it the reader expires; -1 for no limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: I64 = 48,
     }
 

@@ -41,7 +41,7 @@ impl fmt::Display for SemanticVersion {
     }
 }
 
-/// Kind of the process that opens the file. It determines the accepted versions.
+/// Kind of the process that opens the file. The kind determines the accepted versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// Accepts its own major version with the same or a newer minor version.

@@ -151,7 +151,7 @@ impl<W: Words> LogBuffers<W> {
         &self.metadata
     }
 
-    /// Returns the values that convert the stream's positions to terms and offsets.
+    /// Returns the converter between the stream's positions and terms with offsets.
     #[inline]
     pub fn positions(&self) -> Positions {
         self.positions

@@ -11,7 +11,7 @@ pub use aeron_layout::frame::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 /// Number of term buffers of a log: one is written, one may still be read, one is being cleaned.
 pub const PARTITION_COUNT: usize = 3;
 
-/// Converts positions of one stream to terms and offsets, and back. Contains the term length and the first term id.
+/// Converter between positions of one stream and terms with offsets. Contains the term length and the first term id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     initial_term_id: i32,
@@ -19,7 +19,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the arithmetic for terms of `term_length` bytes. The first term has the id `initial_term_id`.
+    /// Creates a converter for terms of `term_length` bytes. The first term has the id `initial_term_id`.
     ///
     /// # Errors
     /// [`LogError::TermLength`] unless `term_length` is a power of two from [`MIN_TERM_LENGTH`] to [`MAX_TERM_LENGTH`].
@@ -31,7 +31,7 @@ impl Positions {
         })
     }
 
-    /// Creates the arithmetic for terms of `1 << bits` bytes, which may be fewer than in a real log. The first term has
+    /// Creates a converter for terms of `1 << bits` bytes, which may be fewer than in a real log. The first term has
     /// the id 0.
     #[cfg(loom)]
     pub fn model(bits: u32) -> Self {

@@ -103,11 +103,10 @@ impl<W: Words> RingConsumer<W> {
         Ok(messages)
     }
 
-    /// Turns the record at the head into padding, if its producer has not finished it. Returns whether a record was
-    /// replaced.
+    /// Turns an unfinished record at the head into padding. Returns whether a record was turned into padding.
     ///
     /// Call this method only if the head has not moved for longer than a live producer could need. A claim without any
-    /// written word is replaced only if a later record shows where the claim ends.
+    /// written word is turned into padding only if a later record shows where the claim ends.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();

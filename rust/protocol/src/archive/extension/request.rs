@@ -23,7 +23,8 @@ session_request! {
         pub position: i64,
         /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: i64,
-        /// Maximum number of bytes recorded after the reader's position. Above it the reader expires; -1 for no limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: i64,
         data {
             /// Name of the reader.

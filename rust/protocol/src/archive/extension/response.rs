@@ -22,7 +22,8 @@ archive_message! {
         pub committed_ms: i64,
         /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: i64,
-        /// Maximum number of bytes recorded after the reader's position. Above it the reader expires; -1 for no limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: i64,
         data {
             /// Name.
@@ -119,7 +120,7 @@ archive_message! {
         pub position: i64,
         /// Arrival time of the entry at the position in microseconds since the epoch; -1 if unknown.
         pub timestamp_us: i64,
-        /// Whether the index lacks the time, so that the position is that of a whole segment.
+        /// Whether the position is only the boundary of a segment, because the index lacks the time.
         pub is_approximate: bool,
     }
 }
