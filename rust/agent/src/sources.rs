@@ -63,7 +63,7 @@ impl Sources {
     /// Applies the argument of `-D`: `name=text` or `name:text`; an empty text removes the setting.
     ///
     /// # Errors
-    /// [`SourcesError::MalformedDefine`].
+    /// [`SourcesError::MalformedDefine`] if the argument has no name or no separator.
     pub fn define(&mut self, argument: &str) -> Result<(), SourcesError> {
         let property = properties::parse_property(argument)
             .ok_or_else(|| SourcesError::MalformedDefine(argument.to_owned()))?;

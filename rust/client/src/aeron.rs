@@ -102,7 +102,7 @@ impl Aeron {
         self.client().dispatcher.run_queued(timeout)
     }
 
-    /// Returns an id that no other client and no command has.
+    /// Returns an id that differs from all client ids and correlation ids of the driver.
     pub fn next_correlation_id(&self) -> i64 {
         self.client().proxy.next_correlation_id()
     }
@@ -125,7 +125,7 @@ impl Aeron {
     /// Refuses to wait inside a handler of this client, because such a wait would never end.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`].
+    /// [`Error::ReentrantCall`] inside a handler of this client.
     pub fn check_may_wait(&self) -> Result<()> {
         self.client().check_may_wait()
     }
@@ -235,7 +235,7 @@ impl Aeron {
     /// publication existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_publication(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
         let kinds = [
             ResourceKind::Publication,
@@ -310,7 +310,7 @@ impl Aeron {
     /// Removes a subscription by its registration id. The operation's result says whether the subscription existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_subscription(
         &self,
         registration_id: i64,
@@ -349,8 +349,8 @@ impl Aeron {
     /// for the driver.
     ///
     /// # Errors
-    /// As [`add_counter`](Self::add_counter). [`Error::Registration`] also if an ordinary counter has this type and
-    /// registration id.
+    /// As [`add_counter`](Self::add_counter). The driver also refuses the command if an ordinary counter has this type
+    /// and registration id.
     pub fn add_static_counter(
         &self,
         type_id: i32,
@@ -382,7 +382,7 @@ impl Aeron {
     /// Removes a counter by its registration id. The operation's result says whether the counter existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_counter(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
         self.async_remove(&[ResourceKind::Counter], registration_id)
     }
@@ -412,8 +412,8 @@ impl Aeron {
 
 /// Other requests.
 impl Aeron {
-    /// Returns a session id that no publication uses on the stream. The driver chooses it. If the driver is too old for
-    /// this command, the client returns a random id. Waits for the driver.
+    /// Returns a session id that no publication uses on the stream. The driver chooses the id. If the driver is too old
+    /// for this command, the client returns a random id. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -433,7 +433,8 @@ impl Aeron {
         )
     }
 
-    /// Adds a handler that is called for each counter that becomes available. Returns an id for its removal.
+    /// Adds a handler that is called for each counter that becomes available. Returns an id for the removal of the
+    /// handler.
     pub fn add_available_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.available_counter.push((id, handler)));
@@ -446,7 +447,7 @@ impl Aeron {
             .unwrap_or_default()
     }
 
-    /// Adds a handler that is called for each counter that is freed. Returns an id for its removal.
+    /// Adds a handler that is called for each counter that is freed. Returns an id for the removal of the handler.
     pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.unavailable_counter.push((id, handler)));
@@ -459,7 +460,7 @@ impl Aeron {
             .unwrap_or_default()
     }
 
-    /// Adds a handler that is called when the client is closed. Returns an id for its removal.
+    /// Adds a handler that is called when the client is closed. Returns an id for the removal of the handler.
     pub fn add_close_handler(&self, handler: CloseHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.close.push((id, handler)));

@@ -50,7 +50,7 @@ impl FragmentAssembler {
     /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
     /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
-    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose the message.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
@@ -107,7 +107,7 @@ impl FragmentAssembler {
         Ok(self.builders.entry(session_id).or_default())
     }
 
-    /// Frees the buffer of a session. Returns whether there was one.
+    /// Frees the buffer of a session. Returns whether the session had a buffer.
     pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
         self.builders.remove(&session_id).is_some()
     }
@@ -122,7 +122,7 @@ impl ImageFragmentAssembler {
     /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
     /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
-    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose the message.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {

@@ -112,7 +112,7 @@ impl Client {
         check.is_some_and(|check| check())
     }
 
-    /// Runs the embedded driver if the client has one that needs to be invoked. Returns whether the client has one.
+    /// Runs the embedded driver. Returns whether the client has an embedded driver that needs to be invoked.
     pub(crate) fn run_driver(&self) -> bool {
         let Some(invoke) = &self.settings.driver_invoker else {
             return false;

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_c_client() {
+    fn the_defaults_equal_the_defaults_of_the_c_client() {
         let context = context(&[]).unwrap();
         assert_eq!(context.driver_timeout_ms, 10_000);
         assert_eq!(context.keepalive_interval_ns, 500_000_000);

@@ -43,7 +43,7 @@ pub(crate) trait Steps<T>: Send {
     fn check_may_wait(&self) -> Result<()>;
     /// Calls the application's interrupt check. Returns whether waits must end.
     fn is_interrupted(&self) -> bool;
-    /// Runs the client's embedded driver, if it has one. Returns whether there is one.
+    /// Runs the client's embedded driver. Returns whether the client has an embedded driver.
     fn run_driver(&self) -> bool;
     /// Waits a moment; `waits` is the number of earlier waits.
     fn idle(&self, waits: u32);
@@ -124,7 +124,7 @@ impl<T: Clone> PendingOperation<T> {
     /// Refuses to wait inside a handler of the client.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`].
+    /// [`Error::ReentrantCall`] inside a handler of the client.
     pub fn check_may_wait(&self) -> Result<()> {
         match &self.state {
             OperationState::Pending(steps) => steps.check_may_wait(),
@@ -132,7 +132,7 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Runs the client's embedded driver, if it has one. Returns whether there is one.
+    /// Runs the client's embedded driver. Returns whether the client has an embedded driver.
     pub fn run_driver(&self) -> bool {
         match &self.state {
             OperationState::Pending(steps) => steps.run_driver(),

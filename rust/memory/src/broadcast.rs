@@ -172,7 +172,8 @@ impl<W: Words> BroadcastReceiver<W> {
         self.lapped_count
     }
 
-    /// Calls `handler(msg_type_id, payload)` with the next message, if there is one. Returns whether there was one.
+    /// Calls `handler(msg_type_id, payload)` with the next message, if there is one. Returns whether a message was
+    /// received.
     ///
     /// An error is returned once. The messages up to the newest message at that time are lost.
     pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {

@@ -1,7 +1,7 @@
 //! [`LockFile`]: a file that is locked (`flock`) while its owner runs.
 //!
 //! The kernel releases the lock when the owner ends for any reason. The lock belongs to the file, not to a process id.
-//! So it also works between different pid namespaces that share a file system.
+//! So the lock also works between different pid namespaces that share a file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_c_driver_03_121() {
+    fn the_defaults_equal_the_defaults_of_the_c_driver_03_121() {
         let mut strategy = BackoffIdleStrategy::default();
         let waits = waits(&mut strategy, 60);
         assert_eq!(waits.iter().filter(|wait| **wait == Wait::Spin).count(), 10);

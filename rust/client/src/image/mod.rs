@@ -16,7 +16,7 @@ use crate::error::CloseCause;
 use crate::error::Error;
 use crate::state::OpenState;
 
-/// Called with an image that became available, or that is closed.
+/// Called with an image that became available or was closed.
 pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
 
 /// One publisher's stream as one subscription receives it. Clones are the same image.

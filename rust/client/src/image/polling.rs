@@ -240,7 +240,7 @@ impl Image {
     }
 }
 
-/// A poll in progress. At its end, even after a panic, it publishes the position up to which it has read.
+/// A poll in progress. At its end, even after a panic, the poll publishes the position up to which it has read.
 pub(crate) struct Reading<'a> {
     image: &'a Image,
     pub(crate) cursor: Cursor<'a, SharedBuffer>,

@@ -214,7 +214,7 @@ fn a_claim_that_is_too_long_is_an_error_even_when_closed() {
 
 /// 03-92
 #[test]
-fn two_publishers_at_the_end_of_a_term_rotate_it_once() {
+fn two_publishers_at_the_end_of_a_term_rotate_the_log_once() {
     let streams = streams();
     let first = streams.concurrent();
     let second = streams.aeron.add_publication(CHANNEL, STREAM_ID).unwrap();

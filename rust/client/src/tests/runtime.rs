@@ -157,7 +157,7 @@ fn a_client_ends_when_its_heartbeat_counter_is_freed() {
 
 /// 03-72, 03-75
 #[test]
-fn a_client_ends_when_the_driver_times_it_out() {
+fn a_client_ends_when_the_driver_times_out_the_client() {
     let driver = FakeDriver::new();
     let open = open_everything(&driver);
     driver.transmit(&Event::ClientTimeout(event::ClientTimeout {

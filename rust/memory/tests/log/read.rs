@@ -75,7 +75,7 @@ fn reading_stops_at_an_incomplete_frame_and_at_the_term_end_01_69() {
 
 /// 01-69: if a handler fails, the fragments that it received are consumed, including the last one.
 #[test]
-fn the_position_is_after_a_fragment_as_soon_as_it_is_delivered() {
+fn the_position_is_after_a_fragment_as_soon_as_the_fragment_is_delivered() {
     let log = log_with_padding();
     let mut cursor = log.cursor(0).unwrap();
     let failing = std::panic::AssertUnwindSafe(|| {

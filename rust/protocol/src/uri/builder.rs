@@ -120,7 +120,7 @@ impl ChannelUriBuilder {
         check_initial_position(&channel)
     }
 
-    /// Sets the channel tag, and the entity tag if there is one.
+    /// Sets the channel tag, and the entity tag if it is given.
     ///
     /// # Errors
     /// Code 1 for a channel tag of −1, which is not a valid tag.
