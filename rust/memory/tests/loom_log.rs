@@ -1,4 +1,4 @@
-//! Log buffers in the model checker. Subscribers read only complete messages, a batch becomes visible at once, and
+//! Runs log buffers in the model checker. Subscribers read only complete messages, a batch becomes visible at once, and
 //! publishers rotate the log once. An unblocked range is exactly one claim, and no old data follows the last frame.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_log`.

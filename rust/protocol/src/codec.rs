@@ -1,7 +1,8 @@
-//! Messages between clients and driver: fields at fixed offsets, with a declared layout, then texts.
+//! Encodes and decodes messages between clients and driver. A message has fields at fixed offsets, with a declared
+//! layout, and then texts.
 //!
-//! A text is an i32 length followed by that many bytes. It begins at a multiple of 4; the padding before the next text
-//! is not counted in the length. Bytes after the last text are ignored.
+//! A text is an i32 length and the bytes. A text begins at a multiple of 4; the padding before the next text is not
+//! counted in the length. Bytes after the last text are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

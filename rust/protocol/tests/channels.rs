@@ -34,7 +34,7 @@ fn subscription(text: &str) -> SubscriptionParams {
 
 /// 03-53, 05-3
 #[test]
-fn a_channel_of_4095_bytes_is_the_longest() {
+fn a_channel_has_at_most_4095_bytes() {
     let longest = format!("aeron:ipc?alias={}", "x".repeat(MAX_CHANNEL_LENGTH - 16));
     assert_eq!(channel(&longest).to_string(), longest);
     let message = refusal(&format!("{longest}x"));
@@ -183,7 +183,7 @@ fn incomplete_pairs_are_refused_and_an_empty_last_value_is_absent() {
 }
 
 #[test]
-fn tags_have_two_parts_and_either_may_be_absent() {
+fn tags_have_two_parts_and_either_part_may_be_absent() {
     for (tags, channel_tag, entity_tag) in [
         ("1", Some(1), None),
         ("1,2", Some(1), Some(2)),

@@ -734,7 +734,7 @@ fn entries_before_an_invalid_entry_are_kept_and_the_rest_is_dropped() {
 }
 
 #[test]
-fn every_type_has_its_id() {
+fn each_frame_type_has_its_type_id() {
     for id in i16::MIN..=i16::MAX {
         assert_eq!(FrameType::from_id(id).is_some(), matches!(id, 0..=7 | 11));
         assert!(FrameType::from_id(id).is_none_or(|frame_type| frame_type.id() == id));

@@ -69,7 +69,7 @@ fn first_bytes(seen: &mut Vec<u8>) -> impl FnMut(Fragment<'_>) + '_ {
 
 /// 03-100
 #[test]
-fn a_poll_respects_its_limit_across_images_and_takes_turns() {
+fn a_poll_has_one_limit_for_all_images_and_starts_with_the_next_image() {
     let stream = stream();
     let (second, third) = (stream.another(), stream.another());
     for _ in 0..4 {
@@ -175,7 +175,7 @@ fn after_a_failing_handler_the_other_images_are_not_polled() {
 
 /// 03-102, 01-70
 #[test]
-fn actions_of_a_controlled_poll_have_their_effects() {
+fn each_action_of_a_controlled_poll_has_its_effect() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c", b"d"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -583,7 +583,7 @@ fn a_handler_may_close_its_subscription_or_client() {
 }
 
 #[test]
-fn images_come_and_go_while_a_subscription_is_polled() {
+fn images_are_added_and_removed_while_a_subscription_is_polled() {
     let stream = stream();
     let mut seen = Vec::new();
     for round in 0..50u8 {

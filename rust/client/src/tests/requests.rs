@@ -113,8 +113,7 @@ fn an_endpoint_that_never_closes_is_an_error_after_the_driver_timeout() {
 }
 
 #[test]
-fn an_asynchronous_add_without_a_response_fails_after_the_driver_timeout_and_a_late_response_undoes_it()
- {
+fn an_add_without_a_response_fails_after_the_driver_timeout_and_is_undone_by_a_late_response() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();

@@ -23,7 +23,7 @@ const CHANNEL: &str = "aeron:ipc";
 
 /// 03-69
 #[test]
-fn nothing_is_sent_on_connect() {
+fn connecting_sends_no_command() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     assert_eq!(aeron.client_id(), 1);

@@ -211,7 +211,7 @@ impl<'a> MessageRows<'a> {
         indexes
     }
 
-    /// Returns the arrival time of each message; null if it is not known.
+    /// Returns the arrival time of each message; null if the time is not known.
     fn timestamps<A: ArrivalTimes>(&self, arrivals: &mut Option<A>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
         let mut is_known = Vec::with_capacity(self.count);
