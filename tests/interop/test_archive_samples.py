@@ -28,7 +28,7 @@ def channel():
 
 @pytest.fixture
 def sample(archive, channel, stream, tmp_path):
-    """`sample(name)`: runs a sample to its end, and returns its output."""
+    """`sample(name)` starts a sample and returns the process."""
 
     def run(name):
         control, control_stream, responses = archive.control("udp")

@@ -34,7 +34,8 @@ def server(drivers, start_archive, archive_client):
 
 @pytest.fixture
 def recorded(stream):
-    """`recorded(client)`: a stopped recording of messages. Returns the publication's descriptor, and its ids."""
+    """`recorded(client)` records messages and stops the recording. Returns publication, recording id and stop
+    position."""
 
     def record(client):
         subscription = client.start_recording(_CHANNEL, stream)

@@ -1,4 +1,4 @@
-"""Spark with the real Aeron: through real drivers, and between real clients."""
+"""Tests of Spark with the real Aeron: with real drivers, and with real clients."""
 
 import pytest
 from tests.spark.collecting import Batches, running, until
