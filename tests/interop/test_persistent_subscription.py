@@ -99,7 +99,7 @@ def read(archive, client):
         reader.subscription.close()
 
 
-# ---- channels of live streams and replays -----------------------------------------------------------------------------
+# ---- channels of live streams and replays ----------------------------------------------------------------------------
 
 _LOOK_UP = ["AWAIT_ARCHIVE_CONNECTION", "SEND_LIST_RECORDING_REQUEST", "AWAIT_LIST_RECORDING_RESPONSE"]
 _REQUEST = ["SEND_REPLAY_REQUEST", "AWAIT_REPLAY_RESPONSE"]
@@ -594,7 +594,8 @@ def test_a_replay_continues_after_the_archive_has_started_again(own, client, str
     """11-61, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
-        # These messages have more bytes than a replay's log, so the subscriber cannot read all of them from the log.
+        # These messages have more bytes than the driver keeps of a stream, so the replay is incomplete when the archive
+        # ends.
         source.send(3000)
     settings = {
         "recording_id": source.id,

@@ -96,7 +96,8 @@ def test_an_unreliable_stream_continues_with_gaps(sender, receiver, side, stream
 
 @pytest.mark.parametrize("receiver", ["c", "ours"])
 def test_the_range_of_a_fixed_loss_is_lost_and_repaired_once(receiver, side, stream):
-    """02-76, 04-114, 04-147, 04-189: bytes before the end of the range are requested and sent again"""
+    """02-76, 04-114, 04-147, 04-189: the sender resends the 6144 bytes up to the end of the range, with one
+    retransmit"""
     sender = "ours" if receiver == "c" else "c"
     place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
     channel = unicast()

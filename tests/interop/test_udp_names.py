@@ -43,7 +43,8 @@ def test_drivers_exchange_their_names(sender, receiver, start_driver, start_peer
 
 
 def _for_java(kind, settings):
-    """Java chooses its resolver from the other settings only."""
+    """Returns the settings without the name of the resolver if `kind` is `java`. Java chooses it by the other
+    settings."""
     if kind != "java":
         return settings
     return {name: value for name, value in settings.items() if name != "AERON_NAME_RESOLVER_SUPPLIER"}
