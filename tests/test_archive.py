@@ -619,7 +619,9 @@ def test_several_threads_may_share_a_client_of_an_archive(archive: aeron.AeronAr
 # ---- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_object_shows_that_it_is_closed(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_closed_client_refuses_requests_and_ends_its_operations(
+    server: aeron.Archive, client: aeron.Aeron, stream_id: int
+) -> None:
     archive = aeron.connect_archive(client)
     operation = archive.async_wait_recorded(client.add_publication(IPC, stream_id), 1)
     archive.close()
@@ -676,7 +678,9 @@ def test_driver_archive_and_clients_may_be_closed_in_any_order(tmp_path: Path, o
         assert replayed(archive, 0) == [b"x"]
 
 
-def test_an_object_that_is_dropped_without_a_close_ends(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_an_archive_and_its_client_end_when_the_last_reference_to_them_is_dropped(
+    driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
     def use() -> None:
         server = aeron.Archive(tmp_path, driver=driver, **SMALL)
         client = aeron.connect(driver)

@@ -171,7 +171,9 @@ def test_recordings_are_listed_by_the_time_in_which_they_were_active(
 # ---- replays of a time range -----------------------------------------------------------------------------------------
 
 
-def test_ranges_of_time_are_replayed_and_share_no_message(archive: aeron.AeronArchive, past: Past) -> None:
+def test_the_messages_before_and_after_a_time_are_replayed_without_an_overlap(
+    archive: aeron.AeronArchive, past: Past
+) -> None:
     whole = positions(archive.replay(past.recording_id))
     before = positions(archive.replay(past.recording_id, until=past.pause))
     after = positions(archive.replay(past.recording_id, since=past.pause))

@@ -87,7 +87,7 @@ NEEDED = {
     "recorded": "Publication",
     "subscription": "Subscription",
 }
-"""Class of the valid argument, for parameters that accept an object. The fixture `objects` has an object of each class."""
+"""Classes of the arguments of parameters that accept an object. The fixture `objects` has an object of each class."""
 VALID_BY_TYPE: dict[str, Any] = {
     "bool": True,
     "int": 1,

@@ -101,7 +101,7 @@ def test_an_offer_waits_for_a_subscriber_and_for_the_end_of_back_pressure(client
     run(main())
 
 
-def test_closing_wakes_waiting_threads(stream: Stream) -> None:
+def test_closing_the_client_ends_waiting_coroutines(stream: Stream) -> None:
     async def main() -> None:
         async def read() -> int:
             return sum([len(batch) async for batch in stream.subscription])

@@ -269,7 +269,7 @@ def test_arrays_of_a_batch_stay_unchanged_after_its_memory_could_be_reused(strea
         assert list(offsets) == [0, 800]
 
 
-def test_limits_of_a_batch(stream: Stream) -> None:
+def test_a_batch_does_not_exceed_its_limits_of_messages_and_bytes(stream: Stream) -> None:
     stream.publication.offer_batch([bytes(100)] * 50)
     assert len(batch_of(stream, 10)) == 10
     assert len(stream.subscription.poll_batch(max_bytes=250)) == 3
@@ -450,7 +450,7 @@ def test_offer_batch_accepts_any_sequence_of_messages(stream: Stream) -> None:
             stream.publication.offer_batch(wrong)  # type: ignore[arg-type]
 
 
-def test_an_invalid_item_raises_only_after_the_messages_before_it_were_reported_as_sent(stream: Stream) -> None:
+def test_offer_batch_returns_the_count_of_messages_before_an_invalid_item_and_then_raises(stream: Stream) -> None:
     messages: list[Any] = [b"x"] * 600 + [1]
     sent = stream.publication.offer_batch(messages)
     assert sent > 0
