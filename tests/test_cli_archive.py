@@ -469,7 +469,7 @@ def test_readers_are_listed_and_removed(scene: Scene) -> None:
     assert (again.exit_code, "has no reader bars" in again.stderr) == (1, True)
 
 
-def test_recordings_are_named(scene: Scene) -> None:
+def test_the_name_of_a_recording_is_set_listed_and_removed(scene: Scene) -> None:
     recording_id = scene.recording.recording_id
     scene.archive.set_recording_metadata(recording_id, b"\xff\x00")
     assert "has the name trades" in scene.run("name set", recording_id, "trades")

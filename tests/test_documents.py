@@ -88,7 +88,7 @@ def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, ""), f"{page}:\n{done.stdout}{done.stderr}"
 
 
-def test_most_blocks_run() -> None:
+def test_at_most_three_python_blocks_are_not_run() -> None:
     blocks = [block for page in PAGES for block in blocks_of(page) if block.language == "python"]
     assert len(blocks) > 60
     assert len([block for block in blocks if not is_run(block)]) <= 3
@@ -132,7 +132,7 @@ def test_a_command_line_is_valid(page: Path, command: str, tmp_path: Path, monke
     assert not isinstance(called[-1], click.Group)
 
 
-def test_command_lines_are_found() -> None:
+def test_the_pages_have_command_lines() -> None:
     assert len(WITH_COMMANDS) > 60
 
 

@@ -28,7 +28,7 @@ sys.stdin.read()
 def start(default: Path, *, prefix: tuple[str, ...] = (), **settings: object) -> tuple[subprocess.Popen[str], Path]:
     """Starts a process with a driver. Returns the process and the driver's directory.
 
-    The process gets the user name for which `default` is the default directory.
+    The default directory of the process is `default`, because the process has the matching user name.
     """
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", _RUN, repr(settings)],

@@ -227,7 +227,7 @@ def test_the_repr_of_an_object_has_its_class_and_state(stream: Stream) -> None:
     assert "valid in its handler only" in repr(shown[0])
 
 
-def test_an_error_of_a_receiver_is_printed_with_its_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_the_repr_of_a_receivers_error_has_the_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
     errors: list[aeron.PublicationErrorFrame] = []
     with aeron.connect(driver, on_publication_error=errors.append) as client:
         publication = client.add_publication("aeron:ipc", stream_id)

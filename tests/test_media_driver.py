@@ -84,13 +84,13 @@ def test_a_second_driver_on_a_live_directory_is_refused(driver: aeron.MediaDrive
     assert aeron.connect(driver).client_id
 
 
-def test_a_directory_that_cannot_be_made_is_a_precise_error(tmp_path: Path) -> None:
+def test_the_error_for_a_directory_that_cannot_be_created_has_the_path(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(aeron.DriverError, match="file"):
         aeron.MediaDriver(dir=tmp_path / "file" / "below")
 
 
-def test_a_driver_without_threads_is_run_by_its_client() -> None:
+def test_the_program_can_run_a_driver_without_threads() -> None:
     with aeron.MediaDriver(threading_mode="INVOKER") as driver, aeron.connect(driver) as client:
         publication = client.add_publication("aeron:ipc", 1)
         subscription = client.add_subscription("aeron:ipc", 1)
@@ -182,7 +182,7 @@ def test_incoming_loss_sets_the_settings_of_the_interceptors() -> None:
     assert settings[f"{LOSS}_multi_gap_loss_args"] == "term-id=5|gap-radix=4096|gap-length=1408|total-gaps=9"
 
 
-def test_random_loss_can_take_any_frames() -> None:
+def test_random_loss_accepts_any_frame_types() -> None:
     frame_types = [aeron.FrameType.NAK, aeron.FrameType.STATUS_MESSAGE, aeron.FrameType.NAK]
     with aeron.MediaDriver(incoming_loss=aeron.RandomLoss(1, frame_types=frame_types)) as driver:
         assert driver.configuration[f"{LOSS}_loss_args"] == "rate=1|recv-msg-mask=0xc"

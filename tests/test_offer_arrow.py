@@ -132,7 +132,7 @@ def test_an_exported_array_can_be_used_only_once(publication: Publication) -> No
 
 
 @pytest.mark.parametrize("type_", [pa.binary_view(), pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
-def test_types_that_spark_never_gives_are_refused_by_name(publication: Publication, type_: pa.DataType) -> None:
+def test_the_error_for_another_type_of_column_names_the_column(publication: Publication, type_: pa.DataType) -> None:
     array = pa.array([b"a"]).cast(type_) if pa.types.is_dictionary(type_) else pa.array(["a"]).cast(type_)
     with pytest.raises(ValueError, match=r"column 'value' is .*, expected binary or string: cast it"):
         publication.offer_arrow(pa.record_batch({"value": array}))

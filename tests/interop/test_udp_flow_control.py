@@ -61,7 +61,7 @@ def test_min_flow_control_waits_for_the_slowest_receiver(sender, receiver, form,
     sent = fill(publication)
     early = reading.receive(sent, LENGTHS, timeout_s=0.5)["received"]
     assert early < sent
-    # The last status message may be behind by at most a quarter of the window, so the publisher may send that many more
+    # The last status message may lag by at most a quarter of the window, so the publisher may send that many more
     # bytes. It cannot send as many bytes as the other subscriber has read.
     late = fill(publication)
     assert late * LENGTHS[0] < WINDOW_LENGTH // 4
