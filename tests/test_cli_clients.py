@@ -42,7 +42,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(driver: aeron.MediaDriver) -> Iterator[None]:
-    """06-27: checks after each test that the driver has freed the counters of ended clients and deleted their logs."""
+    """Checks after each test that the driver has freed the counters of ended clients and deleted their logs (06-27)."""
     before = _left(driver.dir)
     yield
     deadline = time.monotonic() + 15

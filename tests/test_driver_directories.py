@@ -69,7 +69,7 @@ def test_a_directory_with_a_file_of_the_user_is_refused_and_nothing_is_deleted(
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_aeronmd_and_aeron_driver_refuse_a_directory_with_a_file_of_the_user(tmp_path: Path) -> None:
+def test_the_programs_aeronmd_and_aeron_driver_refuse_a_directory_with_a_file_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("precious")
     for module in ("from aeron._aeron import aeronmd_main as main", "from aeron.cli import main"):
         command = f"{module}; raise SystemExit(main())"
@@ -136,7 +136,7 @@ sys.stdin.read()
         process.communicate()
 
 
-def test_an_embedded_driver_removes_directories_of_killed_drivers_and_keeps_live_ones(default: Path) -> None:
+def test_an_embedded_driver_removes_directories_of_killed_drivers_but_not_of_live_drivers(default: Path) -> None:
     killed, killed_directory = start(default)
     live, live_directory = start(default)
     named, named_directory = start(default, dir=f"{default}-named")

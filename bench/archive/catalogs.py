@@ -59,7 +59,7 @@ class ManyRecordings:
         self.restore()
 
     def restore(self):
-        """Restores the directory's state from before an archive ran in it."""
+        """Restores the state that the directory had before an archive used it."""
         for entry in os.scandir(self.path):
             if not entry.name.endswith(".rec"):
                 os.unlink(entry.path)
@@ -77,8 +77,10 @@ def many_recordings(parent, count, is_stopped):
 
 
 def _record_one(directory, is_stopped):
-    """Makes recording 0 with three messages. Then the archive stops the recording and ends, or is killed before it
-    does."""
+    """Makes recording 0 with three messages.
+
+    The archive stops the recording before it ends, or it is killed during the recording.
+    """
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", SHARED))
         archive = stack.enter_context(running_archive("ours", driver, directory, **_SEGMENT))
@@ -109,7 +111,7 @@ def _copies(catalog, count):
 
 @dataclass
 class Start:
-    """Time from the start of the archive's process until the mark file says that the archive is ready.
+    """Time from the start of the archive's process until the mark file shows that the archive is ready.
 
     The metric `over driver` is this time minus the start time of our driver.
     """
@@ -211,7 +213,7 @@ class IdleArchive:
 
 @dataclass
 class StreamsAtRest:
-    """CPU share and memory of an archive with a connected client and a recording that waits for messages."""
+    """Resources of an archive with a connected client, and with a recording that waits for messages."""
 
     name: str
     kind: str

@@ -19,14 +19,14 @@ def _once_or_twice(theirs, ours):
 
 # Allowed differences after a step: name of an observation, check, and reason.
 OBSERVED = {
-    # If a frame does not fit after other sent frames, the C driver counts a stall. In the next pass it counts the stall
-    # again, because something was sent in between. Ours counts each stall once.
+    # If the sender limit allows only the frames before a frame, the C driver counts a stall. In the next duty cycle it
+    # counts the same stall again, because frames were sent in between. Ours counts each stall once.
     "snd-bpe": _once_or_twice,
 }
 
 
 def parting(theirs, ours):
-    """The names of observations that differ although they must be equal."""
+    """Returns the names of observations that differ although they must be equal."""
     return {
         name
         for name in theirs.keys() | ours.keys()
@@ -35,7 +35,7 @@ def parting(theirs, ours):
 
 
 def cubic_window(theirs, maximum):
-    """Our value for a window of the C driver.
+    """Returns the window of our driver that corresponds to a window of the C driver.
 
     In TCP mode the window of the C driver grows beyond the maximum of the image and stays there. The excess depends on
     the time since the last growth. The window of our driver never exceeds the maximum."""

@@ -45,7 +45,8 @@ class Receivers:
         self.seen = self._duel.step("start")
 
     def any(self, weights):
-        """Makes one step. `weights` is `{name of a method: weight}`; the method is drawn at random by weight."""
+        """Makes one step. `weights` is `{name of a method: weight}`: the weight is the relative frequency of the
+        method."""
         [name] = self._choose.choices(list(weights), list(weights.values()))
         getattr(self, name)()
 

@@ -195,7 +195,7 @@ def _assert_alike(what, theirs, ours):
             if until - at < 2 * _INITIAL_RTT_S:
                 continue  # growth is checked once per initial RTT, so the other window may grow just after the loss
             near = _between(others, at - _TOLERANCE_S, until + _TOLERANCE_S)
-            # It is random whether the window grew just before a loss. That growth also changes later windows.
+            # Whether the window grew just before a loss is random. That growth also changes later windows.
             assert min(near) - _CHANCE <= window <= max(near) + _CHANCE, (
                 f"{what}: at {at:.3f} {window} not among {near}\nC:    {theirs}\nours: {ours}"
             )

@@ -211,7 +211,7 @@ def test_a_series_of_frames_has_the_same_effects_on_an_image_in_both_drivers(pai
         source.end()
 
 
-def test_a_heartbeat_within_a_frame_of_an_unreliable_stream_moves_no_position_beyond_it(pairs, stream):
+def test_our_driver_stays_at_the_position_of_a_heartbeat_within_a_frame_of_an_unreliable_stream(pairs, stream):
     """02-81: our driver does not read the bytes after the heartbeat's position as frames."""
     with Duel(pairs(), lambda side: ReceiveScene(side, stream, "|reliable=false")) as duel:
         Source(duel, stream).start()

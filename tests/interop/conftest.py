@@ -106,7 +106,7 @@ def start_driver(run_directory, tmp_path):
 
 @pytest.fixture(scope="session")
 def idle_peers():
-    """Peer processes for later tests. They are reused, because the start of a JVM lasts longer than most tests."""
+    """Yields the peer processes that later tests may use again: the start of a JVM lasts longer than most tests."""
     idle = []
     yield idle
     for peer in idle:

@@ -421,7 +421,7 @@ def test_a_continuing_publication_extends_a_recording(client, stream):
     assert code == _UNKNOWN_RECORDING
 
 
-def test_an_extension_at_another_position_is_reported_later_as_an_error(client, stream):
+def test_an_extension_at_another_position_causes_an_error_after_the_response(client, stream):
     """07-58, 07-125"""
     recording = _record(client, stream, count=1)
     answer = client.call("extend_recording", recording=recording.id, channel=_CHANNEL, stream=stream, auto_stop=True)
@@ -501,7 +501,7 @@ def test_a_replay_is_stopped_alone_and_with_all_replays_of_its_recording(client,
     client.ask("stop_recording_subscription", subscription=recording.subscription)
 
 
-def test_a_replay_without_a_subscriber_is_reported_later_as_an_error(client, stream):
+def test_a_replay_without_a_subscriber_causes_an_error_after_the_response(client, stream):
     """07-93, 07-125"""
     recording = _record(client, stream, count=1)
     answer = client.call("start_replay", recording=recording.id, channel=IPC, stream=stream)
@@ -567,7 +567,7 @@ def test_a_recording_is_truncated_and_purged(client, archive, stream):
     assert _refusal(client, "purge", recording=recording.id)[0] == _UNKNOWN_RECORDING
 
 
-def test_segments_are_detached_attached_deleted_after_detaching_and_purged(client, archive, stream):
+def test_segments_are_detached_attached_deleted_and_purged(client, archive, stream):
     """07-110"""
     recording = _record(client, stream)
     of = {"recording": recording.id}

@@ -152,7 +152,7 @@ def _descriptors(shown):
     return [line for line in shown.splitlines() if line.startswith("[RecordingDescriptor]")]
 
 
-def test_the_command_dumps_the_frames_that_the_tool_dumps(written):
+def test_the_command_dumps_the_same_frames_as_the_tool(written):
     """07-132"""
     both = Directories(written("stopped"))
     ours, real = run("archive", "dump", both.ours), both.tool.run("dump")
@@ -303,7 +303,7 @@ _DAMAGES = {
 
 
 @pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
-def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
+def test_the_command_writes_the_same_checksums_as_the_tool(written, state):
     """07-132, 07-51: first the checksums of the last segment file, then those of all segment files."""
     both = Directories(written(state))
     for arguments in ((), ("-a",)):
@@ -413,7 +413,9 @@ def test_the_command_deletes_the_same_orphaned_segments_as_the_tool(written, sta
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_the_command_reads_a_live_archive_and_changes_nothing(drivers, start_archive, archive_client, kind, stream):
+def test_the_command_reads_a_live_archive_and_refuses_to_change_it(
+    drivers, start_archive, archive_client, kind, stream
+):
     """07-132: unlike the tool, the command refuses to change a live archive. After a kill it repairs like the tool."""
     driver = drivers("ours")
     archive = start_archive(kind, driver)
@@ -456,7 +458,7 @@ def test_the_command_reads_a_live_archive_and_changes_nothing(drivers, start_arc
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive, tmp_path, kind):
+def test_the_command_shows_the_same_errors_as_the_tool(drivers, start_archive, tmp_path, kind):
     """07-132, 07-74: the mark file is in another directory, and a link file names it."""
     driver = drivers("ours")
     archive = start_archive(kind, driver, {"aeron.archive.mark.file.dir": str(tmp_path)})

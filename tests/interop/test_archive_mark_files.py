@@ -68,7 +68,7 @@ def test_an_error_log_may_be_longer_than_1_mib_but_not_shorter(start, kinds):
 
 
 @each_archive_on_ours
-def test_an_archive_writes_a_heartbeat_each_second_and_minus_one_at_its_end(start, kinds):
+def test_an_archive_writes_the_time_each_second_and_minus_1_at_its_end(start, kinds):
     """07-72"""
     archive = start(kinds)
     seen = [_activity(archive)]
@@ -116,7 +116,7 @@ def test_the_directory_of_a_killed_archive_is_refused_for_ten_seconds(start, fir
     start(second, settings)
 
 
-def test_our_archive_takes_over_the_directory_of_our_killed_archive_at_once(start, stream):
+def test_our_archive_takes_over_the_directory_of_our_killed_archive_immediately(start, stream):
     """07-73: the lock file shows that the owner is dead."""
     archive = start(_OURS)
     archive.kill()

@@ -515,7 +515,7 @@ def test_a_recording_above_the_maximum_number_is_refused(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_recording_events_are_published_to_a_subscriber_that_joins_later(world, kinds, stream):
+def test_recordings_need_no_subscriber_of_their_events_and_a_later_subscriber_receives_events(world, kinds, stream):
     """07-61"""
     events_stream = stream + _EVENTS
     settings = {

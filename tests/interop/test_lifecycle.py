@@ -219,7 +219,9 @@ def test_the_stream_of_an_only_publisher_that_is_killed_in_a_claim_ends(
 
 
 @each_pair
-def test_clients_end_with_a_driver_timeout_when_the_driver_is_killed(driver, client, start_driver, start_peer, stream):
+def test_clients_end_after_the_driver_timeout_when_the_driver_is_killed(
+    driver, client, start_driver, start_peer, stream
+):
     """03-73, 03-75, 06-25"""
     running = start_driver(driver)
     publisher = start_peer(client, running, driver_timeout_ms=2000)
@@ -237,7 +239,7 @@ def test_clients_end_with_a_driver_timeout_when_the_driver_is_killed(driver, cli
 
 
 @each_pair
-def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_driver, start_peer, stream):
+def test_clients_end_immediately_when_the_driver_is_shut_down(driver, client, start_driver, start_peer, stream):
     """03-8, 03-73, 06-26"""
     running = start_driver(driver)
     peer = start_peer(client, running)
@@ -249,7 +251,7 @@ def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_
 
 
 @each_pair
-def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, start_driver, start_peer, stream):
+def test_a_new_driver_takes_over_the_directory_of_a_dead_driver(driver, client, start_driver, start_peer, stream):
     """04-12, 04-13: the directory is refused while the old heartbeat is fresh, and taken over afterwards"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     dead = start_driver(driver, settings)

@@ -244,7 +244,7 @@ def _expect_live(source, read, position):
     from_live.until_read([b"live only"])
 
 
-def test_a_missing_publisher_is_reported_once_and_joined_when_it_returns(source, read, archive, client):
+def test_a_missing_live_stream_is_reported_once_and_joined_when_the_publisher_returns(source, read, archive, client):
     """11-27, 11-29, 11-51, 11-65"""
     position = source.send(5)
     source.close()

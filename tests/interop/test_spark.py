@@ -26,7 +26,7 @@ def live(spark, run_directory):  # noqa: F811
 
 
 @pytest.mark.parametrize("driver", REAL)
-def test_spark_reads_what_spark_wrote_through_a_real_driver(driver, shared_drivers, spark, live, stream, tmp_path):  # noqa: F811
+def test_spark_reads_rows_that_spark_wrote_through_a_real_driver(driver, shared_drivers, spark, live, stream, tmp_path):  # noqa: F811
     """08-80"""
     running_driver = shared_drivers(driver)
     batches = Batches()
@@ -39,7 +39,7 @@ def test_spark_reads_what_spark_wrote_through_a_real_driver(driver, shared_drive
 
 
 @pytest.mark.parametrize("publisher", REAL)
-def test_spark_reads_what_real_clients_publish(publisher, shared_drivers, start_peer, live, stream, tmp_path):
+def test_spark_reads_messages_that_real_clients_publish(publisher, shared_drivers, start_peer, live, stream, tmp_path):
     """08-80"""
     driver = shared_drivers("ours")
     publication = start_peer(publisher, driver).add_publication(IPC, stream)

@@ -119,7 +119,7 @@ def _terminate(source: _aeron.LiveSource, number: int) -> None:
 
 
 def main() -> None:
-    """`query.py <checkpoint> <options as JSON>`: runs batches until it is killed."""
+    """Runs batches until the process is killed. Arguments: `query.py <checkpoint> <options as JSON>`."""
     checkpoint, options = Path(sys.argv[1]), json.loads(sys.argv[2])
     query = Query(checkpoint, _aeron.LiveSource(**options))
     signal.signal(signal.SIGTERM, lambda number, frame: _terminate(query.source, number))
