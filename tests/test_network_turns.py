@@ -18,7 +18,7 @@ COUNT = 20
 
 @pytest.fixture
 def asleep() -> Iterator[aeron.MediaDriver]:
-    """Yields a driver whose sender and receiver sleep for an hour after a duty cycle without work.
+    """Yields a driver. After a duty cycle without work, its sender and receiver sleep for an hour.
 
     So messages arrive in time only if a waiting client runs the sender and the receiver.
     """

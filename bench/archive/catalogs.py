@@ -99,7 +99,7 @@ def _record_one(directory, is_stopped):
 
 
 def _copies(catalog, count):
-    """Returns a catalog of the recordings 0 to `count` - 1. Apart from the ids, all fields are equal to those of
+    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the ids have the values of
     recording 0."""
     length = _HEADER + int.from_bytes(catalog[_HEADER : _HEADER + 4], "little")
     entries = np.tile(np.frombuffer(catalog[_HEADER : _HEADER + length], np.uint8), (count, 1))

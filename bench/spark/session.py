@@ -51,7 +51,7 @@ def session():
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with suppress(toolchain.Unavailable):  # without Maven, all lines except those with Kafka are measured
+    with suppress(toolchain.Unavailable):  # without Maven, the lines with Kafka are not measured
         if jars := kafka_broker.connector_jars():
             builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()

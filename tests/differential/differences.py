@@ -53,7 +53,7 @@ def assert_resent(theirs, ours, sent):
 
 
 def assert_goes_astray(theirs, ours, position, session):
-    """Checks the positions after a heartbeat of an unreliable stream whose position is within a frame.
+    """Checks the positions of an unreliable stream after a heartbeat with a position within a frame.
 
     Our driver stays at that position. The C driver reads the bytes there as a header, and moves beyond all received
     bytes.

@@ -35,7 +35,7 @@ class Log:
 
     def append(self, *lengths, flags=wire.BEGIN_AND_END):
         """Appends messages with payloads of these lengths, and makes them visible at once. If they do not fit into the
-        term, padding comes first."""
+        term, padding precedes them."""
         frames = [(wire.DATA, wire.HEADER_LENGTH + length) for length in lengths]
         room = self.term_length - self.position % self.term_length
         if sum(wire.align(length) for _, length in frames) > room:

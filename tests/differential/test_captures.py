@@ -22,7 +22,7 @@ _STREAM = 1001
 
 @dataclass(frozen=True)
 class Session:
-    """A capture with its ports. The channels of the publication and the subscription are like the captured ones."""
+    """A capture with its ports. The channels of the publication and the subscription have the captured parameters."""
 
     name: str
     session: int

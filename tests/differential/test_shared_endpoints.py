@@ -36,8 +36,8 @@ _INNERMOST = re.compile(r"^\[\w+, \S+:\d+\] (.+)$", re.MULTILINE)
 def pairs_of_lengths():
     """Yields all pairs of socket buffer lengths.
 
-    The receiver window is at most the smallest length, because a driver also refuses a window above the buffer length.
-    """
+    The receiver window is shorter than the smallest buffer, because a driver also refuses a window longer than the
+    buffer."""
     for kind, window in ((_PUBLICATION, ""), (_SUBSCRIPTION, "|rcv-wnd=32k")):
         for key in ("so-sndbuf", "so-rcvbuf"):
             for first in _LENGTHS:

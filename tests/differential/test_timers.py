@@ -153,7 +153,7 @@ def test_both_drivers_send_the_same_timed_frames_of_a_publication(recorded, name
     theirs, ours = (timeline.runs() for timeline in recorded[0][name])
     assert ours
     if "SETUP" not in name:
-        # One frame or none may be sent before the first SM.
+        # A driver may send one SETUP or no SETUP before the first SM.
         theirs.pop("SETUP", None)
         ours.pop("SETUP", None)
     assert not (text := timelines.parting(theirs, ours)), text

@@ -43,7 +43,7 @@ class Connection:
         return subscription, subscription.try_resolve_channel_endpoint_port() or channel
 
     def connect(self, channel=None, *, version=PROTOCOL_VERSION, subscription=None, credentials=b"", stream=_STREAM):
-        """Sends a connect request. Responses arrive at `subscription`, whose channel is `channel`. Without
+        """Sends a connect request. `channel` is the channel of `subscription`, which receives the responses. Without
         `subscription`, a new subscription to `channel` receives them."""
         if subscription is None:
             subscription, channel = self.subscribe(channel, stream)

@@ -61,8 +61,8 @@ class Pair:
         return seen
 
     def replayed(self, recording, count):
-        """Replays a recording of the destination. Returns the number of received messages, of which none may be
-        damaged."""
+        """Replays a recording of the destination. Returns the number of received messages, which must be
+        undamaged."""
         subscription = self.client.replay(recording, "aeron:ipc", self.stream + 10_000)
         received = subscription.receive(count, _LENGTHS)
         assert received["faults"] == []

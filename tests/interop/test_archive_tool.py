@@ -115,7 +115,8 @@ _MAINTAINED = ("extended", "other-channels", "truncated", "detached", "given-up"
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 @pytest.mark.parametrize("state", _MAINTAINED)
 def test_the_tool_accepts_the_files_after_operations_of_our_store(written, state, checksum):
-    """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: with checksums, the tool checks those of each frame and entry."""
+    """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: if there are checksums, the tool checks the checksum of each frame
+    and entry."""
     tool = ArchiveTool(written(state + ("-with-checksums" if checksum else "")))
     before, segments = tool.positions(), _segments(tool.directory)
     tool.show()

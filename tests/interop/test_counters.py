@@ -20,8 +20,8 @@ def test_another_client_sees_the_counter_of_a_client(driver, publisher, subscrib
     running = shared_drivers(driver)
     owner, other = start_peer(publisher, running), start_peer(subscriber, running)
     counter = owner.add_counter(1001, "orders sent", key=b"\x01\x02\x03")
-    # The test waits for the event with this registration id, because the heartbeats of clients are counters too: the
-    # driver also announces the heartbeat of `owner`, and may free the heartbeat of an earlier client.
+    # The test waits for the event with this registration id. The heartbeats of clients are counters too, so there are
+    # other events: the heartbeat of `owner` was added, and the driver may free the heartbeat of an earlier client.
     assert other.await_event("counter", registration=counter.registration)["id"] == counter.id
     counter.set(2**40)
     seen = by_id(other)[counter.id]

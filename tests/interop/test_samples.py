@@ -126,7 +126,7 @@ def test_a_java_rate_subscriber_counts_the_messages_of_our_publisher(kind, share
 
 @pytest.fixture
 def file(tmp_path):
-    """Returns a file whose length is several frames and some bytes."""
+    """Returns a file with a length of several frames and some bytes."""
     path = tmp_path / "file"
     path.write_bytes(os.urandom(3_000_001))
     return path

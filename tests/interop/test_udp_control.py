@@ -79,7 +79,7 @@ def controls(drivers):
 def refusal(client, type_id, body):
     """Sends a command that the driver must refuse. Returns the code and the text of the error.
 
-    Our driver resolves names on another thread, so the refusal may come after responses to later commands.
+    Our driver resolves names on another thread, so the error may follow the responses to later commands.
     """
     client.send(type_id, body(client.next_id()))
     [error] = [event for event in client.await_event("ON_ERROR") if event.name == "ON_ERROR"]

@@ -75,7 +75,7 @@ def test_min_flow_control_waits_for_the_slowest_receiver(sender, receiver, form,
 @each_form
 @each_way
 def test_max_flow_control_continues_with_the_fastest_receiver(sender, receiver, form, side, stream):
-    """04-121: a receiver that stopped reading does not hold the stream back"""
+    """04-121: a receiver that has stopped reading does not slow the stream"""
     sent_to, read_from = form("|fc=max")
     publication = side(sender).add_publication(sent_to, stream, exclusive=True)
     reading, stopped = (side(kind).add_subscription(read_from, stream) for kind in (receiver, sender))
@@ -144,7 +144,7 @@ def test_a_publication_waits_for_the_required_number_of_receivers(sender, receiv
 def test_min_flow_control_removes_a_silent_receiver_after_its_timeout(
     sender, receiver, form, start_driver, drivers, start_peer, stream
 ):
-    """04-122: a receiver with a killed driver holds back the others only for the receiver timeout"""
+    """04-122: a receiver with a killed driver delays the other receiver only until the receiver timeout"""
     sent_to, read_from = form("|fc=min,t:1s")
     running, killed = drivers(sender), start_driver(receiver)
     publisher = start_peer(sender, running)

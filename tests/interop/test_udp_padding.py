@@ -1,4 +1,4 @@
-"""Tests of padding within terms, between two drivers over UDP. It comes from aborted and from uncommitted claims."""
+"""Tests of padding within terms, between two drivers over UDP. Aborted and uncommitted claims become padding."""
 
 import pytest
 

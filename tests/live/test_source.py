@@ -314,7 +314,7 @@ def counters(driver: aeron.MediaDriver, text: str) -> list[_aeron.CounterSnapsho
 def test_counters_show_the_values_of_the_progress_report(
     start: Start, client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int
 ) -> None:
-    """08-56: none of them has the type 100 of Aeron's recorded positions."""
+    """08-56: no counter has the type 100 of Aeron's recorded positions."""
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
