@@ -1,8 +1,9 @@
 //! Recordings in Aeron's own archive format: the archive server, its client, the command line tools, and the files that
 //! they share.
 //!
-//! All files are accessed through the [`storage::Storage`] trait, by `pread` and `pwrite`, and never memory-mapped. So
-//! a full disk is reported as an error instead of a signal. In tests, a simulated disk can fail at any step.
+//! All files are accessed through the [`storage::Storage`] trait, by `pread` and `pwrite`, and
+//! never memory-mapped. So a full disk causes an error and not a signal that ends the process. In
+//! tests, a simulated disk can fail at any step.
 //!
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]

@@ -1,12 +1,12 @@
 //! [`RecorderSession`]: writes one stream into segment files, block by block.
 //!
 //! A block is recorded in two steps. *Append* checks its frames and writes them after the recorded position. *Publish*
-//! forces them to the disk at the session's [`SyncLevel`] and moves the recorded position to their end. Between the two
-//! steps, the owner writes all other data that must be on disk before the recorded position moves. A session [with an
-//! index](RecorderSession::with_index) writes the index entry of a block between the two steps.
+//! forces them to the disk at the session's [`SyncLevel`] and moves the recorded position to their end. Between the
+//! two steps, the owner of the session writes all other data that must be on disk before the recorded position moves.
+//! A session [with an index](RecorderSession::with_index) writes the index entry of a block between the two steps.
 //!
-//! Bytes after the recorded position are zeros except between these steps, because tools regard a whole frame there as
-//! recorded. So a write that fails or is incomplete is undone.
+//! Except between these steps, all bytes after the recorded position are zeros. Otherwise tools
+//! would regard a whole frame there as recorded. So a failed or incomplete write is undone.
 //!
 //! A session [with a checksum](RecorderSession::with_checksum) writes a copy of each block, in which the session ids of
 //! data frames are replaced by checksums.
@@ -33,7 +33,7 @@ pub struct RecorderSession<S: Storage> {
     appended_position: i64,
     checksums: Option<StampedBlock>,
     index: Option<SessionIndex<S>>,
-    /// Reason why the session has no index any more, until the owner takes it.
+    /// Reason why the session has no index any more, until the owner calls `take_index_error`.
     index_error: Option<RecorderError>,
 }
 
@@ -80,9 +80,9 @@ pub enum RecorderError {
         name: String,
         /// Recorded position.
         position: i64,
-        /// Bytes of the block.
+        /// Number of bytes of the block.
         needed: usize,
-        /// Bytes that are free in the file system.
+        /// Number of free bytes in the file system.
         free: u64,
     },
     /// A block cannot be written.
@@ -140,8 +140,8 @@ pub enum RecorderError {
 }
 
 impl<S: Storage> RecorderSession<S> {
-    /// Begins a recording: creates its first segment. Above [`SyncLevel::None`] all published bytes survive a loss of
-    /// power.
+    /// Begins a recording: creates the first segment. At sync levels above [`SyncLevel::None`], all
+    /// published bytes survive a loss of power.
     ///
     /// # Errors
     /// [`RecorderError::Create`], [`RecorderError::Sync`].
@@ -156,8 +156,9 @@ impl<S: Storage> RecorderSession<S> {
         Ok(Self::at(position, storage, stream, sync_level, segment))
     }
 
-    /// Continues a stopped recording at `position`: opens the segment file of that position and removes the bytes after
-    /// it. If the file is missing, it is created, unless it should hold bytes before `position`.
+    /// Continues a stopped recording at `position`: opens the segment file that holds `position`
+    /// and removes the bytes from `position` on. A missing file is created if no bytes of the
+    /// recording before `position` belong in it.
     ///
     /// # Errors
     /// [`RecorderError::Open`], [`RecorderError::Create`], [`RecorderError::Sync`].
@@ -178,7 +179,7 @@ impl<S: Storage> RecorderSession<S> {
                 .and_then(|segment| {
                     let offset = (position - segment_base) as u64;
                     cut(&segment, offset, stream.segment_length() as u64)?;
-                    // If the machine loses power, the removed bytes must not come back as recorded.
+                    // Without this sync, the removed bytes could appear again as recorded after a loss of power.
                     segment.sync(sync_level)?;
                     Ok(segment)
                 })
@@ -211,8 +212,8 @@ impl<S: Storage> RecorderSession<S> {
         self
     }
 
-    /// Writes the last index entry at the end of the recording. If that fails, the next recorder computes it from the
-    /// segment.
+    /// Writes the last index entry at the end of the recording. If the write fails, the next
+    /// recorder of the recording computes this entry from the segment.
     ///
     /// # Errors
     /// [`RecorderError::Full`], [`RecorderError::Write`].
@@ -254,7 +255,7 @@ impl<S: Storage> RecorderSession<S> {
         }
     }
 
-    /// Returns why the recording goes on without an index, once.
+    /// Returns the reason why the recording continues without an index. Returns each reason once.
     pub fn take_index_error(&mut self) -> Option<RecorderError> {
         self.index_error.take()
     }
@@ -274,7 +275,7 @@ impl<S: Storage> RecorderSession<S> {
         self.appended_position
     }
 
-    /// Returns the messages of the published bytes, if the session has an index.
+    /// Returns the tracker of the messages in the published bytes, if the session has an index.
     pub fn tracker(&self) -> Option<&HeadTracker> {
         self.index.as_ref().map(|index| index.index.tracker())
     }
@@ -291,13 +292,14 @@ impl<S: Storage> RecorderSession<S> {
         (self.appended_position == end).then_some(end)
     }
 
-    /// Appends a block: whole data frames, or one padding frame, of which only the header is read and written.
+    /// Appends a block: whole data frames, or one padding frame. Only the header of a padding frame
+    /// is read and written.
     ///
     /// Calls `on_frame` with each frame before anything is written. Returns the appended position.
     ///
     /// # Errors
-    /// [`RecorderError`]. The file then has no byte of the block, and none of blocks that were appended and not
-    /// published, unless removing them failed too ([`RecorderError::Undo`]).
+    /// [`RecorderError`]. The file then has no byte of this block or of other unpublished blocks.
+    /// With [`RecorderError::Undo`], removing these bytes failed too.
     pub fn append(
         &mut self,
         block: &[u8],
@@ -334,21 +336,23 @@ impl<S: Storage> RecorderSession<S> {
     /// created at once.
     ///
     /// # Errors
-    /// [`RecorderError::Sync`] of the segment, or an index entry that must not be missing cannot be written: the
-    /// recorded position has not moved.
-    /// [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
-    /// [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if it is dense, or if the incomplete
-    /// index cannot be deleted either: the recorded position has moved. If it is deleted, the recording goes on without
-    /// an index, and [`take_index_error`](Self::take_index_error) returns the reason.
+    /// * [`RecorderError::Sync`] of the segment, or the error of writing an index entry that must
+    ///   not be missing: the recorded position has not moved.
+    /// * [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
+    ///   [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if it is dense, or if the
+    ///   incomplete index cannot be deleted either: the recorded position has moved. If the incomplete index can
+    ///   be deleted, the recording continues without an index, and [`take_index_error`](Self::take_index_error)
+    ///   returns the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         let now_us = self.index.as_ref().map_or(0, |index| index.index.now_us());
         self.publish_at(now_us)
     }
 
-    /// As [`publish`](Self::publish), with the arrival time of the appended bytes in microseconds since the epoch.
+    /// Publishes like [`publish`](Self::publish). `now_us` is the arrival time of the appended
+    /// bytes in microseconds since the epoch.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish).
+    /// The same errors as [`publish`](Self::publish).
     pub fn publish_at(&mut self, now_us: i64) -> Result<i64, RecorderError> {
         if self.appended_position > self.recorded_position
             && let Err(source) = self.segment.sync(self.sync_level)
@@ -377,7 +381,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(self.recorded_position)
     }
 
-    /// Lets the recording go on without a sparse index, because the next one cannot be created.
+    /// Continues the recording without a sparse index, because the index of the next segment cannot
+    /// be created.
     fn discard_index(&mut self, source: io::Error) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, .. }) = &self.index else {
             return Ok(());
@@ -394,8 +399,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(())
     }
 
-    /// Writes the index entries that are due. If an entry is missing then that must not be missing, undoes the appended
-    /// blocks, because they must not be acknowledged.
+    /// Writes the index entries that are due. If an entry that must not be missing cannot be
+    /// written, undoes the appended blocks, because they must not be acknowledged.
     fn index_appended(&mut self, now_us: i64) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, appended }) = &mut self.index else {
             return Ok(());
@@ -408,7 +413,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(())
     }
 
-    /// Removes the bytes that are appended and not published. For an owner whose step between the two failed.
+    /// Removes the bytes that are appended and not published. The owner calls this function if its
+    /// own work between append and publish failed.
     ///
     /// # Errors
     /// [`RecorderError::Undo`].

@@ -335,7 +335,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         (
             0,
             &[0xFF, 0xFF],
-            "controlChannel at offset 65543 is 0, expected 4 bytes of a length",
+            "controlChannel at offset 65543 is 0, expected the 4 bytes of a text's length",
         ),
         (
             136,
