@@ -339,10 +339,9 @@ impl<S: Storage> RecorderSession<S> {
     /// * [`RecorderError::Sync`] of the segment, or the error of writing an index entry that must
     ///   not be missing: the recorded position has not moved.
     /// * [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
-    ///   [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if it is dense, or if the
-    ///   incomplete index cannot be deleted either: the recorded position has moved. If the incomplete index can
-    ///   be deleted, the recording continues without an index, and [`take_index_error`](Self::take_index_error)
-    ///   returns the reason.
+    /// * [`RecorderError::Write`] or [`RecorderError::Full`] of the next segment's index, if the index is dense, or if
+    ///   the incomplete index cannot be deleted: the recorded position has moved. If it can be deleted, the recording
+    ///   continues without an index, and [`take_index_error`](Self::take_index_error) returns the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         let now_us = self.index.as_ref().map_or(0, |index| index.index.now_us());
         self.publish_at(now_us)

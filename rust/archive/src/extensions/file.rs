@@ -34,7 +34,7 @@ impl fmt::Display for DamagedExtensions {
         write!(
             formatter,
             "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, retention policies, \
-             and names and metadata of recordings until they are set again, and takes up no recording again; no data of \
+             and names and metadata of recordings until they are set again, and resumes no recording; no data of \
              recordings is lost",
             self.name
         )
