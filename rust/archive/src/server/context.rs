@@ -1,9 +1,10 @@
-//! [`ArchiveContext`]: every setting of the archive, with its field, default, property and limits.
+//! [`ArchiveContext`]: all settings of the archive. Each setting has a field, a default, a property
+//! and limits.
 //!
-//! Values come from the defaults, then from the environment, `-D` definitions and properties files
-//! ([`ArchiveContext::apply`]), then from code that sets fields directly. If a text does not match its setting's
-//! grammar, or a value is outside of its limits, it is refused as in the Java archive; no value is clamped. Lengths are
-//! bytes.
+//! A context begins with the defaults. [`ArchiveContext::apply`] then applies the environment, `-D`
+//! definitions and properties files. After that, code may set fields directly. A text that does not
+//! match the grammar of its setting is refused, and so is a value outside of its limits. Like in
+//! the Java archive, no value is clamped. Lengths are in bytes.
 
 mod conclude;
 mod modes;
@@ -32,7 +33,8 @@ const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
 
-/// Settings of the archive that take the value of a driver's setting if they are not set.
+/// Pairs of an archive setting and a driver setting. If the archive setting is not set, the driver
+/// setting is its default.
 const STAND_INS: [(&str, &str); 2] = [
     ("aeron.archive.control.mtu.length", "aeron.mtu.length"),
     (
@@ -47,8 +49,9 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct ArchiveContext {
             $($(#[doc = $doc])+ pub $name: $type,)*
-            /// After one second without work, agents that back off park up to this long, if it is longer than their
-            /// idle strategy's longest park; 0 turns it off.
+            /// Longest park in nanoseconds of an agent with the idle strategy `backoff`, after one
+            /// second without work. It has no effect if the idle strategy itself has a longer park.
+            /// 0 turns it off.
             pub max_idle_park_ns: u64,
         }
 
@@ -191,7 +194,7 @@ settings! {
 }
 
 impl ArchiveContext {
-    /// Returns the setting of a field, for instance `segment_file_length`.
+    /// Returns the setting of a field, for example `segment_file_length`.
     pub fn setting(name: &str) -> Option<&'static ArchiveSetting> {
         ARCHIVE_SETTINGS.iter().find(|setting| setting.name == name)
     }
@@ -201,11 +204,12 @@ impl ArchiveContext {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
     }
 
-    /// Applies every setting of `sources`. Settings of the driver apply where they are defaults for settings of the
-    /// archive.
+    /// Applies every setting of `sources`. Two settings of the driver are also applied, because
+    /// they are the defaults of archive settings.
     ///
     /// # Errors
-    /// A text does not match its setting's grammar. The settings before it are applied.
+    /// A text does not match the grammar of its setting. The settings before this setting stay
+    /// applied.
     pub fn apply(&mut self, sources: &Sources) -> Result<(), ArchiveConfigurationError> {
         for setting in ARCHIVE_SETTINGS {
             let stand_in = STAND_INS
@@ -238,7 +242,7 @@ mod tests {
         context.apply(&sources).map(|()| context)
     }
 
-    /// Returns a text that changes the setting's value.
+    /// Returns a text with another value than the default.
     fn other_text(setting: &ArchiveSetting) -> String {
         match (setting.get(&ArchiveContext::default()), setting.grammar) {
             (Value::Boolean(value), _) => (!value).to_string(),
@@ -253,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_and_every_variable_changes_the_setting_that_it_names() {
+    fn each_property_and_each_variable_changes_only_its_own_setting() {
         let default = ArchiveContext::default();
         for setting in ARCHIVE_SETTINGS {
             let text = other_text(setting);
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_durations_have_suffixes_or_are_bytes_and_nanoseconds() {
+    fn sizes_and_durations_without_a_suffix_are_bytes_and_nanoseconds() {
         let context = applied(&[
             "aeron.archive.segment.file.length=64m",
             "aeron.archive.catalog.capacity=65536",
@@ -292,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_driver_replace_those_that_are_not_set() {
+    fn a_driver_setting_is_the_default_of_an_archive_setting_that_is_not_set() {
         let driver = ["aeron.mtu.length=8k", "aeron.publication.linger.timeout=1s"];
         let context = applied(&driver).unwrap();
         assert_eq!(
@@ -304,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_does_not_fit_is_refused_by_property_and_value() {
+    fn the_error_of_an_invalid_text_has_the_property_the_value_and_the_remedy() {
         for (definition, reason) in [
             (
                 "aeron.archive.segment.file.length=big",
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_files_of_java_are_read_with_their_escapes() {
+    fn java_properties_files_are_read_with_their_escape_sequences() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "aeron.archive.control.channel aeron\\:udp?endpoint\\=localhost\\:8010\naeron.archive.dir = /tmp/\\u00fc";
         std::fs::write(file.path(), text).unwrap();
