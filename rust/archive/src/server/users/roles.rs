@@ -16,9 +16,9 @@ use crate::server::AuthorisationService;
 pub enum Role {
     /// Reads recordings.
     Read,
-    /// Also starts and stops recordings.
+    /// Reads, starts and stops recordings.
     Record,
-    /// Also changes what was recorded.
+    /// Sends all requests, including the requests that change or delete recorded data.
     Admin,
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     /// 07-29
     #[test]
-    fn each_request_has_a_role_and_requests_that_delete_data_need_the_highest() {
+    fn each_request_has_a_role_and_requests_that_delete_data_need_the_role_admin() {
         let of = |role| {
             let ids = ArchiveRequest::TEMPLATE_IDS.iter().copied();
             let ids = ids.chain(ExtensionRequest::TEMPLATE_IDS.iter().copied());
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_is_not_in_the_file_may_nothing() {
+    fn a_user_who_is_not_in_the_file_may_send_no_request() {
         let key = "00".repeat(16);
         let text = format!("[[user]]\nname = \"ann\"\nrole = \"record\"\nkey = \"{key}\"");
         let service = RoleService::new(Arc::new(Users::parse(&text).unwrap()));
