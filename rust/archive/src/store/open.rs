@@ -34,7 +34,8 @@ pub struct RecoveredRecording {
 pub trait OpenPolicy<S: Storage> {
     /// Returns a position of a recording without a stop position. All bytes below this position
     /// were certainly recorded and are not checked. The position is at least the start position. If
-    /// a segment file below it is missing, the search begins at the start position.
+    /// the segment files end below this position, the search for the end begins at the start
+    /// position.
     ///
     /// # Errors
     /// The file system returns an error.
