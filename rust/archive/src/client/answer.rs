@@ -1,5 +1,5 @@
-//! [`Answer`]: all messages with which an archive answers one request. They are one response, or
-//! several descriptors.
+//! [`Answer`]: all messages that an archive sends in response to one request. An answer is one
+//! response, or several descriptors.
 
 use super::descriptor::RecordingSubscription;
 use super::extension::ExtensionDescriptor;
