@@ -12,7 +12,7 @@
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`recovery`] (end after a crash).
 //! * Deletion of old data: [`retention`].
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
-//! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
+//! * Processes: [`server`] (the archive), [`client`] (`AeronArchive`, and the types that use it).
 //!
 //! Numbers such as `07-nn` in tests and comments name rule nn of document 07 in `docs/spec`.
 #![forbid(unsafe_code)]

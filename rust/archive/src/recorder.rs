@@ -144,7 +144,8 @@ impl<S: Storage> RecorderSession<S> {
     /// published bytes survive a loss of power.
     ///
     /// # Errors
-    /// [`RecorderError::Create`], [`RecorderError::Sync`].
+    /// [`RecorderError::Create`] if the segment file cannot be created. [`RecorderError::Sync`] if
+    /// it cannot be forced to the disk.
     pub fn create(
         storage: S,
         stream: RecordedStream,
@@ -161,7 +162,8 @@ impl<S: Storage> RecorderSession<S> {
     /// recording before `position` belong in it.
     ///
     /// # Errors
-    /// [`RecorderError::Open`], [`RecorderError::Create`], [`RecorderError::Sync`].
+    /// [`RecorderError::Open`] or [`RecorderError::Create`] if the segment file cannot be opened or
+    /// created. [`RecorderError::Sync`] if it cannot be forced to the disk.
     pub fn reopen(
         storage: S,
         stream: RecordedStream,
@@ -216,7 +218,7 @@ impl<S: Storage> RecorderSession<S> {
     /// recorder of the recording computes this entry from the segment.
     ///
     /// # Errors
-    /// [`RecorderError::Full`], [`RecorderError::Write`].
+    /// [`RecorderError::Full`] or [`RecorderError::Write`] if the entry cannot be written.
     pub fn finish_index(&mut self) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, .. }) = &mut self.index else {
             return Ok(());
@@ -295,7 +297,7 @@ impl<S: Storage> RecorderSession<S> {
     /// Appends a block: whole data frames, or one padding frame. Only the header of a padding frame
     /// is read and written.
     ///
-    /// Calls `on_frame` with each frame before anything is written. Returns the appended position.
+    /// Calls `on_frame` with each frame before the block is written. Returns the appended position.
     ///
     /// # Errors
     /// [`RecorderError`]. The file then has no byte of this block or of other unpublished blocks.
@@ -332,8 +334,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(end)
     }
 
-    /// Makes the appended bytes recorded, and returns the recorded position. If the segment is full, the next one is
-    /// created at once.
+    /// Makes the appended bytes recorded, and returns the recorded position. If the segment is
+    /// full, the next segment is created at once.
     ///
     /// # Errors
     /// * [`RecorderError::Sync`] of the segment, or the error of writing an index entry that must
@@ -416,7 +418,7 @@ impl<S: Storage> RecorderSession<S> {
     /// own work between append and publish failed.
     ///
     /// # Errors
-    /// [`RecorderError::Undo`].
+    /// [`RecorderError::Undo`] if the bytes cannot be removed.
     pub fn undo(&mut self) -> Result<(), RecorderError> {
         let recorded = (self.recorded_position - self.segment_base) as u64;
         self.appended_position = self.recorded_position;

@@ -138,7 +138,7 @@ pub enum RecoveryError {
 /// start position is always a valid `known_position`. A higher recorded position saves reads.
 ///
 /// # Errors
-/// [`RecoveryError`].
+/// [`RecoveryError`] says why the end was not found.
 pub fn find_end<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -194,7 +194,7 @@ fn find_end_among<S: Storage>(
 /// `end_position` by [`find_end_by`].
 ///
 /// # Errors
-/// [`RecoveryError::Storage`].
+/// [`RecoveryError::Storage`] if a file cannot be changed.
 pub fn cut_at<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -302,7 +302,7 @@ impl FoundEnd {
     /// Restores the files of the recording to the state after a normal stop: see [`recover`].
     ///
     /// # Errors
-    /// [`RecoveryError::Storage`].
+    /// [`RecoveryError::Storage`] if a file cannot be changed.
     pub fn cut<S: Storage>(
         &self,
         storage: &S,
@@ -335,7 +335,7 @@ impl FoundEnd {
     /// remove them.
     ///
     /// # Errors
-    /// [`RecoveryError::Storage`].
+    /// [`RecoveryError::Storage`] if a file cannot be forced to the disk.
     pub fn sync<S: Storage>(
         &self,
         storage: &S,

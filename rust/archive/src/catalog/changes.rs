@@ -179,8 +179,8 @@ impl<S: Storage> Catalog<S> {
         Ok(missing.len())
     }
 
-    /// Writes the checksum of an entry's current bytes, whatever the entry's state is. Does nothing if the catalog
-    /// writes no checksums.
+    /// Writes the checksum of an entry's current bytes, for an entry in any state. Does nothing if
+    /// the catalog writes no checksums.
     ///
     /// # Errors
     /// The recording never existed, or the file system returns an error.

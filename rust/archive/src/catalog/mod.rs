@@ -20,8 +20,8 @@
 //! [`RecordingDescriptor::check`]. One process writes; others may read.
 //!
 //! A catalog [with a checksum](Catalog::set_checksum) writes the checksum of an entry with each change of the entry. If
-//! a kill interrupts a change, the entry may have no checksum, but never a wrong one. Checksums are not checked when a
-//! catalog is opened.
+//! a kill interrupts a change, the entry may have no checksum, but never a wrong checksum. Checksums are not checked
+//! when a catalog is opened.
 
 mod changes;
 mod descriptor;
@@ -276,7 +276,7 @@ impl<S: Storage> Catalog<S> {
     /// Before this call, the caller has removed the files of these recordings.
     ///
     /// # Errors
-    /// The file system returns an error; then the catalog is as it was. If only the sync of the
+    /// The file system returns an error; then the catalog is unchanged. If only the sync of the
     /// directory failed, the catalog is compact, but a loss of power may restore the old catalog.
     pub fn compact(
         &mut self,
@@ -377,7 +377,7 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Grows the file until `length` more bytes fit.
+    /// Extends the file so that `length` more bytes fit.
     fn make_room(&mut self, length: usize) -> Result<(), CatalogError> {
         let capacity = self.capacity_for(self.end, length)?;
         if capacity > self.capacity {

@@ -17,9 +17,10 @@ pub struct NamedReader {
     pub position: i64,
     /// Time of the last commit in milliseconds since the epoch.
     pub committed_ms: i64,
-    /// Time without a commit after which the reader expires, in milliseconds.
+    /// Time without a commit after which the reader expires, in milliseconds; `None` for no limit.
     pub max_age_ms: Option<i64>,
-    /// Bytes after the reader's position above which the reader expires.
+    /// Number of bytes: if more bytes are recorded after the reader's position, the reader expires.
+    /// `None` for no limit.
     pub max_lag: Option<i64>,
 }
 
@@ -40,7 +41,7 @@ pub enum RetentionScope {
 /// Limits for the recordings of a scope. At least one of the limits is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// The recordings.
+    /// The recordings to which the limits apply.
     pub scope: RetentionScope,
     /// Maximum number of bytes of all recordings of the scope together.
     pub max_bytes: Option<i64>,
@@ -53,13 +54,13 @@ pub struct RetentionPolicy {
 pub struct RecordingLabels {
     /// Name, unique in the archive; may be empty.
     pub name: String,
-    /// Any bytes; may be empty.
+    /// Metadata: any bytes, may be empty.
     pub metadata: Vec<u8>,
-    /// The recording that this one continues.
+    /// Link to the recording that this recording continues.
     pub link: Option<RecordingLink>,
 }
 
-/// Link from a recording to an earlier one of the same stream.
+/// Link from a recording to an earlier recording of the same stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingLink {
     /// The earlier recording.
@@ -90,7 +91,7 @@ pub enum ExtensionChange {
     Reader(NamedReader),
     /// A reader was removed.
     ReaderRemoved {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Name of the reader.
         name: String,
@@ -100,7 +101,7 @@ pub enum ExtensionChange {
     /// Name, metadata and link of a recording were replaced. If all new values are empty, they were
     /// removed.
     Info {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// The new values.
         info: RecordingLabels,
@@ -117,7 +118,7 @@ pub enum ExtensionChange {
     /// Retention begins to delete the segments in a range of positions. If the range is empty, the
     /// deletion is complete.
     Deleting {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Range of positions, from the base of the first segment to the base of the first segment
         /// that is kept.
@@ -195,7 +196,7 @@ impl ExtensionState {
         }
     }
 
-    /// Returns changes that lead from the empty state to this one.
+    /// Returns changes that lead from the empty state to this state.
     pub(super) fn changes(&self) -> Vec<ExtensionChange> {
         let readers = self.readers.values().cloned().map(ExtensionChange::Reader);
         let policies = self.policies.values().cloned().map(ExtensionChange::Policy);

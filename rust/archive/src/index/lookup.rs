@@ -23,7 +23,7 @@ pub struct Index<S> {
 /// A position between two messages at which a range of whole messages ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// The position.
+    /// Position of the cut.
     pub position: i64,
     /// Counts of the messages from the start of the range to this position.
     pub counts: Counts,
@@ -68,7 +68,7 @@ impl<S: Storage> Index<S> {
     /// Counts the messages in a range. `from` and `to` are ends of messages, or the start of the recording.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn count(&self, from: i64, to: i64) -> Result<Counts, IndexError> {
         if from >= to {
             return Ok(Counts::default());
@@ -79,10 +79,11 @@ impl<S: Storage> Index<S> {
 
     /// Returns the longest range of whole messages from `from` on, up to `to`, whose counts `fits` accepts.
     ///
-    /// The range is empty if the first message does not fit. `from` and `to` are as for [`count`](Self::count).
+    /// The range is empty if the first message does not fit. The same conditions for `from` and
+    /// `to` apply as in [`count`](Self::count).
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn cut(
         &self,
         from: i64,
@@ -121,7 +122,7 @@ impl<S: Storage> Index<S> {
     /// Returns the end and the counts of the first message after `from`; `None` if there is no message up to `to`.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn first_message(&self, from: i64, to: i64) -> Result<Option<Cut>, IndexError> {
         let mut first = None;
         if from >= to {
@@ -147,7 +148,7 @@ impl<S: Storage> Index<S> {
     /// the segment that contains `position`.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn entry_number(&self, position: i64) -> Result<u64, IndexError> {
         let base = self.stream.segment_base(position);
         let Some(file) = self.open(base)? else {

@@ -40,7 +40,7 @@ pub(crate) use segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 
 /// Extension of an index file, without the dot.
 pub const INDEX_EXTENSION: &str = "idx";
-/// Extension of a new index file before it replaces the old one.
+/// Extension of a new index file before it replaces the old file.
 pub const NEW_INDEX_EXTENSION: &str = "idx.new";
 /// Maximum length of a recorder's block, in bytes.
 pub const MAX_BLOCK_LENGTH: usize = crate::storage::BLOCK_LENGTH;

@@ -105,7 +105,7 @@ struct UnknownTimes {
 /// the recording, or the recorded position if the recording is active. `time_us` is in microseconds since the epoch.
 ///
 /// # Errors
-/// [`FindPositionError`].
+/// [`FindPositionError`] if the catalog entry is not valid, or if the file system returns an error.
 pub fn find_position<S: Storage>(
     storage: &S,
     recording: &RecordingDescriptor,

@@ -212,8 +212,8 @@ impl OwnedDirectory {
         Ok(self.mark_file.record_error(now_ms, text)?)
     }
 
-    /// Writes the mark file, then the lock file. If the process is killed in between, the lock file does not name the
-    /// owner in the mark file.
+    /// Writes the mark file, and then the lock file. If the process is killed between the two
+    /// writes, the lock file does not name the owner in the mark file.
     fn establish(found: FoundLock, request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let io = |doing, source| io_error(doing, request.directory, source);
         let boot_id = boot_id().map_err(|source| io("find the machine of", source))?;
@@ -393,7 +393,7 @@ fn owner_of(owner: &Owner) -> LockOwner {
     }
 }
 
-/// Removes everything in a directory except the lock file.
+/// Removes all files and directories in a directory except the lock file.
 fn empty(directory: &Path, lock_file: &str) -> Result<(), OwnershipError> {
     let remove_entries = || -> io::Result<()> {
         for entry in fs::read_dir(directory)? {

@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn only_a_text_of_32_lower_case_hexadecimal_digits_is_a_directory_id(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
+        fn only_32_lower_case_hexadecimal_digits_are_a_directory_id(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
             let id = DirectoryId(bytes);
             prop_assert_eq!(DirectoryId::parse(&id.to_string()), Some(id));
             if let Some(id) = DirectoryId::parse(&text) {

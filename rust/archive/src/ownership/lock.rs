@@ -35,7 +35,7 @@ pub struct LockRecord {
     pub owner: LockOwner,
 }
 
-/// A process, as it is named in the lock file and in the mark file.
+/// The process that owns a directory, with the values that the lock file and the mark file have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockOwner {
     /// Process id.
@@ -126,7 +126,7 @@ impl LockRecord {
     /// before it wrote a record.
     ///
     /// # Errors
-    /// [`LockDamage`] says what is wrong.
+    /// [`LockDamage`] says why the bytes are not a record.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, LockDamage> {
         if bytes.is_empty() {
             return Ok(None);
@@ -316,7 +316,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_is_decoded_unchanged_and_refused_after_a_flipped_bit(record in records(), bit in 0..RECORD_LENGTH * 8) {
+        fn a_record_is_decoded_unchanged_and_refused_after_a_flipped_bit(
+            record in records(), bit in 0..RECORD_LENGTH * 8,
+        ) {
             let mut bytes = record.encode();
             prop_assert_eq!(LockRecord::decode(&bytes), Ok(Some(record)));
             bytes[bit / 8] ^= 1 << (bit % 8);

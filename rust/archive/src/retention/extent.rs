@@ -5,7 +5,7 @@ use crate::catalog::RecordingDescriptor;
 /// Positions and times of a recording, for retention. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingExtent {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position of the first frame.
     pub start_position: i64,

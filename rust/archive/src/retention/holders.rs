@@ -19,7 +19,7 @@ pub struct Holders<'a> {
 /// A part of a recording that retention deletes, or would delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionOutcome {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Start position before the deletion.
     pub start_position: i64,

@@ -12,7 +12,7 @@ pub const MAX_SEGMENTS: usize = 16 * 1024;
 /// The part of one recording that a policy allows to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Start position after the deletion; the stop position if the whole recording is deleted.
     pub new_start_position: i64,

@@ -122,7 +122,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// run at the same time.
     ///
     /// # Errors
-    /// [`StoreError::DeleteInProgress`], [`StoreError::HalfMigrated`].
+    /// [`StoreError::DeleteInProgress`] if a file is being deleted. [`StoreError::HalfMigrated`] if
+    /// a migration from or to the recording is unfinished.
     pub(super) fn check_not_deleting(&self, recording_id: i64) -> Result<(), StoreError> {
         self.check_not_half_migrated(recording_id)?;
         match self.deleting_up_to(recording_id) {

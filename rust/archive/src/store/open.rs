@@ -30,7 +30,7 @@ pub struct RecoveredRecording {
 }
 
 /// Functions of an archive's owner that the opening of a store calls. A closure can be used as a
-/// policy: it is called for [`keep_alive`](Self::keep_alive).
+/// policy: it is called for [`keep_alive`](OpenPolicy::keep_alive).
 pub trait OpenPolicy<S: Storage> {
     /// Returns a position of a recording without a stop position. All bytes below this position
     /// were certainly recorded and are not checked. The position is at least the start position. If

@@ -300,7 +300,8 @@ proptest! {
     }
 }
 
-/// Recovers in several processes, each of which is killed at another step, and then in a process that is not killed.
+/// Recovers in several processes, and then in a process that is not killed. Each of the first
+/// processes is killed at another step.
 fn recover_through_kills(storage: &MemoryStorage, stream: &RecordedStream, known: i64) {
     let mut ends = Vec::new();
     for (steps, progress) in [(0, 0), (0, 1), (1, 0), (1, 1)] {

@@ -72,7 +72,7 @@ impl StreamGeometry {
         self.positions.term_length()
     }
 
-    /// Returns the longest frame, in bytes.
+    /// Returns the length of the longest frame, in bytes.
     pub(super) fn mtu_length(self) -> usize {
         self.framing.mtu_length()
     }

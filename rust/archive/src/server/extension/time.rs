@@ -17,7 +17,8 @@ use crate::storage::Storage;
 /// Maximum number of searches at the same time.
 const MAX_SEARCHES: usize = 64;
 
-/// Unfinished searches. Each duty cycle continues one of them, in turn.
+/// Unfinished searches. Each duty cycle continues one search, beginning with the search that has
+/// waited longest.
 #[derive(Debug, Default)]
 pub(in crate::server) struct TimeSearches {
     running: VecDeque<(RequestIds, TimeSearch)>,

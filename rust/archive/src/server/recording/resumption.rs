@@ -52,7 +52,7 @@ pub(super) enum Resumption {
 }
 
 impl JoinedStream {
-    /// Returns the values of an image. Returns `None` if a length does not fit the catalog.
+    /// Returns the values of an image. Returns `None` if a length is too long for the catalog.
     pub(super) fn of(image: &Image) -> Option<Self> {
         Some(Self {
             stream_id: image.stream_id(),

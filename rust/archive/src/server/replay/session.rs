@@ -289,8 +289,8 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         self.append_padding().map(drop)
     }
 
-    /// Returns the number of bytes that one read may return: they are before the stop position and
-    /// within the term.
+    /// Returns the number of bytes that one read may return: all of them are before the stop
+    /// position and within the term.
     fn readable_length(&self) -> usize {
         let positions = self.stream.positions();
         let in_term = positions.term_length() - positions.term_offset(self.position);
@@ -308,7 +308,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         }
     }
 
-    /// Decides what to do after a read without a complete frame.
+    /// Handles a read without a complete frame: ends the replay, or lets it wait.
     fn check_incomplete(&self, length: usize) -> Result<(), ReplayEnd> {
         let reaches_stop = self.position + length as i64 == self.bounds.stop_position();
         match reaches_stop && !self.bounds.is_at_recording_stop() {

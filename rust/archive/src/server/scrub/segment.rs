@@ -16,7 +16,7 @@ pub(super) struct SegmentScrub<S: Storage> {
     reader: RecordingReader<S>,
     end: i64,
     checksum: Option<Checksum>,
-    /// Number of read bytes that [`take_read_bytes`](Self::take_read_bytes) has not returned yet.
+    /// Number of read bytes that [`take_read_bytes`](SegmentScrub::take_read_bytes) has not returned yet.
     read_bytes: i64,
     checked_bytes: i64,
 }

@@ -11,7 +11,8 @@ use crate::server::AuthorisationService;
 /// |---|---|
 /// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names and metadata; commit and remove a named reader |
 /// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
-/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; everything else |
+/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel,
+/// replicate; set and apply retention; all other requests |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads recordings.
