@@ -51,8 +51,8 @@ struct StampedBlock {
     bytes: Vec<u8>,
 }
 
-/// Why a recording ends before its image does. The bytes up to the recorded position stay; nothing more can be
-/// appended.
+/// Why a recording ends before its image. The bytes up to the recorded position stay, and no
+/// further block can be appended.
 #[derive(Debug, Error)]
 pub enum RecorderError {
     /// The next segment file cannot be created, for example because a file with its name exists.
@@ -63,12 +63,12 @@ pub enum RecorderError {
         /// Error of the storage.
         source: io::Error,
     },
-    /// The segment file in which a recording is to be continued cannot be opened.
+    /// The segment file in which a recording should continue cannot be opened.
     #[error("segment file {name} cannot be opened at position {position}: {source}")]
     Open {
         /// Name of the file.
         name: String,
-        /// Position at which the recording is to be continued.
+        /// Position at which the recording should continue.
         position: i64,
         /// Error of the storage.
         source: io::Error,
@@ -287,8 +287,8 @@ impl<S: Storage> RecorderSession<S> {
         self.segment_base
     }
 
-    /// Returns the base of the segment that the next [`publish`](Self::publish) will create. Returns `None` if it will
-    /// not create one.
+    /// Returns the base of the segment that the next [`publish`](Self::publish) will create.
+    /// Returns `None` if it will not create a segment.
     pub fn next_segment(&self) -> Option<i64> {
         let end = self.segment_base + self.stream.segment_length();
         (self.appended_position == end).then_some(end)

@@ -36,7 +36,7 @@ pub struct RecordingEnd {
     /// Stop position if a last frame that may be torn is kept. It is above `position` only if the
     /// last frame may be torn and all bytes of the frame are in the file.
     pub kept_position: i64,
-    /// Whether an incomplete frame, or bytes that are not a frame, follow after `position`.
+    /// Whether an incomplete frame or other invalid bytes follow after `position`.
     pub is_torn: bool,
     /// Time of the last write to the last segment; `None` if the recording has no segment.
     pub modified: Option<SystemTime>,
@@ -289,7 +289,7 @@ pub struct FoundEnd {
     pub position: i64,
     /// See [`RecordingEnd::kept_position`].
     kept_position: i64,
-    /// Whether an incomplete frame, or bytes that are not a frame, follow after `position`.
+    /// Whether an incomplete frame or other invalid bytes follow after `position`.
     pub is_torn: bool,
     /// Base of the last segment file.
     last_segment: Option<i64>,
@@ -401,7 +401,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
 
     /// Finds the end like [`find_end`](Self::find_end), with the help of an index. `prove` returns
     /// the proof of the index for the segment at the given base. If the proof shows that the last
-    /// frame is whole or torn, the policy is not asked.
+    /// frame is whole or torn, the policy does not apply.
     ///
     /// # Errors
     /// The same errors as [`find_end_by`], and the errors of `prove`.
@@ -541,7 +541,7 @@ struct Walked {
     is_followed_by_zeros: bool,
 }
 
-/// The proof of an index about a last frame with an empty page.
+/// The proof of an index about a last frame with a page of zeros.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// The frame is whole.

@@ -122,7 +122,8 @@ pub fn find_position<S: Storage>(
 }
 
 impl TimeSearch {
-    /// Creates a search. The arguments are those of [`find_position`]. No file is opened yet.
+    /// Creates a search. The arguments are the same as those of [`find_position`]. No file is
+    /// opened yet.
     ///
     /// # Errors
     /// A value of the catalog entry is not valid.
@@ -356,7 +357,7 @@ impl TimeSearch {
         end.min(self.recording.end_position)
     }
 
-    /// Returns whether the segment is the last one of an active recording.
+    /// Returns whether the segment is the last segment of an active recording.
     fn is_being_written(&self) -> bool {
         self.recording.descriptor.is_unfinished() && self.limit() == self.recording.end_position
     }

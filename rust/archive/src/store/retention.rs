@@ -29,7 +29,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(policy_of(self.extensions().policies(), recording))
     }
 
-    /// Returns the extent of a recording, without times of segments. An active recording has a recorded position.
+    /// Returns the extent of a recording, without times of segments. The caller passes the recorded
+    /// position of an active recording.
     ///
     /// # Errors
     /// [`StoreError::UnknownRecording`] if the recording does not exist.
@@ -69,7 +70,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins to delete the part of a recording that retention has chosen: segments at the start,
     /// or the whole recording.
     ///
-    /// If the process is killed before all files are deleted, the next start deletes the others.
+    /// If the process is killed before all files are deleted, the next start deletes the other
+    /// files.
     ///
     /// # Errors
     /// The same errors as [`purge_segments`](Self::purge_segments) and
