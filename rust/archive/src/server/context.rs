@@ -178,11 +178,11 @@ settings! {
     recorder_idle_strategy: String = String::new(), "aeron.archive.recorder.idle.strategy" Text;
     /// Idle strategy of the replayer; if empty, the conductor's strategy.
     replayer_idle_strategy: String = String::new(), "aeron.archive.replayer.idle.strategy" Text;
-    /// Threshold of the conductor's duty cycles. Longer duty cycles are counted.
+    /// Duty cycles of the conductor that take longer than this time are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.conductor.cycle.threshold" Duration(0, MAX);
-    /// Threshold of the recorder's duty cycles. Longer duty cycles are counted.
+    /// Duty cycles of the recorder that take longer than this time are counted.
     recorder_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.recorder.cycle.threshold" Duration(0, MAX);
-    /// Threshold of the replayer's duty cycles. Longer duty cycles are counted.
+    /// Duty cycles of the replayer that take longer than this time are counted.
     replayer_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.replayer.cycle.threshold" Duration(0, MAX);
     /// Length of the distinct error log in the mark file.
     error_buffer_length: usize = MIB as usize, "aeron.archive.error.buffer.length" Size(MIB, MAX_I32);
