@@ -201,11 +201,11 @@ soak-kills: $(QUICK)
 	$(call say,twenty kills of a query on a live stream)
 	$(BIN)/python -m pytest tests/spark/soak_kills.py -s
 	$(call say,two hundred kills of an archive$(comma) and forty of its drivers and publishers)
-	SOAK=1 $(BIN)/python -m pytest tests/interop/test_archive_kills.py -k "killed_archive or kills_of"
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_archive_kills.py -k "restarted_archive or kills_of"
 
 soak-shipped: $(BENCH)
 	$(call say,100$(comma)000 messages at every rate of loss with the real drivers)
-	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_whole
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_completely
 	$(call say,the same datagrams to the real C driver and to ours$(comma) more and longer series)
 	SOAK=1 $(BIN)/python -m pytest tests/differential
 	$(call say,a query on a live stream for ten minutes at a steady rate)

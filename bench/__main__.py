@@ -27,11 +27,13 @@ def main():
 def _arguments():
     names = [name for part in PARTS.values() for name in (part.name, *part.groups)]
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="PART|GROUP", help=f"of: {', '.join(names)} (all)")
-    parser.add_argument("--quick", action="store_true", help="one short run of each cell, to see that everything works")
-    parser.add_argument("--runs", type=int, help="number of rounds of each group (default: as in the part)")
-    parser.add_argument("--seconds", type=float, help="seconds for which a publisher sends (default: as in the part)")
-    parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
+    parser.add_argument("names", nargs="*", metavar="PART|GROUP", help=f"any of {', '.join(names)} (default: all)")
+    parser.add_argument(
+        "--quick", action="store_true", help="one short run of each cell, which only shows that all programs work"
+    )
+    parser.add_argument("--runs", type=int, help="number of rounds of each group (default: set by the part)")
+    parser.add_argument("--seconds", type=float, help="seconds for which a publisher sends (default: set by the part)")
+    parser.add_argument("--programs", type=Path, help="directory that already contains our driver and native program")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(names):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")

@@ -1,4 +1,4 @@
-"""Measured programs: our package and binaries as users get them, and the peers in a separate environment."""
+"""The measured programs. Ours are the package and binaries of a release; the peers have a separate environment."""
 
 import functools
 import os
@@ -15,7 +15,7 @@ _BUILD_TIMEOUT_S = 1800
 PEERS = PROJECT / "bench" / "peers"
 
 programs = None
-"""Directory with our driver and native program if they are built already, or `None`."""
+"""Directory that already contains our driver and native program. `None` builds them."""
 
 
 @functools.cache
@@ -60,7 +60,7 @@ def aeronarchive():
 
 
 def java(main, classes=None):
-    """Returns the command of a Java program on Aeron's jar. It uses the full JIT compiler; tests use only a part."""
+    """Returns the command of a Java program on Aeron's jar. The program uses the full JIT compiler, unlike in tests."""
     command = [part for part in toolchain.java_command({}, main) if "TieredStopAtLevel" not in part]
     return tuple(command) if classes is None else (*command[:-2], f"{command[-2]}:{classes}", main)
 

@@ -1,4 +1,4 @@
-"""Hosts on which processes run: this host, or two connected hosts, which are network namespaces."""
+"""Hosts on which processes run. They are this host, or two network namespaces that are connected."""
 
 import os
 import socket
@@ -42,7 +42,7 @@ def free_port():
 
 
 def free_tcp_ports(count):
-    """Returns different ports that no TCP socket of this host uses now."""
+    """Returns `count` different ports that no TCP socket of this host uses now."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

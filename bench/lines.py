@@ -81,8 +81,8 @@ def _python_one_way():
 
 
 def _large():
-    # Ours and the C client have terms of the same length. Terms of 4 MiB stay in the processor's cache, so both are
-    # faster.
+    # Our client and the C client have terms of the same length. Both are faster with terms of 4 MiB, because such terms
+    # stay in the processor's cache.
     iceoryx2 = "iceoryx2 slices, 64 KiB"
     cells, goals = [OneWay(iceoryx2, _peer("iceoryx2_peer"), settings={"length": LARGE})], []
     for what, channel, settings in (
@@ -131,7 +131,7 @@ def _asyncio():
     ours, zmq = "ours, async for", "zmq.asyncio, stream"
     cells += [
         OneWay(ours, _ours("ours_async_peer"), "ours"),
-        # With a longer queue, the subscriber would still read long after the publisher has stopped.
+        # With a longer queue, the subscriber would still receive messages long after the publisher has stopped.
         OneWay(zmq, _peer("zmq_async_peer"), settings={"queue": 1000}),
     ]
     goals.append(Goal("async for over a subscription to zmq.asyncio", ours, (zmq,), at_least=100))

@@ -1,4 +1,5 @@
-"""Measurements: each starts a driver and the processes of a cell, checks their results, and ends them."""
+"""Measurements. Each one starts a driver and the programs of one cell, checks the programs' results, and ends the
+driver and the programs."""
 
 import json
 import os
@@ -31,7 +32,7 @@ _GRACE_S = 0.5
 
 
 class VoidError(Exception):
-    """The run does not count: messages are missing, duplicated or out of order, or the run took too long."""
+    """Reason why a run does not count: messages are missing, duplicated or out of order, or the run took too long."""
 
 
 @contextmanager
@@ -59,7 +60,7 @@ def running_driver(kind, settings, place=()):
 
 @contextmanager
 def started(command, directory, words, place=(), environment=None):
-    """Starts a process in the role `words[0]`. The process ends with the block."""
+    """Starts a program in the role `words[0]` and yields its process. The process ends at the end of the block."""
     with tempfile.TemporaryDirectory() as logs:
         full = (*place, *command, words[0], directory, *words[1:])
         variables = {**_quiet_environment(), **(environment or {})}
@@ -107,7 +108,7 @@ class OneWay:
 
 @dataclass
 class RoundTrip:
-    """Round-trip time, one message at a time."""
+    """Round-trip time. The next message is sent after the previous one has come back."""
 
     name: str
     command: tuple
@@ -129,7 +130,8 @@ class RoundTrip:
 
 @dataclass
 class BareMemory:
-    """Limit of this machine: copying bytes into memory as long as a log, and clearing it. Shown without a goal."""
+    """Limit of this machine: one thread copies messages into a buffer of the size of a log, and another thread clears
+    the buffer. The value is shown without a goal."""
 
     name: str
     command: tuple
@@ -143,7 +145,8 @@ class BareMemory:
 
 @dataclass
 class JavaSample:
-    """Aeron's own sample with publisher, subscriber and driver in one process. Shown without a goal."""
+    """Aeron's own sample, which runs publisher, subscriber and driver in one process. The value is shown without a
+    goal."""
 
     name: str
     length: int
@@ -165,14 +168,14 @@ class JavaSample:
 
 
 def _java_rate(line):
-    """Returns the messages per second in `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
+    """Returns the messages per second from a line `Duration 1,000ms - 12,345 messages - 395,040 payload bytes`."""
     numbers = [int("".join(filter(str.isdigit, part))) for part in line.split(" - ")]
     return numbers[1] / (numbers[0] / 1000)
 
 
 @dataclass
 class Idle:
-    """CPU share of a core and resident memory of a process without work."""
+    """Resources of a process without work: CPU time as a share of one core, and resident memory."""
 
     name: str
     command: tuple
@@ -191,7 +194,8 @@ class Idle:
 
 
 def usage(pid, seconds):
-    """Waits until the process has settled, and returns its CPU share of a core in the given time and its memory."""
+    """Waits until the process has settled. Then returns its CPU time in `seconds` as a share of one core, and its
+    memory."""
     time.sleep(_IDLE_SETTLE_S)
     before, start = cpu_seconds(pid), time.monotonic()
     time.sleep(max(seconds, 1))
@@ -200,8 +204,10 @@ def usage(pid, seconds):
 
 
 def cpu_seconds(pid):
-    """Returns the CPU seconds of all threads. The source is a counter in nanoseconds; the usual counter has a
-    resolution of 10 ms."""
+    """Returns the CPU seconds of all threads of a process.
+
+    They come from `schedstat`, which counts nanoseconds. The usual counter in `stat` has a resolution of 10 ms.
+    """
     total = 0
     for task in (Path("/proc") / str(pid) / "task").iterdir():
         total += int((task / "schedstat").read_text().split()[0])
@@ -222,13 +228,14 @@ def expect_ready(process):
 
 
 def _after_ready(process, timeout_s):
-    """Returns the report of a publisher. Some publishers print `ready` before it, when they are connected."""
+    """Returns the report of a publisher. Some publishers print `ready` before the report, when they are connected."""
     line = process.read(timeout_s)
     return process.read(timeout_s) if line.strip() == "ready" else line
 
 
 def machine():
-    """Describes the machine. The load is the average of the five minutes before the measurement, by other programs."""
+    """Returns a description of the machine. Before a measurement, `load` is the load average that other programs caused
+    in the last five minutes."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",

@@ -1,4 +1,4 @@
-"""Tables of the results: for each goal the medians of ours and of the best peer, their ratio and its spread."""
+"""Tables of the results. For each goal they show our median, the best peer's median, and the ratio with its spread."""
 
 import datetime
 import statistics
@@ -61,7 +61,7 @@ def _figure(value, unit):
 
 
 def write(part, results):
-    """Writes the tables of a part into the document, between the two marks of the part."""
+    """Writes the tables of a part into the document, between the two marks of that part."""
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     text = DOCUMENT.read_text()
     before, rest = text.split(begin)

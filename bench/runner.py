@@ -31,7 +31,7 @@ class Goal:
 
     @property
     def sign(self):
-        """1 if the best peer has the highest value, such as a rate. -1 if it has the lowest, such as a time."""
+        """1 if the highest value is the best, as for a rate. -1 if the lowest value is the best, as for a time."""
         return 1 if self.at_least else -1
 
 
@@ -46,7 +46,7 @@ class Group:
 
 @dataclass
 class Part:
-    """Groups with a common table, the seconds for which their publishers send, and the number of rounds.
+    """Groups of cells with a common table. A part sets the number of rounds and the seconds for which publishers send.
 
     `versions` returns the measured peers with their versions. `missing` returns the programs that are missing on this
     machine.
@@ -84,7 +84,7 @@ class Results:
         return all((name, goal.metric) in self._values for name in (goal.ours, *(goal.peers or ())))
 
     def figures(self):
-        """Yields name, metric, unit and values of all measurements."""
+        """Yields the name, metric, unit and values of each measurement."""
         for group in self.groups:
             for cell in group.cells:
                 for (name, metric), values in self._values.items():
@@ -95,7 +95,8 @@ class Results:
 def measure(results):
     """Runs all groups in order, and the cells of a group in turn.
 
-    Each round begins with another cell. The first cell of a round pays for memory that the machine has taken back.
+    Each round begins with another cell. The first cell of a round is slower if the kernel has reclaimed memory, because
+    this cell must obtain the memory again.
     """
     for group in results.groups:
         for turn in range(results.runs):
@@ -106,7 +107,7 @@ def measure(results):
 
 
 def _measure_cell(results, cell, attempts=3):
-    """Measures a cell. A run with a loss or without a response is repeated, at most three runs in all.
+    """Measures a cell. A run with a loss or without a response is repeated. There are at most `attempts` runs.
 
     If no run succeeds, the cell has no value in this round.
     """

@@ -1,9 +1,9 @@
 """`python -m bench.soak [--seconds N]`: UDP at full rate with 1 % loss for a long time.
 
-Publisher and subscriber each have their own driver, of this project. Both drivers drop 1 % of the received datagrams.
-The subscriber checks every message. At intervals a line shows the resources of each process. The soak fails if a
-message is missing, if a resource grows after the first tenth of the time, or if resources remain after both clients
-have ended.
+The publisher and the subscriber each have their own driver of this project. Both drivers drop 1 % of the received
+datagrams. The subscriber checks every message. At intervals the soak prints the resources of each process. The soak
+fails if a message is missing, if a resource grows after the first tenth of the time, or if resources remain after both
+clients have ended.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from interop.waiting import eventually
 DEFAULT_SECONDS = 1800
 _SAMPLES = 60
 _SHORTEST_INTERVAL_S = 2
-# Growth of memory that is allowed, because the allocator itself grows. A leak of one byte per datagram is far more.
+# Allowed growth of memory in MiB, because the allocator itself grows. A leak of one byte per datagram is far more.
 _RESIDENT_SLACK_MIB = 4
 _RELEASE_TIMEOUT_S = 30
 _NAKS_SENT, _RETRANSMITS, _ERRORS = 5, 11, 15
@@ -34,7 +34,7 @@ _LOSES = {**LOSS, "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.01|r
 
 @dataclass
 class Holding:
-    """Resources of a process at one time."""
+    """Resources that a process has at one time."""
 
     resident_mib: float
     descriptors: int
@@ -49,7 +49,7 @@ class Holding:
         return cls(resident, len(list((process / "fd").iterdir())), int(status["Threads"]))
 
     def grown_from(self, earlier):
-        """Yields a text for each resource that has grown more than allowed."""
+        """Yields a text for each resource that has grown by more than the allowed amount since `earlier`."""
         if self.resident_mib > earlier.resident_mib + _RESIDENT_SLACK_MIB:
             yield f"memory from {earlier.resident_mib:.0f} to {self.resident_mib:.0f} MiB"
         if self.descriptors > earlier.descriptors:
@@ -80,7 +80,7 @@ class End:
         return [text for _, text in self._control.error_log()]
 
     def await_release(self):
-        """Waits until counters and files are the same as before the stream."""
+        """Waits until the driver has the same counters and files as before the stream."""
         try:
             eventually(lambda: self._resources() == self._at_start, timeout_s=_RELEASE_TIMEOUT_S)
         except AssertionError:
@@ -100,7 +100,7 @@ class SoakError(Exception):
 
 
 def soak(seconds):
-    """Runs one stream for this time, checks messages and resources, and prints a summary."""
+    """Runs one stream for `seconds`, checks messages and resources, and prints a summary."""
     with ExitStack() as stack:
         ends = [End(name, *stack.enter_context(running_driver("ours", _LOSES))) for name in ("publisher", "subscriber")]
         sending, receiving = ends
@@ -156,7 +156,7 @@ def _watch(ends, seconds):
 def main():
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help=f"duration ({DEFAULT_SECONDS})")
-    parser.add_argument("--programs", type=Path, help="directory with our driver and native program, built already")
+    parser.add_argument("--programs", type=Path, help="directory that already contains our driver and native program")
     chosen = parser.parse_args()
     env.programs = chosen.programs
     try:

@@ -1,7 +1,7 @@
-"""Cost of single calls within one process: `pytest bench/test_calls.py`, or `make bench`.
+"""Measures the cost of single calls within one process: `pytest bench/test_calls.py`, or `make bench`.
 
-One thread is publisher and subscriber. Before each round, the thread reads all messages and waits for room in the log,
-so no measured call meets back pressure."""
+One thread is publisher and subscriber. Before each round, the thread reads all messages and waits until the publisher
+limit has moved, so no measured call has back pressure."""
 
 import time
 
@@ -28,7 +28,7 @@ def stream(tmp_path):
 
 
 def make_room(publication, subscription):
-    """Reads all messages, and waits until the driver has moved the limit."""
+    """Reads all messages, and waits until the driver has moved the publisher limit."""
     while subscription.poll_batch() or publication.available_window < COUNT * 64:
         time.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Measurements over UDP: our native client on our driver and on the real C driver, on one host or between two."""
+"""Measurements over UDP with our native client, on our driver and on the real C driver, on one host or between two."""
 
 import json
 from collections.abc import Callable
@@ -21,19 +21,21 @@ _SPARE_TIME_S = 15
 
 
 def unicast(receiving):
-    """Returns the channel of the publisher, and the channels of the subscribers: here one."""
+    """Returns the channel of the publisher and the channel of its only subscriber."""
     channel = f"aeron:udp?endpoint={receiving.address}:{free_port()}"
     return channel, (channel,)
 
 
 def multicast(_):
-    """Returns channels of one publisher and several subscribers, which share one image of their driver."""
+    """Returns the channels of one publisher and several subscribers. The subscribers share one image of their
+    driver."""
     channel = f"aeron:udp?endpoint=224.10.9.7:{free_port()}|interface=localhost"
     return f"{channel}|fc=min", (channel,) * SUBSCRIBERS
 
 
 def several_destinations(_):
-    """Returns channels of one publisher and several subscribers with their own sockets. The publisher waits for all."""
+    """Returns the channels of one publisher and several subscribers. Each subscriber has its own socket. The publisher
+    waits until all are connected."""
     control = f"control=localhost:{free_port()}|control-mode=dynamic"
     subscribers = (f"aeron:udp?endpoint=localhost:{free_port()}|{control}" for _ in range(SUBSCRIBERS))
     return f"aeron:udp?{control}|fc=min,g:/{SUBSCRIBERS}", tuple(subscribers)
@@ -45,8 +47,7 @@ class UdpOneWay:
 
     name: str
     drivers: tuple
-    """Kind of the driver that both clients use; or two kinds, for the driver of the publisher and the driver of the
-    subscriber."""
+    """One kind for a driver that both clients use, or two kinds: the publisher's driver and the subscriber's driver."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast
@@ -74,7 +75,7 @@ class UdpOneWay:
             sent = json.loads(sender.read(seconds + _SPARE_TIME_S))
             got = json.loads(receiver.read(seconds + _SPARE_TIME_S))
             cpu = _used(ends) - before + sent["cpu"] + got["cpu"]
-            # The clients are killed, because an orderly end of the stream would take the timeouts of the drivers.
+            # The clients are killed, because an orderly end of the stream would last until the drivers' timeouts.
             sender.kill()
             receiver.kill()
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
@@ -84,7 +85,7 @@ class UdpOneWay:
 
 @dataclass
 class UdpRoundTrip:
-    """Round-trip time, one message at a time."""
+    """Round-trip time. The next message is sent after the previous one has come back."""
 
     name: str
     drivers: tuple

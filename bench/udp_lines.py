@@ -1,4 +1,5 @@
-"""The lines over UDP and their goals: our driver and the real C driver, both with our native client."""
+"""The lines over UDP, and the goals of these lines. They compare our driver with the real C driver, both with our
+native client."""
 
 from bench import environments as env
 from bench.runner import Goal, Group
@@ -46,7 +47,7 @@ def _one_way(name, drivers, driver_settings, size, **more):
 
 
 def _both(what, driver_settings, size, **more):
-    """Returns a cell with our driver and a cell with the C driver, with equal settings."""
+    """Returns two cells with equal settings: one with our driver and one with the C driver."""
     return [
         _one_way(f"{who}, {what}, {size}", (kind,), driver_settings, size, **more)
         for who, kind in (("ours", "ours"), ("C driver", "c"))

@@ -1,4 +1,5 @@
-"""Shows the arguments of native classes on the site: their stubs declare `__new__`, and the site reads `__init__`."""
+"""Shows the arguments of native classes on the site. Their stubs declare `__new__`, but the site reads only
+`__init__`."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import griffe
 
 
 class Constructors(griffe.Extension):
-    """Lets `__new__` stand for `__init__` in classes that only have `__new__`."""
+    """Uses `__new__` as `__init__` in classes that only have `__new__`."""
 
     def on_class_members(self, *, cls: griffe.Class, **_: object) -> None:
         """Adds `__init__` to a class."""

@@ -1,4 +1,4 @@
-"""Hooks of the site: pages that are made from files elsewhere in the project, and links that work on the site.
+"""Hooks of the site. They create pages from files outside of `docs`, and change links so that they work on the site.
 
 In the project, links lead from file to file. On the site, a link to a file becomes plain text if the site does not have
 the file.
@@ -35,7 +35,7 @@ _FENCE = re.compile(r"^(```.*?^```[^\n]*\n?)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are made from files elsewhere."""
+    """Adds the pages of files that are not in `docs`."""
     for file, page in PAGES.items():
         text = (ROOT / file).read_text()
         files.append(File.generated(config, page, content=_example(file, text) if file.endswith(".py") else text))

@@ -33,7 +33,7 @@ class Consumer(aeron.Agent):
         self._done = done
 
     def do_work(self) -> int:
-        """Receives up to 100 numbers. Returns how many it has received."""
+        """Receives up to 100 numbers. Returns the number of messages that it has received."""
         batch = self._subscription.poll_batch(limit=100)
         self._received.get_and_add(len(batch))
         if self._received.value == COUNT:
@@ -48,8 +48,8 @@ def main() -> None:
         aeron.ShutdownSignalBarrier() as barrier,  # SIGINT and SIGTERM end the wait below
     ):
         errors = client.add_counter(ERRORS, "example: errors")
-        # A counter is freed with the last reference to it. These variables keep the agents, and the agents their
-        # counters.
+        # A counter is freed when the last reference to it is dropped. These variables keep the agents alive, and
+        # the agents keep their counters alive.
         consumer, producer = Consumer(client, barrier), Producer(client)
         with (
             aeron.AgentRunner(consumer, aeron.BackoffIdleStrategy(), error_counter=errors),

@@ -12,7 +12,7 @@ import struct
 import aeron
 
 REQUESTS, RESPONSES = 1001, 1002
-HEADER = struct.Struct("<q")  # number of a request, which its response repeats
+HEADER = struct.Struct("<q")  # number of a request; the response repeats it
 
 
 async def serve(client: aeron.Aeron, stop: asyncio.Event) -> None:

@@ -18,7 +18,7 @@ def main() -> None:
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
         publication.wait_connected(timeout=5)
         sent = 0
-        while publication.offer(MESSAGE):  # a position is true; the result if nothing was sent is false
+        while publication.offer(MESSAGE):  # a position is true; if nothing was sent, the result is false
             sent += 1
         result = publication.offer(MESSAGE)
         assert result is aeron.BACK_PRESSURED

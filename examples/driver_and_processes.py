@@ -1,4 +1,4 @@
-"""A driver in this process, and clients in other processes, which attach to the driver's directory."""
+"""Runs a driver in this process, and clients in other processes. The clients attach to the driver's directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def publish(directory: str, name: int) -> None:
         publication.wait_connected(timeout=30)
         for number in range(COUNT):
             publication.publish(number.to_bytes(8, "little"), timeout=30)
-        # Over IPC this waits until the subscriber has consumed everything.
+        # Over IPC, `flush` waits until the subscriber has consumed all messages.
         assert publication.flush(timeout=30)
 
 

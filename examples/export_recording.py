@@ -38,7 +38,8 @@ def main() -> None:
         exported = Path(place, "exported")
         exported.mkdir()
 
-        # Each message is a trade. An export of an active recording ends at the position that is recorded by now.
+        # Each message is a trade. An export of an active recording ends at the position that is recorded when the
+        # export starts.
         position = 0
         for part in range(2):
             sent = 0
@@ -53,7 +54,7 @@ def main() -> None:
             print(f"exported {result.rows:,} trades, up to position {result.to_position}")
             position = result.to_position
 
-        # Any reader of Parquet takes the files, for example pyarrow, pandas, DuckDB and Spark.
+        # Any reader of Parquet can read the files, for example pyarrow, pandas, DuckDB and Spark.
         table = pyarrow.dataset.dataset(exported).to_table(columns=["ts", "price", "size"])
         print(f"{table.num_rows:,} trades from {table['ts'][0]} to {table['ts'][-1]}")
 

@@ -26,7 +26,8 @@ def read(subscription: aeron.Subscription, count: int) -> list[bytes]:
 
 def main(port: int = 40124) -> None:
     control = f"localhost:{port}"
-    # `min_flow_control` makes the publication wait for the slowest receiver. By default the fastest one sets the pace.
+    # `min_flow_control` makes the publication wait for the slowest receiver. By default, the fastest receiver sets the
+    # pace.
     sending = aeron.ChannelUriBuilder("udp", control=control, control_mode="dynamic").min_flow_control()
     receiving = aeron.ChannelUriBuilder("udp", control=control, control_mode="dynamic", endpoint="localhost:0")
 

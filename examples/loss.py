@@ -19,7 +19,7 @@ def transfer(client: aeron.Aeron, reliable: bool) -> list[int]:
     while sent < COUNT:
         sent += bool(publication.offer(sent.to_bytes(4, "little") + bytes(1_000)))
         numbers += [int.from_bytes(message[:4], "little") for message in subscription.poll_batch()]
-    # A reliable stream becomes complete. An unreliable one counts as finished if nothing arrives for half a second.
+    # A reliable stream becomes complete. An unreliable stream counts as finished if nothing arrives for half a second.
     for batch in subscription.batches(timeout=10 if reliable else 0.5):
         numbers += [int.from_bytes(message[:4], "little") for message in batch]
         if len(numbers) == COUNT:

@@ -13,7 +13,7 @@ def main() -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
         aeron.MediaDriver() as driver,
-        # The alias names the stream. If it was recorded before, the publisher goes on at the end of the recording.
+        # The alias names the stream. If it was recorded before, the publisher continues at the end of the recording.
         aeron.RecordedPublisher(
             "aeron:ipc", STREAM_ID, driver=driver, alias="trades", on_reconnect=on_reconnect
         ) as publisher,

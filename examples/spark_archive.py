@@ -1,7 +1,8 @@
 """Reads the recordings of a running archive with Spark. Needs `aeron-py[spark]` and a JDK (17 or 21).
 
-The program records messages and reads them in a query that ends at the last one. It records more messages while no
-query runs, and starts the query again on its checkpoint. At the end it counts all messages in a batch read.
+The program records messages and reads them in a query that ends at the last message. The program records more
+messages while no query runs, and starts the query again with the same checkpoint. At the end it counts all
+messages in a batch read.
 """
 
 from __future__ import annotations

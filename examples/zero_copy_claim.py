@@ -30,7 +30,7 @@ def main() -> None:
             # commit copies into the log.
             with publication.claim(ORDER.size, timeout=1, direct=True) as view:
                 ORDER.pack_into(view, 0, time.time_ns(), 100.0, float(number))
-            # The end of the block sends the message. An exception in the block aborts it.
+            # The end of the block sends the message. An exception in the block aborts the message.
 
         try:
             with publication.claim(ORDER.size, timeout=1) as view:

@@ -3,7 +3,7 @@
 
 usage: seed.py
 
-It needs only Python. A file's name is a hash of its content, so a second run adds nothing.
+The script needs only Python. A file's name is a hash of its content, so a second run adds nothing.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def commands() -> Iterator[bytes]:
 
 
 def frames() -> Iterator[bytes]:
-    """Each captured datagram, and each malformed datagram sent to a real driver. Long ones are truncated."""
+    """Each captured datagram, and each malformed datagram sent to a real driver. Long datagrams are truncated."""
     for case in vectors("protocol/tests/vectors/frames.json") + vectors("protocol/tests/vectors/malformed.json"):
         datagrams = case["hex"] if isinstance(case["hex"], list) else [case["hex"]]
         yield from map(bytes.fromhex, datagrams)
@@ -67,7 +67,7 @@ def cnc() -> Iterator[bytes]:
 
 
 def operations() -> Iterator[bytes]:
-    """No captured bytes: the input is a list of operations, and any bytes are such a list."""
+    """No captured bytes are needed: the input is a list of operations, and any bytes are such a list."""
     yield bytes(64)
     yield bytes(range(256))
 
@@ -106,7 +106,7 @@ def segment() -> Iterator[bytes]:
 
 
 def offsets() -> Iterator[bytes]:
-    """An offset with two recordings, an empty one, and a partition."""
+    """An offset with two recordings, an empty offset, and a partition."""
     archive = "private:9f0c000000000000000000000000beef"
     yield json.dumps({"aeron": 1, "archive": archive, "recordings": {"1001/-7/0": 98304, "1001/77/1": 4096}}).encode()
     yield json.dumps({"aeron": 1, "archive": "shared:5", "recordings": {}}).encode()
@@ -148,7 +148,7 @@ def catalog() -> Iterator[bytes]:
 
 
 def mark_file() -> Iterator[bytes]:
-    """The mark file of a real archive with a short error log, and an old one without a message header."""
+    """The mark file of a real archive with a short error log, and an old mark file without a message header."""
     header = archive_vector("mark-file.bin").ljust(8192, b"\0")
     yield header + struct.pack("<iiqq", 29, 1, 2, 1) + b"error"
     yield header[8:]

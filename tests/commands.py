@@ -1,4 +1,4 @@
-"""Runs the ``aeron`` command: in this process, or as a process if a test needs signals or kills."""
+"""Runs the ``aeron`` command in this process, or in a process of its own if a test sends signals or kills it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def driver_directory() -> Iterator[Path]:
         yield directory
         if directory.exists():
             shutil.rmtree(directory)
-        # The one exception: a driver saves the error log of a killed predecessor in a file beside the directory.
+        # Error logs are allowed: a driver saves the error log of a killed predecessor in a file beside the directory.
         assert all(path.name.endswith("-error.log") for path in Path(parent).iterdir())
 
 
 class Command:
-    """An ``aeron`` command as a process. Every wait has a limit, and leaving the block kills the process.
+    """An ``aeron`` command in a process of its own. Every wait has a limit, and leaving the block kills the process.
 
     The process writes its standard output to the file descriptor `output`. The default is a file that
     :meth:`output` reads. If `namespace` is given, the process runs in that network namespace.
@@ -64,18 +64,18 @@ class Command:
         self.pid = self._process.pid
 
     def output(self) -> str:
-        """Returns the standard output so far. After the block it returns the whole output."""
+        """Returns the standard output so far. After the block, this is the whole output."""
         return self._output.text()
 
     def errors(self) -> str:
-        """Returns the standard error so far. After the block it returns the whole output."""
+        """Returns the standard error so far. After the block, this is the whole output."""
         return self._errors.text()
 
     def wait_for(self, text: str, timeout: float = 15) -> None:
         """Waits until the process has printed `text`."""
         deadline = time.monotonic() + timeout
         while True:
-            # The status is read first. If it says that the process has ended, the output read next is complete.
+            # The status is read before the output. If the process has ended, the output is therefore complete.
             status = self._process.poll()
             if text in self.output():
                 return
@@ -105,7 +105,7 @@ class Command:
 
 
 class _Output:
-    """Output of a process: a temporary file until `close`, which keeps its text in memory."""
+    """Output of a process. Until `close` it is a temporary file; `close` keeps the text of the file in memory."""
 
     def __init__(self) -> None:
         self.file = tempfile.TemporaryFile()  # noqa: SIM115

@@ -18,7 +18,8 @@ _stream_ids = itertools.count(1000)
 def pytest_configure() -> None:
     """Restores the default handler of SIGINT.
 
-    A shell starts background jobs with SIGINT ignored. Processes that tests start would inherit that.
+    A shell starts background jobs with SIGINT ignored. Without the reset, processes that tests start would ignore it
+    too.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

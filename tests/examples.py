@@ -1,4 +1,4 @@
-"""Runs the programs of the folder ``examples`` as users do: each in its own process."""
+"""Runs each program of the folder ``examples`` in its own process, as users do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def run_example(name: str, *arguments: object, timeout: float = 30, warnings: str = "error", **environment: str) -> str:
-    """Runs an example to its end, and returns its standard output. It does not inherit variables named ``AERON_…``."""
+    """Runs an example to its end, and returns its standard output. The example inherits no variables ``AERON_…``."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     done = subprocess.run(
         [sys.executable, "-W", warnings, str(EXAMPLES / name), *map(str, arguments)],

@@ -18,7 +18,7 @@ def has_hooks() -> bool:
 
 
 def pause_at(point: str) -> dict[str, str]:
-    """Returns the environment variable that stops a process at a test hook.
+    """Returns the environment variable that makes a process stop at a test hook.
 
     Args:
         point: ``<point>:<n>:<file>``. The thread that reaches the point for the n-th time creates the file and

@@ -20,7 +20,7 @@ _next = itertools.cycle(_ports)
 
 
 def free_port(host: str = "127.0.0.1") -> int:
-    """Returns a port that no socket uses now. A port is returned again only after all ports of the range were tried."""
+    """Returns a port that no socket uses now. The same port is returned again only after all ports of the range."""
     for port in itertools.islice(_next, len(_ports)):
         if _is_free(host, port):
             return port
@@ -28,7 +28,7 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def two_free_ports() -> int:
-    """Returns a port such that no socket uses this port and the next one now."""
+    """Returns a port. No socket uses this port or the next port now."""
     while True:
         low = free_port()
         if _is_free("127.0.0.1", low + 1):

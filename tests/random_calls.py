@@ -1,6 +1,6 @@
-"""Searches for crashes: random calls of the whole package from several threads that share all objects.
+"""Searches for crashes with random calls of the whole package. Several threads make the calls and share all objects.
 
-``python tests/random_calls.py SEED SECONDS [THREADS]`` prints ``survived`` and the number of calls. The seed fixes
+``python tests/random_calls.py SEED SECONDS [THREADS]`` prints ``survived`` and the number of calls. The seed determines
 the random numbers of each thread. The calls still differ between runs, because they depend on the objects that other
 threads have made. With ``PYTHONMALLOC=debug`` the search is slower, and finds more errors in the use of memory.
 """
@@ -64,14 +64,14 @@ WAITING = {
     for name in dir(kind)
     if "timeout=" in (getattr(getattr(kind, name), "__text_signature__", None) or "")
 }
-"""Methods with a parameter `timeout`. Without an argument for it, some of them wait without a limit."""
+"""Methods with a parameter `timeout`. Without this argument, some of them wait without a limit."""
 DEEPEST = 6
-"""Maximum depth of calls inside handlers."""
+"""Maximum nesting depth of calls within handlers."""
 MOST_KEPT = 300
 
 
 class World:
-    """The objects that all threads share, the end of the run, and the number of calls."""
+    """The objects that all threads share, the end time of the run, and the number of calls."""
 
     def __init__(self, seconds: float) -> None:
         self.driver = aeron.MediaDriver(
@@ -268,7 +268,7 @@ def look_at_a_batch(world: World, dice: random.Random) -> None:
 
 
 def use_kept_memory(world: World, dice: random.Random) -> None:
-    """Reads and writes kept views and arrays. Their claim, batch or handler may have ended."""
+    """Reads and writes views and arrays that were kept after the end of their claim, batch or handler."""
     kept = world.pick(dice, memoryview, np.ndarray, pa.Array, aeron.Header)
     if isinstance(kept, memoryview):
         if kept.readonly or dice.random() < 0.5:
@@ -286,7 +286,7 @@ def use_kept_memory(world: World, dice: random.Random) -> None:
 
 
 def read_persistently(world: World, dice: random.Random) -> None:
-    """Reads a recording, which may not exist or may be purged meanwhile."""
+    """Reads a recording. The recording may not exist, or may be purged meanwhile."""
     subscription = world.pick(dice, aeron.PersistentSubscription)
     handle = handlers(world, dice)
     if subscription is None or dice.random() < 0.1:
@@ -318,7 +318,7 @@ def read_persistently(world: World, dice: random.Random) -> None:
 
 
 def publish_for_a_recording(world: World, dice: random.Random) -> None:
-    """Publishes to a recording, which may be purged, stopped or extended by another publisher meanwhile."""
+    """Publishes to a recording. Meanwhile, another thread may purge, stop or extend the recording."""
     publisher = world.pick(dice, aeron.RecordedPublisher)
     handle = handlers(world, dice)
     if publisher is None or dice.random() < 0.1:
@@ -503,7 +503,7 @@ async def act_async(world: World, dice: random.Random) -> None:
 
 
 def run_loop(world: World, seed: int) -> None:
-    """Runs an event loop with random asynchronous calls. A timeout or a cancellation ends each call that waits."""
+    """Runs an event loop with random asynchronous calls. A timeout or a cancellation ends each waiting call."""
     dice = random.Random(seed)
 
     async def one() -> None:
@@ -532,7 +532,7 @@ def run_thread(world: World, seed: int, body: Callable[[World, random.Random], N
 
 
 def main(seed: int, seconds: float, thread_count: int) -> None:
-    """Runs the threads. Meanwhile the main thread makes calls too, some of them inside its signal handler."""
+    """Runs the threads. Meanwhile the main thread also makes calls, some of them within a signal handler."""
     faulthandler.enable()
     faulthandler.dump_traceback_later(seconds + 60, exit=True)
     gc.set_threshold(200, 2, 2)

@@ -1,4 +1,4 @@
-"""Recordings for tests, and their messages as this module reads them from the segment files, without the package."""
+"""Makes recordings for tests, and reads their messages from the segment files without code of the package."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BEGIN, _END, _PADDING = 0x80, 0x40, 0
 
 
 class Message(NamedTuple):
-    """A message of a recording: its first position, the position after it, reserved value, flags and payload."""
+    """A message of a recording: start position, end position, reserved value, flags and payload."""
 
     begin: int
     position: int
@@ -32,7 +32,7 @@ class Message(NamedTuple):
 
 
 def messages_of(directory: Path, recording_id: int, start: int, stop: int) -> list[Message]:
-    """Returns the whole messages in the segment files of a recording."""
+    """Returns the complete messages in the segment files of a recording."""
     first = start // TERM_LENGTH * TERM_LENGTH
     files = [directory / f"{recording_id}-{base}.rec" for base in range(first, stop, SEGMENT_LENGTH)]
     data = b"".join(file.read_bytes() for file in files)
@@ -68,7 +68,7 @@ def offer_all(publication: aeron.ExclusivePublication, messages: Iterable[bytes]
 
 @dataclass(frozen=True)
 class Recorder:
-    """A running archive with short segments, and a client of it."""
+    """A running archive with short segments, and a client of the archive."""
 
     client: aeron.Aeron
     archive: aeron.AeronArchive
@@ -85,7 +85,7 @@ class Recorder:
         return stopped
 
     def messages(self, recording: aeron.Recording) -> list[Message]:
-        """Returns the messages in the files of a stopped recording."""
+        """Returns the messages in the segment files of a stopped recording."""
         assert recording.stop_position is not None
         return messages_of(self.directory, recording.recording_id, recording.start_position, recording.stop_position)
 

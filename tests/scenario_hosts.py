@@ -1,4 +1,5 @@
-"""Two simulated hosts for scenarios: network namespaces, which only root can make. They share the file system."""
+"""Two simulated hosts for scenarios. They are network namespaces, which share the file system and which only root can
+make."""
 
 from __future__ import annotations
 

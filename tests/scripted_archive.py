@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import aeron
 
 _SCHEMA, _VERSION = 101, 13
-# 1.10.0. From version 1.11.0 on, a client would also request the archive id, which this archive does not support.
+# Version 1.10.0. From 1.11.0 on, a client would also request the archive id, which this archive does not support.
 _PROTOCOL_VERSION = 1 << 16 | 10 << 8
 _SESSION = 77
 _RESPONSE, _DESCRIPTOR = 1, 22
@@ -43,10 +43,9 @@ class Request:
 
 @dataclass
 class ScriptedArchive:
-    """Calls `answers[name](request)` for each request, if `answers` has the request's name. Other requests get no
-    response.
+    """Calls `answers[name](request)` for each request with a name in `answers`. Other requests get no response.
 
-    The connect request is the exception: the archive always accepts it.
+    The archive always accepts the connect request.
     """
 
     client: aeron.Aeron
@@ -75,7 +74,7 @@ class ScriptedArchive:
         self._send(_RESPONSE, block, b"")
 
     def describe(self, request: Request, source: aeron.ExclusivePublication, stop_position: int = -1) -> None:
-        """Sends the descriptor of a recording of `source` from position 0. An active one has stop position -1."""
+        """Sends the descriptor of a recording of `source` from position 0. An active recording has stop position -1."""
         positions = struct.pack("<qqqq", 0, -1, 0, stop_position)
         term = source.term_buffer_length
         stream = struct.pack("<6i", source.initial_term_id, term, term, 1408, source.session_id, source.stream_id)

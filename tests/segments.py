@@ -18,7 +18,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Segment:
-    """The first segment file of recording 0. `position` is the end of the frames written so far."""
+    """The first segment file of recording 0. `position` is the position after the last written frame."""
 
     def __init__(self, directory: Path, length: int = MIB) -> None:
         self.directory = directory

@@ -1,4 +1,4 @@
-"""Checks the native module as users get it. `make test-shipped` runs this file on a build with the release profile."""
+"""Checks the native module that users get. `make test-shipped` runs this file on a build with the release profile."""
 
 from __future__ import annotations
 

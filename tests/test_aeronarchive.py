@@ -1,4 +1,4 @@
-"""The `aeronarchive` command: start and end, with a driver in another process and with an embedded driver."""
+"""Tests of the start and end of the command `aeronarchive`, with a driver in another process and an embedded driver."""
 
 import os
 import signal
@@ -24,7 +24,7 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def aeronarchive() -> Iterator[Start]:
-    """Returns a function that starts the command as a process. After the test the fixture kills the process."""
+    """Returns a function that starts the command as a process. The fixture kills the process after the test."""
     started = []
 
     def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
@@ -69,7 +69,7 @@ def is_ready(path: Path) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("mode", ["DEDICATED", "SHARED", "INVOKER"])
-def test_an_archive_with_a_driver_of_its_own_ends_in_order_at_a_signal(
+def test_an_archive_with_an_embedded_driver_ends_cleanly_at_a_signal(
     aeronarchive: Start, tmp_path: Path, number: signal.Signals, mode: str
 ) -> None:
     process = aeronarchive("--with-driver", *settings(tmp_path, f"-Daeron.archive.threading.mode={mode}"))
@@ -93,7 +93,7 @@ def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start,
     assert mark(tmp_path)[1] == -1
 
 
-def test_an_archive_waits_for_its_driver_until_a_signal_comes(aeronarchive: Start, tmp_path: Path) -> None:
+def test_an_archive_without_a_driver_waits_until_a_signal(aeronarchive: Start, tmp_path: Path) -> None:
     """07, section 1.4, step 5"""
     process = aeronarchive(*settings(tmp_path))
     with pytest.raises(subprocess.TimeoutExpired):
@@ -111,7 +111,7 @@ def test_an_archive_waits_for_its_driver_until_a_signal_comes(aeronarchive: Star
     assert time.monotonic() - begin < 1
 
 
-def test_without_a_driver_an_archive_does_not_wait_for_ever(aeronarchive: Start, tmp_path: Path) -> None:
+def test_an_archive_without_a_driver_fails_after_the_driver_timeout(aeronarchive: Start, tmp_path: Path) -> None:
     process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=200"))
     _, stderr = process.communicate(timeout=10)
     remedy = "start one there, or use --with-driver"
@@ -119,7 +119,7 @@ def test_without_a_driver_an_archive_does_not_wait_for_ever(aeronarchive: Start,
     assert process.returncode == 1
 
 
-def test_a_refused_start_is_one_line(aeronarchive: Start, tmp_path: Path) -> None:
+def test_a_refused_start_prints_one_line(aeronarchive: Start, tmp_path: Path) -> None:
     with aeron.MediaDriver(dir=tmp_path / "md"):
         for more, expected in [
             (
@@ -138,7 +138,7 @@ def test_a_refused_start_is_one_line(aeronarchive: Start, tmp_path: Path) -> Non
             assert stderr.count("\n") == 1
 
 
-def test_the_environment_and_properties_files_have_settings(aeronarchive: Start, tmp_path: Path) -> None:
+def test_settings_come_from_the_environment_and_properties_files(aeronarchive: Start, tmp_path: Path) -> None:
     properties = tmp_path / "archive.properties"
     properties.write_text("aeron.archive.id = 4711\naeron.archive.control.channel.enabled=false")
     directory, archive = str(tmp_path / "md"), str(tmp_path / "archive")
@@ -156,7 +156,7 @@ def test_the_environment_and_properties_files_have_settings(aeronarchive: Start,
     process.communicate(timeout=10)
 
 
-def test_the_version_and_unknown_commands(aeronarchive: Start) -> None:
+def test_the_command_prints_its_version_and_refuses_unknown_options(aeronarchive: Start) -> None:
     process = aeronarchive("-v")
     assert process.communicate()[0].startswith("aeronarchive <aeron version=")
     assert process.returncode == 0

@@ -1,4 +1,5 @@
-"""Agents, and the classes that run them: runners, invokers, composites, idle strategies, the shutdown barrier."""
+"""Tests of agents and of the classes that run agents: runners, invokers, composites, idle strategies and the shutdown
+barrier."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ import aeron
 
 
 class Recorder(aeron.Agent):
-    """Agent that records its calls. `do_work` returns or raises each entry of `work`, and then returns 0."""
+    """Agent that records the calls of its methods. `do_work` returns or raises each entry of `work`, and then returns
+    0."""
 
     def __init__(self, *work: object, start: Exception | None = None, close: Exception | None = None) -> None:
         self.calls: list[str] = []
@@ -61,8 +63,8 @@ def test_a_runner_starts_works_and_closes_once() -> None:
     assert agent.calls == before, "a closed runner does not run its agent again"
 
 
-def test_errors_are_counted_and_survived_and_termination_ends_without_counting(client: aeron.Aeron) -> None:
-    """03-117, 03-124: an error is counted before the handler gets it"""
+def test_a_runner_counts_errors_and_continues_and_termination_ends_it_without_an_error(client: aeron.Aeron) -> None:
+    """03-117, 03-124: the runner counts an error before it calls the handler"""
     errors: list[tuple[str, int]] = []
     counter = client.add_counter(1001, "errors")
     agent = Recorder(ValueError("one"), 1, aeron.AgentTerminationError("enough"))
@@ -72,7 +74,7 @@ def test_errors_are_counted_and_survived_and_termination_ends_without_counting(c
     assert agent.calls == ["start", "work", "work", "work", "close"]
 
 
-def test_a_failing_start_means_no_work_and_a_failing_close_is_reported() -> None:
+def test_an_agent_that_fails_to_start_does_no_work_and_an_error_of_its_close_is_reported() -> None:
     """03-117"""
     errors: list[Exception] = []
     agent = Recorder(start=ValueError("start"), close=ValueError("close"))
@@ -102,7 +104,7 @@ def test_an_agent_that_does_not_end_is_reported() -> None:
     def report(thread: threading.Thread) -> None:
         reported.append(thread.name)
         go_on.set()
-        # Otherwise `close` would report the thread again if its end takes longer than the report interval.
+        # Without this wait, `close` would report the thread again if the thread ends later than the report interval.
         thread.join(30)
 
     runner = aeron.AgentRunner(Stuck(), IDLE).start()
@@ -111,7 +113,7 @@ def test_an_agent_that_does_not_end_is_reported() -> None:
     assert reported == ["Stuck"]
 
 
-def test_an_agent_without_do_work_cannot_be_made() -> None:
+def test_an_agent_class_without_do_work_cannot_be_instantiated() -> None:
     class Idler(aeron.Agent):
         pass
 
@@ -140,7 +142,7 @@ def test_an_invoker_runs_when_it_is_invoked() -> None:
     assert failing.calls == ["start", "close"]
 
 
-def test_a_composite_resumes_after_the_agent_that_failed() -> None:
+def test_a_composite_continues_with_the_agent_after_the_failed_one() -> None:
     """03-119"""
     first, second, third = Recorder(1, 1), Recorder(ValueError(), 10), Recorder(100, 100)
     composite = aeron.CompositeAgent(first, second, third)
@@ -200,7 +202,7 @@ def test_agents_join_and_leave_a_dynamic_composite() -> None:
         (aeron.IdleStrategy.parse("backoff", "1-1-1us-1ms"), "backoff"),
     ],
 )
-def test_idle_strategies(strategy: aeron.IdleStrategy, alias: str) -> None:
+def test_idle_strategies_have_their_alias_and_can_idle(strategy: aeron.IdleStrategy, alias: str) -> None:
     """03-121"""
     assert isinstance(strategy, aeron.IdleStrategy)
     assert strategy.alias == alias
@@ -213,7 +215,7 @@ def test_idle_strategies(strategy: aeron.IdleStrategy, alias: str) -> None:
     assert alias in repr(strategy)
 
 
-def test_an_idle_strategy_that_does_not_exist_is_refused() -> None:
+def test_unknown_idle_strategies_and_negative_durations_are_refused() -> None:
     with pytest.raises(aeron.ConfigurationError):
         aeron.IdleStrategy.parse("no-such-strategy")
     with pytest.raises(OverflowError):
@@ -230,7 +232,7 @@ def test_two_threads_may_share_an_idle_strategy() -> None:
         assert not thread.is_alive()
 
 
-def test_a_barrier_is_woken_once() -> None:
+def test_a_barrier_wakes_all_waiting_threads_and_calls_its_handler_once() -> None:
     """03-122"""
     calls = []
     with aeron.ShutdownSignalBarrier(lambda: calls.append(1)) as barrier:
@@ -240,12 +242,12 @@ def test_a_barrier_is_woken_once() -> None:
         assert barrier.wait(30)
         barrier.signal()
         assert barrier.is_signalled
-        # The timer's thread wakes the waiting threads first and calls the handler after that.
+        # The timer's thread wakes the waiting threads before it calls the handler.
         timer.join(30)
     assert calls == [1]
 
 
-def test_a_signal_wakes_the_barrier_and_the_program_ends_in_order() -> None:
+def test_a_signal_wakes_the_barrier_and_the_program_ends_cleanly() -> None:
     """03-122"""
     code = (
         "import aeron\n"

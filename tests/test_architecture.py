@@ -9,7 +9,7 @@ from typing import Any
 PROJECT = Path(__file__).parent.parent
 
 
-def test_the_arrows_between_rooms_are_those_of_the_cargo_manifests() -> None:
+def test_the_arrows_in_the_document_are_the_dependencies_in_the_cargo_manifests() -> None:
     text = (PROJECT / "docs" / "architecture.md").read_text()
     drawn = text.partition("<!-- arrows -->\n```\n")[2].partition("```")[0]
     assert drawn == arrows(), f"the block after '<!-- arrows -->' in docs/architecture.md must be:\n{arrows()}"

@@ -1,4 +1,4 @@
-"""The archive server `Archive` in this process, and its client `AeronArchive`.
+"""Tests of the archive server `Archive` in this process, with the client `AeronArchive`.
 
 A number such as 07-26 is line 26 of the checklist in document 07 of the specification (`docs/spec`).
 """
@@ -112,7 +112,7 @@ def test_a_coroutine_records_and_replays(server: aeron.Archive, client: aeron.Ae
     assert asyncio.run(run()) == [b"one"]
 
 
-def test_messages_longer_than_a_frame_and_parts_of_a_recording_are_replayed(
+def test_messages_longer_than_a_frame_are_replayed_completely_or_from_a_part_of_the_recording(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     messages = [bytes([number]) * 3000 for number in range(50)]
@@ -154,7 +154,7 @@ def test_closing_a_replay_stops_it(archive: aeron.AeronArchive, stream_id: int) 
     eventually(lambda: purged(archive, recording.recording_id))
 
 
-def test_a_replay_that_started_and_ended_before_the_first_poll_has_ended(
+def test_a_replay_that_ended_before_the_first_poll_is_complete_or_raises(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     recording = record(archive, stream_id, [b"x"])
@@ -175,7 +175,7 @@ def test_a_replay_that_started_and_ended_before_the_first_poll_has_ended(
 
 
 @pytest.mark.parametrize("channel", [IPC, "aeron:udp?endpoint=localhost:0"])
-def test_a_replay_that_is_cut_short_once_all_that_came_was_received_raises(
+def test_a_replay_that_is_stopped_after_the_last_received_message_raises(
     archive: aeron.AeronArchive, stream_id: int, channel: str
 ) -> None:
     publication = archive.add_recorded_publication(IPC, stream_id)
@@ -189,7 +189,7 @@ def test_a_replay_that_is_cut_short_once_all_that_came_was_received_raises(
     publication.close()
 
 
-def test_a_replay_without_a_segment_that_it_needs_raises(
+def test_a_replay_of_a_recording_with_a_missing_segment_raises(
     server: aeron.Archive, archive: aeron.AeronArchive, stream_id: int, tmp_path: Path
 ) -> None:
     recording = record(archive, stream_id, [bytes(1000)] * 400)
@@ -262,8 +262,8 @@ def test_a_thousand_recordings_are_listed_to_arrow(
 def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
-    """07-34: between two parts of a listing a ping may find no room in the log. That does not end the control
-    session."""
+    """07-34: while a slow client has not read a listing, the log may have no room for a ping. This does not end the
+    control session."""
     timeout_s, count = 0.5, 50
     settings = {"connect_timeout_ns": int(timeout_s * 1e9), "session_liveness_check_interval_ns": 1_000_000}
     settings["max_concurrent_recordings"] = count
@@ -281,7 +281,9 @@ def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
         assert len(listing.result(timeout=10)) == count
 
 
-def test_descriptions_of_recordings_are_values(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_recordings_and_subscriptions_can_be_pickled_compared_and_hashed(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
     recording = record(archive, stream_id, [b"x"])
     assert pickle.loads(pickle.dumps(recording)) == recording
     assert hash(recording) == hash(pickle.loads(pickle.dumps(recording)))
@@ -293,7 +295,9 @@ def test_descriptions_of_recordings_are_values(archive: aeron.AeronArchive, stre
     assert archive.list_recording_subscriptions() == []
 
 
-def test_positions_segments_and_maintenance(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_positions_are_returned_and_segments_and_recordings_are_maintained(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
     recording = record(archive, stream_id, [bytes(1000)] * 400)
     number = recording.recording_id
     end = archive.get_stop_position(number)
@@ -320,7 +324,7 @@ def test_positions_segments_and_maintenance(archive: aeron.AeronArchive, stream_
 # ---- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_refusals_have_code_correlation_id_and_the_class_of_their_code(
+def test_an_error_of_the_archive_has_its_code_its_correlation_id_and_the_class_of_the_code(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     with pytest.raises(aeron.UnknownRecordingError, match="unknown recording id: 99") as caught:
@@ -337,7 +341,9 @@ def test_refusals_have_code_correlation_id_and_the_class_of_their_code(
         archive.replay(recording.recording_id, position=1 << 40)
 
 
-def test_arguments_are_refused_by_name(archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int) -> None:
+def test_the_error_for_an_invalid_argument_names_the_argument(
+    archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
+) -> None:
     with pytest.raises(TypeError, match="source='NEAR' is not"):
         archive.start_recording(IPC, stream_id, source="NEAR")
     with pytest.raises(TypeError, match="recorded=None is not a recorded publication"):
@@ -354,7 +360,9 @@ def test_arguments_are_refused_by_name(archive: aeron.AeronArchive, client: aero
         aeron.connect_archive(client, control_channel="aeron:udp?endpoint=192.0.2.1:8010")
 
 
-def test_settings_of_the_archive_are_refused_with_the_valid_values(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_the_error_for_an_invalid_setting_of_the_archive_names_the_valid_values(
+    driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
     with pytest.raises(TypeError, match="Archive has no setting colour"):
         aeron.Archive(tmp_path, driver, colour=5)  # type: ignore[call-arg]
     with pytest.raises(aeron.ConfigurationError, match="threading_mode='shard' is not one of DEDICATED, SHARED, INV"):
@@ -374,25 +382,25 @@ def test_settings_of_the_archive_are_refused_with_the_valid_values(driver: aeron
     assert {"segment_file_length", "archive_id", "max_idle_park_ns"} <= set(aeron.Archive.settings())
 
 
-def test_every_setting_is_a_keyword_of_the_stub() -> None:
+def test_the_stub_has_a_keyword_for_every_setting() -> None:
     stub = ast.parse((Path(aeron.__file__).parent / "_stubs" / "archive_server.pyi").read_text())
     server = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "Archive")
     new = next(node for node in server.body if isinstance(node, ast.FunctionDef) and node.name == "__new__")
     assert {argument.arg for argument in new.args.kwonlyargs} == set(aeron.Archive.settings())
 
 
-def test_a_directory_that_a_live_archive_uses_is_refused(server: aeron.Archive, driver: aeron.MediaDriver) -> None:
+def test_a_second_archive_refuses_a_directory_that_is_in_use(server: aeron.Archive, driver: aeron.MediaDriver) -> None:
     with pytest.raises(aeron.ArchiveActiveError, match="active mark file detected"):
         aeron.Archive(server.directory, driver=driver)
 
 
-def test_a_silent_archive_is_a_timeout(client: aeron.Aeron) -> None:
+def test_connecting_without_an_archive_raises_a_timeout_error(client: aeron.Aeron) -> None:
     with pytest.raises(aeron.ArchiveTimeoutError, match="no connection to the archive") as caught:
         aeron.connect_archive(client, control_stream_id=999, message_timeout=0.2)
     assert isinstance(caught.value, TimeoutError)
 
 
-def test_waiting_for_a_position_that_does_not_come_ends_with_the_timeout(
+def test_waiting_for_a_position_that_is_not_recorded_ends_after_the_timeout(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     publication = archive.add_recorded_publication(IPC, stream_id)
@@ -411,7 +419,7 @@ def test_waiting_for_a_position_that_does_not_come_ends_with_the_timeout(
 # ---- settings --------------------------------------------------------------------------------------------------------
 
 
-def test_requests_over_the_network_are_taken_if_there_is_a_channel(
+def test_an_archive_with_a_control_channel_accepts_requests_over_the_network(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
     from ports import free_port
@@ -452,7 +460,7 @@ def test_a_recording_is_replicated_to_another_archive(
         archive.stop_replication(replication_id)
 
 
-def test_an_archive_and_a_driver_without_threads_are_run_by_the_program(tmp_path: Path) -> None:
+def test_the_program_can_run_an_archive_and_a_driver_that_have_no_threads(tmp_path: Path) -> None:
     with (
         aeron.MediaDriver(threading_mode="INVOKER") as driver,
         aeron.Archive(tmp_path, driver=driver, threading_mode="INVOKER", **SMALL) as server,
@@ -531,14 +539,14 @@ def test_correct_passwords_and_challenge_responses_are_accepted_and_others_are_r
 # ---- signals and the session -----------------------------------------------------------------------------------------
 
 
-def test_signals_are_iterated(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_signals_are_returned_by_an_iterator(archive: aeron.AeronArchive, stream_id: int) -> None:
     recording = record(archive, stream_id, [b"x"])
     archive.purge_recording(recording.recording_id)
     seen = [(signal.signal, signal.recording_id) for signal in archive.signals(timeout=0.5)]
     assert seen == [("START", 0), ("STOP", 0), ("DELETE", 0)]
 
 
-def test_signals_and_errors_go_to_handlers_that_may_call_the_archive(
+def test_handlers_of_signals_and_errors_may_call_the_archive(
     server: aeron.Archive, client: aeron.Aeron, stream_id: int
 ) -> None:
     seen: list[tuple[str, bool]] = []
@@ -572,7 +580,8 @@ def test_a_client_without_threads_refuses_handlers_that_no_thread_would_call(
 def test_a_session_stays_alive_while_the_program_makes_no_calls(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path
 ) -> None:
-    """The archive pings every millisecond. Pings that nothing reads would fill the log of the responses in a second."""
+    """The archive pings every millisecond. If the client read no pings, they would fill the log of responses in a
+    second."""
     pings = {"session_liveness_check_interval_ns": 1_000_000, "connect_timeout_ns": 200_000_000}
     with (
         aeron.Archive(tmp_path, driver=driver, **SMALL, **pings) as _,
@@ -583,11 +592,11 @@ def test_a_session_stays_alive_while_the_program_makes_no_calls(
         time.sleep(2)
         assert archive.state == "CONNECTED"
         assert archive.list_recordings() == ()
-        # For comparison: a client without the thread, which the program has to poll.
+        # For comparison, a client without that thread loses its session, because the program does not poll it.
         eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED", timeout=30)
 
 
-def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_several_threads_may_share_a_client_of_an_archive(archive: aeron.AeronArchive, stream_id: int) -> None:
     recording = record(archive, stream_id, [b"x"])
     failures: list[BaseException] = []
 
@@ -610,7 +619,9 @@ def test_threads_share_a_client_of_an_archive(archive: aeron.AeronArchive, strea
 # ---- ends ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_closed_object_shows_that_it_is_closed(server: aeron.Archive, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_closed_client_refuses_requests_and_ends_its_operations(
+    server: aeron.Archive, client: aeron.Aeron, stream_id: int
+) -> None:
     archive = aeron.connect_archive(client)
     operation = archive.async_wait_recorded(client.add_publication(IPC, stream_id), 1)
     archive.close()
@@ -624,7 +635,7 @@ def test_a_closed_object_shows_that_it_is_closed(server: aeron.Archive, client: 
     assert list(archive.signals(timeout=5)) == []
 
 
-def test_an_archive_that_is_closed_first_ends_sessions_and_replays(
+def test_closing_an_archive_ends_its_sessions_and_replays(
     server: aeron.Archive, client: aeron.Aeron, stream_id: int
 ) -> None:
     archive = aeron.connect_archive(client)
@@ -643,7 +654,7 @@ def test_an_archive_that_is_closed_first_ends_sessions_and_replays(
 
 
 @pytest.mark.parametrize("order", ["dcsa", "dsca", "cdsa", "scda", "sdca", "acds", "casd", "asdc"])
-def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
+def test_driver_archive_and_clients_may_be_closed_in_any_order(tmp_path: Path, order: str) -> None:
     driver = aeron.MediaDriver()
     server = aeron.Archive(tmp_path, driver=driver, **SMALL)
     client = aeron.connect(driver, error_handler=lambda error: None)  # ignores the error that the driver is lost
@@ -667,7 +678,9 @@ def test_everything_closes_in_any_order(tmp_path: Path, order: str) -> None:
         assert replayed(archive, 0) == [b"x"]
 
 
-def test_an_object_that_is_dropped_without_a_close_ends(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_an_archive_and_its_client_end_when_the_last_reference_to_them_is_dropped(
+    driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
     def use() -> None:
         server = aeron.Archive(tmp_path, driver=driver, **SMALL)
         client = aeron.connect(driver)
@@ -685,7 +698,7 @@ def test_an_object_that_is_dropped_without_a_close_ends(driver: aeron.MediaDrive
 
 _PROGRAMS = {
     "nothing is closed": "archive.replay(0)",
-    "exit in the middle of a wait": """
+    "the program exits during a wait": """
 import contextlib, threading
 def wait():
     with contextlib.suppress(aeron.AeronError):
@@ -698,7 +711,7 @@ time.sleep(0.2)
 aeron.connect_archive(client, on_signal=lambda signal: time.sleep(0.3))
 archive.stop_recording(publication)
 """,
-    "a forked child uses it": """
+    "a forked child uses the client": """
 import os
 pid = os.fork()
 if pid == 0:
@@ -717,7 +730,7 @@ assert len(archive.list_recordings()) == 1
 
 
 @pytest.mark.parametrize("name", _PROGRAMS)
-def test_a_program_ends_in_order(tmp_path: Path, name: str) -> None:
+def test_a_program_ends_cleanly(tmp_path: Path, name: str) -> None:
     program = f"""
 import sys, time, aeron
 driver = aeron.MediaDriver()
@@ -733,7 +746,9 @@ print("end")
     assert (done.returncode, done.stdout, done.stderr) == (0, "end\n", "")
 
 
-def test_a_limit_of_file_lengths_is_reported_as_a_lack_of_space(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_a_recording_beyond_the_limit_of_file_lengths_is_a_storage_space_error(
+    driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
     """07-60"""
     program = f"""
 import resource, sys, aeron

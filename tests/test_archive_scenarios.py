@@ -1,4 +1,5 @@
-"""Runs the scenarios of `docs/archive.md` with the commands given there: on one host, and on two with three drivers.
+"""Runs the scenarios of `docs/archive.md` with its commands. One uses one host; another uses two hosts and three
+drivers.
 
 The two hosts are network namespaces, which only root can make.
 """
@@ -22,7 +23,7 @@ from scenario_hosts import two_namespaces
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "archive"
 SETTINGS = {"AERON_THREADING_MODE": "SHARED", "AERON_TERM_BUFFER_LENGTH": "64k", "AERON_IPC_TERM_BUFFER_LENGTH": "64k"}
-# Clients can reach the archive only over IPC. The archive would replicate over a port of this host.
+# Clients can reach the archive only over IPC. The replication channel is required, and would use a port of this host.
 LOCAL = (
     "-Daeron.archive.control.channel.enabled=false",
     "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",
@@ -74,8 +75,9 @@ def replayed(output: str) -> list[str]:
 OWN = ["archive-mark.dat", "archive.catalog", "archive.lock"]
 
 
-def test_an_archive_on_the_host_of_publisher_and_subscriber(tmp_path: Path) -> None:
-    """07, sections 1.2 and 6.5: one process runs driver and archive; the recordings remain after its end"""
+def test_an_archive_on_the_same_host_records_and_replays(tmp_path: Path) -> None:
+    """07, sections 1.2 and 6.5: one process runs driver and archive, and the recordings remain after the process
+    ends"""
     archive = tmp_path / "archive"
     with driver_directory() as driver:
         with running_archive(driver, archive, *LOCAL) as process:
@@ -98,7 +100,7 @@ def test_an_archive_on_the_host_of_publisher_and_subscriber(tmp_path: Path) -> N
 
 @pytest.fixture(params=["one host", "two hosts"])
 def places(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str | None, str], tuple[str | None, str]]]:
-    """Namespace and address of the archive's host, and of the host on which publisher and subscriber run."""
+    """Yields namespace and address of two hosts: the archive's host, and the host of publisher and subscriber."""
     if request.param == "one host":
         yield (None, "127.0.0.1"), (None, "127.0.0.1")
         return
@@ -107,7 +109,7 @@ def places(request: pytest.FixtureRequest) -> Iterator[tuple[tuple[str | None, s
 
 
 @pytest.mark.slow
-def test_an_archive_on_another_host(
+def test_an_archive_on_another_host_records_and_replays(
     tmp_path: Path, places: tuple[tuple[str | None, str], tuple[str | None, str]]
 ) -> None:
     """07, section 1.2: publisher, archive and subscriber each have their own driver, and communicate over UDP"""

@@ -1,4 +1,4 @@
-"""Scrubbing: an archive reads its sealed segments at a limited rate and reports damage."""
+"""Tests of scrubbing: an archive reads its sealed segments at a limited rate, and reports damage."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ SEGMENT = 64 * 1024
 SETTINGS: dict[str, Any] = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
 OFTEN: dict[str, Any] = {**SETTINGS, "scrub_rate": 100_000_000, "scrub_interval_ns": 20_000_000}
 MESSAGE = bytes(992)
-"""A message whose frame has 1024 bytes: a segment has 64 of them."""
+"""Message with a frame of 1024 bytes. A segment has 64 such frames."""
 
 CHECKED_BYTES, FINDINGS = 20_104, 20_105
 
 
 def counter(client: aeron.Aeron, type_id: int) -> int:
-    """Returns the value of the newest counter: those of the archive before may still be there."""
+    """Returns the value of the newest counter of a type. Counters of an earlier archive may still exist."""
     found = [each for each in client.counters_reader if each.type_id == type_id]
     return max(found, key=lambda each: each.registration_id).value
 
 
 def begin_recording(client: aeron.Aeron, stream_id: int, count: int) -> tuple[int, aeron.ExclusivePublication]:
-    """Records messages. Returns the id of the recording, and the publication."""
+    """Records messages. Returns the recording id and the publication."""
     with aeron.connect_archive(client) as archive:
         publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
         for _ in range(count):
@@ -38,7 +38,7 @@ def begin_recording(client: aeron.Aeron, stream_id: int, count: int) -> tuple[in
 
 
 def record(client: aeron.Aeron, stream_id: int, count: int) -> int:
-    """Records messages and stops the recording. Returns its id."""
+    """Records messages and stops the recording. Returns the recording id."""
     id, publication = begin_recording(client, stream_id, count)
     with aeron.connect_archive(client) as archive:
         archive.stop_recording(publication)
@@ -48,7 +48,7 @@ def record(client: aeron.Aeron, stream_id: int, count: int) -> int:
 
 
 def damage(path: Path, position: int) -> None:
-    """Changes the type of a frame."""
+    """Damages a segment file: changes the type of the frame at `position`."""
     with path.open("r+b") as file:
         file.seek(position + 6)
         file.write(b"\xff")
@@ -58,7 +58,7 @@ def errors(directory: Path) -> str:
     return run("archive", "errors", directory).stdout
 
 
-def test_damage_in_sealed_segments_is_reported_once_and_nothing_is_changed(
+def test_damage_in_a_sealed_segment_is_reported_once_and_no_file_changes(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path
 ) -> None:
     directory = tmp_path / "archive"
@@ -82,7 +82,7 @@ def test_damage_in_sealed_segments_is_reported_once_and_nothing_is_changed(
         publication.close()
 
 
-def test_wrong_checksums_and_missing_segments_are_found(
+def test_wrong_checksums_and_missing_segments_are_reported_as_damage(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path
 ) -> None:
     directory = tmp_path / "archive"
@@ -100,7 +100,7 @@ def test_wrong_checksums_and_missing_segments_are_found(
         assert f"recording {second} is damaged: {second}-{SEGMENT}.rec" in text
 
 
-def test_segments_that_are_deleted_during_a_pass_are_no_damage(
+def test_segments_that_are_deleted_during_a_pass_are_not_reported_as_damage(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path
 ) -> None:
     with aeron.Archive(tmp_path / "archive", driver=driver, **OFTEN), aeron.connect_archive(client) as archive:
@@ -112,7 +112,7 @@ def test_segments_that_are_deleted_during_a_pass_are_no_damage(
 
 
 @pytest.mark.parametrize("rate", [0, 200_000])
-def test_the_rate_is_a_limit_and_zero_is_the_default(
+def test_scrubbing_does_not_exceed_its_rate_and_is_off_by_default(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path, rate: int
 ) -> None:
     assert aeron.Archive.settings()["scrub_rate"] == 0
@@ -121,6 +121,6 @@ def test_the_rate_is_a_limit_and_zero_is_the_default(
     with aeron.Archive(tmp_path / "archive", driver=driver, **SETTINGS, **settings):
         record(client, stream_id, 600)
         time.sleep(0.5)
-        # A step may read a whole segment.
+        # One step may exceed the rate, because it may read a whole segment.
         most = rate * (time.monotonic() - begin) + SEGMENT if rate else 0
         assert counter(client, CHECKED_BYTES) <= most

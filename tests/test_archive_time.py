@@ -1,4 +1,4 @@
-"""Positions by time, replays of a range of time, and replays with a rate or at the recorded pace."""
+"""Tests of positions by time, of replays of a time range, and of replays with a rate or a speed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT = 64 * 1024
 SETTINGS: dict[str, Any] = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
 MESSAGE = bytes(range(1, 225)) * 4 + bytes(96)
-"""A message whose frame has 1024 bytes: a segment has 64 of them."""
+"""Message with a frame of 1024 bytes. A segment has 64 such frames."""
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
 
 
@@ -44,7 +44,7 @@ def archive(server: aeron.Archive, client: aeron.Aeron) -> Iterator[aeron.AeronA
 
 
 class Stream:
-    """A recorded publication."""
+    """A publication that the archive records."""
 
     def __init__(self, archive: aeron.AeronArchive, stream_id: int) -> None:
         self.archive = archive
@@ -65,7 +65,7 @@ class Stream:
 
 
 class Past:
-    """A stopped recording of 151 messages in three segments, with a pause after the first 81."""
+    """A stopped recording of 151 messages in three segments, with a pause after the first 81 messages."""
 
     def __init__(self, archive: aeron.AeronArchive, stream_id: int) -> None:
         stream = Stream(archive, stream_id)
@@ -113,13 +113,13 @@ def test_a_position_is_found_without_waiting(archive: aeron.AeronArchive, past: 
     assert asyncio.run(find()).position == past.middle
 
 
-def test_times_have_a_zone_or_are_of_numpy() -> None:
+def test_a_time_is_a_datetime_with_a_time_zone_or_a_numpy_datetime64() -> None:
     noon = datetime(2026, 11, 26, 12, tzinfo=UTC)
     expected = 1_795_694_400_000_000
     assert epoch_us(noon, "since") == expected
     assert epoch_us(datetime(2026, 11, 26, 14, tzinfo=timezone(timedelta(hours=2))), "since") == expected
     assert epoch_us(np.datetime64("2026-11-26T12:00:00"), "since") == expected
-    # Messages that arrived in the microsecond of the time did not arrive at or after the time.
+    # The time is rounded up, because messages of the same microsecond may have arrived before the given nanosecond.
     assert epoch_us(np.datetime64("2026-11-26T12:00:00.000000001"), "since") == expected + 1
     assert epoch_us(datetime(1969, 12, 31, 23, 59, 59, tzinfo=UTC), "since") == -1_000_000
 
@@ -133,12 +133,14 @@ def test_times_have_a_zone_or_are_of_numpy() -> None:
         ("now", aeron.ArgumentTypeError, "since='now' is not a time"),
     ],
 )
-def test_other_times_are_refused(archive: aeron.AeronArchive, value: Any, error: type[Exception], text: str) -> None:
+def test_values_that_are_no_time_are_refused(
+    archive: aeron.AeronArchive, value: Any, error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         archive.find_position(0, since=value)
 
 
-def test_exactly_one_edge_is_found(archive: aeron.AeronArchive) -> None:
+def test_find_position_requires_either_since_or_until(archive: aeron.AeronArchive) -> None:
     for times in ({}, {"since": LONG_AGO, "until": LONG_AGO}):
         with pytest.raises(aeron.InvalidArgumentError, match="either since or until"):
             archive.find_position(0, **times)
@@ -166,10 +168,12 @@ def test_recordings_are_listed_by_the_time_in_which_they_were_active(
     assert [each.recording_id for each in archive.list_recordings(since=between, limit=1)] == [active]
 
 
-# ---- replays of a range of time --------------------------------------------------------------------------------------
+# ---- replays of a time range -----------------------------------------------------------------------------------------
 
 
-def test_ranges_of_time_are_replayed_and_share_no_message(archive: aeron.AeronArchive, past: Past) -> None:
+def test_the_messages_before_and_after_a_time_are_replayed_without_an_overlap(
+    archive: aeron.AeronArchive, past: Past
+) -> None:
     whole = positions(archive.replay(past.recording_id))
     before = positions(archive.replay(past.recording_id, until=past.pause))
     after = positions(archive.replay(past.recording_id, since=past.pause))
@@ -182,7 +186,7 @@ def test_ranges_of_time_are_replayed_and_share_no_message(archive: aeron.AeronAr
     assert positions(archive.replay(past.recording_id, position=80 * 1024, until=past.pause)) == [past.middle]
 
 
-def test_an_active_recording_is_followed_from_a_time_on(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_replay_from_a_time_follows_an_active_recording(archive: aeron.AeronArchive, stream_id: int) -> None:
     stream = Stream(archive, stream_id)
     stream.record(10)
     time.sleep(0.01)
@@ -194,14 +198,14 @@ def test_an_active_recording_is_followed_from_a_time_on(archive: aeron.AeronArch
         assert next(batches).positions[0] == 12 * 1024
 
 
-def test_an_empty_range_of_time_has_its_own_error(archive: aeron.AeronArchive, past: Past) -> None:
+def test_a_replay_of_an_empty_time_range_raises_its_own_error(archive: aeron.AeronArchive, past: Past) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
     for times in ({"since": later}, {"until": LONG_AGO}, {"since": past.pause, "until": past.pause}):
         with pytest.raises(aeron.EmptyTimeRangeError, match=f"recording {past.recording_id} has no message"):
             archive.replay(past.recording_id, **times)
 
 
-def test_a_range_of_time_and_positions_contradict_each_other(archive: aeron.AeronArchive) -> None:
+def test_a_time_range_together_with_positions_is_refused(archive: aeron.AeronArchive) -> None:
     contradictions: list[tuple[dict[str, Any], str]] = [
         ({"since": LONG_AGO, "position": 0}, "both since and a position"),
         ({"until": LONG_AGO, "length": 1024}, "both until and a length"),
@@ -212,7 +216,7 @@ def test_a_range_of_time_and_positions_contradict_each_other(archive: aeron.Aero
             archive.replay(0, **arguments)
 
 
-def test_without_an_index_a_range_of_time_has_whole_segments_and_a_warning_says_so(
+def test_without_an_index_a_time_range_is_rounded_to_segments_and_causes_a_warning(
     archive: aeron.AeronArchive, past: Past, directory: Path
 ) -> None:
     for path in directory.glob("*.idx"):
@@ -231,7 +235,7 @@ def test_without_an_index_a_range_of_time_has_whole_segments_and_a_warning_says_
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:0"])
-def test_a_replay_with_a_rate_takes_its_time(archive: aeron.AeronArchive, past: Past, channel: str) -> None:
+def test_a_replay_with_a_rate_does_not_exceed_the_rate(archive: aeron.AeronArchive, past: Past, channel: str) -> None:
     begin = time.monotonic()
     received = positions(archive.replay(past.recording_id, channel, rate=300 * 1024))
     assert received[-1] == past.end
@@ -239,7 +243,7 @@ def test_a_replay_with_a_rate_takes_its_time(archive: aeron.AeronArchive, past: 
     assert 0.45 < time.monotonic() - begin < 5
 
 
-def test_a_replay_over_a_response_channel_has_a_rate_too(
+def test_a_replay_over_a_response_channel_does_not_exceed_its_rate(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path
 ) -> None:
     control, response = (f"localhost:{free_port()}" for _ in range(2))
@@ -270,7 +274,9 @@ def test_a_replay_at_a_speed_has_the_pauses_of_the_recording(archive: aeron.Aero
         assert recorded_s * factor * 0.8 < took_s < recorded_s * factor + 3
 
 
-def test_a_recording_without_an_index_has_no_pace(archive: aeron.AeronArchive, past: Past, directory: Path) -> None:
+def test_a_replay_with_a_speed_of_a_recording_without_an_index_is_refused(
+    archive: aeron.AeronArchive, past: Past, directory: Path
+) -> None:
     for path in directory.glob("*.idx"):
         path.unlink()
     with pytest.raises(

@@ -1,4 +1,5 @@
-"""Wrong arguments: the error of every public call names the parameter, the wrong value and the valid values."""
+"""Tests of wrong arguments. The error of every public call names the parameter, the wrong value and the valid
+values."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ VALID: dict[str, Any] = {
     "type_id": 1001,
     "value": 1,
 }
-"""Valid arguments by parameter name. A call gets them for its required parameters, except for the wrong one."""
+"""Valid arguments by parameter name. A call gets them for all required parameters except the tested one."""
 NEEDED = {
     "archive": "AeronArchive",
     "client": "Aeron",
@@ -86,7 +87,7 @@ NEEDED = {
     "recorded": "Publication",
     "subscription": "Subscription",
 }
-"""For parameters that take an object: its class, by which the test finds a valid one in the fixture `objects`."""
+"""Classes of the arguments of parameters that accept an object. The fixture `objects` has an object of each class."""
 VALID_BY_TYPE: dict[str, Any] = {
     "bool": True,
     "int": 1,
@@ -118,7 +119,7 @@ def parameters(function: ast.FunctionDef) -> dict[str, tuple[str, bool]]:
 
 
 def calls() -> Iterator[tuple[str, str, str]]:
-    """Yields class (empty for a function), method and parameter of all public calls."""
+    """Yields class, method and parameter of all public calls. The class of a function is empty."""
     for node in stub():
         if isinstance(node, ast.FunctionDef) and node.name in aeron.__all__:
             yield from ((("", node.name, parameter)) for parameter in checked(node))
@@ -189,7 +190,7 @@ def call_with(function: Callable[..., Any], arguments: dict[str, Any]) -> None:
         asyncio.run(asyncio.wait_for(outcome, 5))
 
 
-def test_every_parameter_names_itself_when_its_value_has_a_wrong_type(objects: dict[str, Any]) -> None:
+def test_the_error_for_a_value_of_a_wrong_type_names_the_parameter(objects: dict[str, Any]) -> None:
     silent: list[str] = []
     count = 0
     for kind, method, parameter in calls():
@@ -236,13 +237,15 @@ def test_every_parameter_names_itself_when_its_value_has_a_wrong_type(objects: d
         (lambda: aeron.parse_size([0] * 100), r"text=\[0, 0, .*\.\.\. is not a str"),
     ],
 )
-def test_a_wrong_value_is_shown_with_the_valid_values(call: Callable[[], object], message: str) -> None:
+def test_the_error_for_a_wrong_value_shows_the_value_and_the_valid_values(
+    call: Callable[[], object], message: str
+) -> None:
     with pytest.raises(aeron.AeronError, match=f"^{message}") as raised:
         call()
     assert "\n" not in str(raised.value)
 
 
-def test_items_of_a_batch_are_named_by_their_places(stream: Stream) -> None:
+def test_the_error_for_a_wrong_item_of_a_list_names_its_index(stream: Stream) -> None:
     wrong: Any = 5
     with pytest.raises(TypeError, match=r"^messages\[1\]=5 is not bytes-like"):
         stream.publication.offer_batch([bytearray(1), wrong])
@@ -254,6 +257,6 @@ def test_items_of_a_batch_are_named_by_their_places(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("timeout", [-1.0, float("nan")])
-def test_a_timeout_is_a_number_of_seconds(stream: Stream, timeout: float) -> None:
+def test_a_negative_timeout_and_a_timeout_of_nan_are_refused(stream: Stream, timeout: float) -> None:
     with pytest.raises(ValueError, match=r"^timeout=(-1|NaN) is not a number of seconds from 0 on"):
         stream.publication.publish(b"x", timeout)

@@ -1,4 +1,4 @@
-"""asyncio: batches, offers and added subscriptions that wait without blocking the event loop."""
+"""Tests of the package with asyncio. Batches, offers and added subscriptions wait without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def test_async_for_yields_batches_until_the_subscription_is_closed(stream: Strea
     run(main())
 
 
-def test_the_loop_turns_while_there_is_always_something_to_read(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_event_loop_runs_other_tasks_although_there_is_always_a_message_to_read(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     channel = "aeron:ipc?term-length=16m"
     publication = client.add_exclusive_publication(channel, stream_id)
     subscription = client.add_subscription(channel, stream_id)
@@ -74,7 +76,7 @@ def test_the_loop_turns_while_there_is_always_something_to_read(client: aeron.Ae
     run(main())
 
 
-def test_offers_wait_for_room_and_for_subscribers(client: aeron.Aeron, stream_id: int) -> None:
+def test_an_offer_waits_for_a_subscriber_and_for_the_end_of_back_pressure(client: aeron.Aeron, stream_id: int) -> None:
     async def main() -> None:
         publication = client.add_publication("aeron:ipc", stream_id)
         offer = asyncio.create_task(publication.offer_async(b"first"))
@@ -99,7 +101,7 @@ def test_offers_wait_for_room_and_for_subscribers(client: aeron.Aeron, stream_id
     run(main())
 
 
-def test_closing_wakes_waiting_threads(stream: Stream) -> None:
+def test_closing_the_client_ends_waiting_coroutines(stream: Stream) -> None:
     async def main() -> None:
         async def read() -> int:
             return sum([len(batch) async for batch in stream.subscription])
@@ -132,7 +134,7 @@ def test_a_cancelled_wait_loses_no_message(stream: Stream) -> None:
     run(main())
 
 
-def test_a_time_out_does_not_end_the_iterator(stream: Stream) -> None:
+def test_a_timeout_does_not_end_the_iterator(stream: Stream) -> None:
     async def main() -> None:
         batches = stream.subscription.batches_async()
         for i in range(3):
@@ -178,7 +180,7 @@ def test_a_cancelled_offer_of_a_batch_has_the_number_of_sent_messages(stream: St
     run(main())
 
 
-def test_two_loops_one_after_the_other_and_one_in_a_thread(stream: Stream) -> None:
+def test_a_stream_works_in_two_successive_event_loops_and_in_a_loop_of_another_thread(stream: Stream) -> None:
     async def receive() -> bytes:
         async for batch in stream.subscription:
             return bytes(batch[0])
@@ -198,7 +200,7 @@ def test_two_loops_one_after_the_other_and_one_in_a_thread(stream: Stream) -> No
     assert not thread.is_alive()
 
 
-def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
+def test_an_idle_wait_needs_less_than_five_percent_of_a_core(stream: Stream) -> None:
     """The goal is less than 1 % of a core. The limit of this test is 5 %, so that it also passes on a busy machine."""
 
     async def main() -> None:
@@ -217,7 +219,8 @@ def test_an_idle_wait_costs_next_to_nothing(stream: Stream) -> None:
 
 @pytest.fixture
 def idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes an event loop leave polling to the native thread after its first poll, and not after a second."""
+    """Makes an event loop leave polling to the native thread after its first poll. Without this, the loop would leave
+    it after a second."""
     monkeypatch.setattr(aio, "_IDLE_AFTER_NS", 0)
 
 
@@ -228,7 +231,7 @@ def watchers() -> int:
     """Returns the number of native threads of this process that poll for an idle event loop."""
     names = []
     for task in Path("/proc/self/task").iterdir():
-        # A thread may end before this line opens or reads its file.
+        # A thread may end before its file is opened or read.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             names.append(task.joinpath("comm").read_text())
     return names.count("aeron-watch\n")
@@ -246,7 +249,9 @@ async def unwatched() -> None:
 
 @needs_watcher
 @pytest.mark.usefixtures("idle_at_once")
-def test_an_idle_loop_does_not_turn_until_there_is_something(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_idle_event_loop_runs_nothing_until_a_message_arrives(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = []
     look = aio._Looker._look
     monkeypatch.setattr(aio._Looker, "_look", lambda self: (looks.append(1), look(self)))
@@ -290,7 +295,7 @@ def test_an_idle_loop_wakes_for_each_awaited_event(client: aeron.Aeron, stream_i
 
 @needs_watcher
 @pytest.mark.usefixtures("idle_at_once")
-def test_a_loop_that_ends_while_it_is_idle_takes_its_thread_along(stream: Stream) -> None:
+def test_the_native_thread_ends_with_an_idle_event_loop(stream: Stream) -> None:
     async def main() -> None:
         reader = asyncio.ensure_future(anext(stream.subscription.batches_async()))
         await watched()

@@ -1,4 +1,4 @@
-"""Batches: many messages with one call, in every form that `offer_batch` accepts and `poll_batch` returns."""
+"""Tests of batches, which have many messages for one call, in every form of `offer_batch` and `poll_batch`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ MESSAGES = [b"one", b"", b"three", bytes(5000)]
         "arrow fixed slice", "arrow string", "arrow slice",
     ],
 )  # fmt: skip
-def test_offer_batch_takes_every_form(stream: Stream, source: object, expected: list[bytes]) -> None:
+def test_offer_batch_accepts_every_form_of_messages(stream: Stream, source: object, expected: list[bytes]) -> None:
     sent = 0
     got: list[bytes] = []
 
@@ -90,7 +90,7 @@ def test_offer_batch_takes_every_form(stream: Stream, source: object, expected: 
     "offsets",
     [[0, 1, 3, 6], array.array("i", [0, 1, 3, 6]), np.array([0, 1, 3, 6], "<i8"), np.array([0, 1, 3, 6], "<u4")],
 )
-def test_a_buffer_plus_offsets(stream: Stream, offsets: object) -> None:
+def test_offer_batch_accepts_a_buffer_with_offsets(stream: Stream, offsets: object) -> None:
     assert stream.publication.offer_batch(b"abbccc", offsets=offsets) == 3
     assert stream.receive(3) == [b"a", b"bb", b"ccc"]
 
@@ -108,7 +108,7 @@ def test_a_buffer_plus_offsets(stream: Stream, offsets: object) -> None:
         (["x"], TypeError),
     ],
 )
-def test_offsets_that_make_no_sense_are_refused(stream: Stream, offsets: object, error: type[Exception]) -> None:
+def test_invalid_offsets_are_refused(stream: Stream, offsets: object, error: type[Exception]) -> None:
     with pytest.raises(error):
         stream.publication.offer_batch(b"abbccc", offsets=offsets)
 
@@ -144,7 +144,7 @@ def test_start_beyond_the_messages_is_refused(stream: Stream) -> None:
             stream.publication.offer_batch(source, start=2)
 
 
-def test_a_batch_stops_at_back_pressure_and_the_caller_resumes_there(stream: Stream) -> None:
+def test_offer_batch_stops_at_back_pressure_and_the_caller_continues_with_the_next_message(stream: Stream) -> None:
     rows = np.arange(40_000, dtype="<i8").reshape(10_000, 4)
     sent, got, calls = 0, [], 0
     while len(got) < len(rows):
@@ -156,7 +156,7 @@ def test_a_batch_stops_at_back_pressure_and_the_caller_resumes_there(stream: Str
     assert np.array_equal(np.frombuffer(b"".join(got), "<i8").reshape(-1, 4), rows)
 
 
-def test_a_message_that_is_too_long_raises_after_what_came_before_it(stream: Stream) -> None:
+def test_a_message_that_is_too_long_raises_after_the_earlier_messages_were_sent(stream: Stream) -> None:
     messages = [b"first", bytes(stream.publication.max_message_length + 1)]
     assert stream.publication.offer_batch(messages) == 1
     with pytest.raises(aeron.MessageTooLongError):
@@ -190,7 +190,7 @@ def test_a_batch_is_a_sequence_of_views(stream: Stream) -> None:
             batch[index]
 
 
-def test_an_empty_batch_is_false_and_works(stream: Stream) -> None:
+def test_an_empty_batch_is_falsy_and_has_no_messages(stream: Stream) -> None:
     batch = stream.subscription.poll_batch()
     assert not batch
     assert list(batch) == batch.to_list() == []
@@ -201,7 +201,7 @@ def test_an_empty_batch_is_false_and_works(stream: Stream) -> None:
 
 def test_records_are_views_of_the_batch(stream: Stream) -> None:
     rows = trades(1000)
-    # Half a term of 64 KiB: the window of an IPC publication. A frame has 64 bytes.
+    # The term window of an IPC publication is half a term of 64 KiB, and a frame has 64 bytes.
     assert stream.publication.offer_batch(rows) == 512
     batch = stream.subscription.poll_batch()
     records = batch.as_records(TRADE)
@@ -212,13 +212,13 @@ def test_records_are_views_of_the_batch(stream: Stream) -> None:
     assert records.ctypes.data == payload.ctypes.data, "the records are a view of the payload, and not a copy"
 
 
-def test_several_records_in_a_message_are_that_many_rows(stream: Stream) -> None:
+def test_each_record_of_a_message_becomes_a_row(stream: Stream) -> None:
     stream.publication.offer(trades(3).tobytes())
     stream.publication.offer(trades(2).tobytes())
     assert len(batch_of(stream, 2).as_records(TRADE)) == 5
 
 
-def test_messages_that_are_no_records_are_refused(stream: Stream) -> None:
+def test_messages_that_are_not_a_whole_number_of_records_are_refused(stream: Stream) -> None:
     stream.publication.offer(bytes(TRADE.itemsize + 1))
     batch = batch_of(stream, 1)
     with pytest.raises(ValueError, match="whole number of records"):
@@ -269,7 +269,7 @@ def test_arrays_of_a_batch_stay_unchanged_after_its_memory_could_be_reused(strea
         assert list(offsets) == [0, 800]
 
 
-def test_limits_of_a_batch(stream: Stream) -> None:
+def test_a_batch_does_not_exceed_its_limits_of_messages_and_bytes(stream: Stream) -> None:
     stream.publication.offer_batch([bytes(100)] * 50)
     assert len(batch_of(stream, 10)) == 10
     assert len(stream.subscription.poll_batch(max_bytes=250)) == 3
@@ -297,7 +297,7 @@ def test_batches_iterates_until_the_subscription_is_closed(stream: Stream) -> No
     assert got == list(range(100))
 
 
-def test_batches_ends_when_nothing_came_in_time(stream: Stream) -> None:
+def test_the_iterator_over_batches_ends_if_no_message_arrives_before_the_timeout(stream: Stream) -> None:
     stream.publication.offer(b"x")
     assert [batch.to_list() for batch in stream.subscription.batches(timeout=0.1)] == [[b"x"]]
 
@@ -351,7 +351,8 @@ SLICES = [
 
 
 def ten_messages(stream: Stream) -> tuple[aeron.Batch, list[bytes]]:
-    """Returns a batch of ten messages and their bytes. They differ in length, content, position and reserved value."""
+    """Returns a batch of ten messages, and the bytes of the messages. All differ in length, content, position and
+    reserved value."""
     messages = [bytes([i]) * i for i in range(10)]
     for i, message in enumerate(messages):
         assert stream.publication.offer(message, reserved_value=100 + i)
@@ -359,7 +360,7 @@ def ten_messages(stream: Stream) -> tuple[aeron.Batch, list[bytes]]:
 
 
 @pytest.mark.parametrize("part", SLICES, ids=str)
-def test_a_slice_of_a_batch_is_a_batch_with_all_that_is_known_of_its_messages(stream: Stream, part: slice) -> None:
+def test_a_slice_of_a_batch_is_a_batch_with_all_properties_of_its_messages(stream: Stream, part: slice) -> None:
     batch, messages = ten_messages(stream)
     sliced = batch[part]
     assert isinstance(sliced, aeron.Batch)
@@ -384,7 +385,7 @@ def test_a_slice_of_a_batch_is_a_batch_with_all_that_is_known_of_its_messages(st
         sliced[len(sliced)]
 
 
-def test_a_slice_of_neighbours_shares_the_memory_of_its_batch(stream: Stream) -> None:
+def test_a_slice_of_consecutive_messages_shares_the_memory_of_its_batch(stream: Stream) -> None:
     batch, messages = ten_messages(stream)
     whole, part = np.frombuffer(batch.payload, "u1"), np.frombuffer(batch[3:7].payload, "u1")
     assert np.shares_memory(whole, part)
@@ -404,7 +405,7 @@ def test_the_records_of_a_slice_are_those_of_its_messages(stream: Stream) -> Non
         batch[4:6].as_records("V7")
 
 
-def test_batches_are_compared_by_their_messages_and_pickled(stream: Stream) -> None:
+def test_batches_with_equal_messages_are_equal_and_batches_can_be_pickled(stream: Stream) -> None:
     batch, _ = ten_messages(stream)
     for part in SLICES:
         sliced = batch[part]
@@ -427,7 +428,7 @@ def test_an_index_of_a_batch_is_an_integer_or_a_slice(stream: Stream) -> None:
         batch["x"]  # type: ignore[call-overload]
 
 
-def test_a_batch_is_any_sequence_of_messages(stream: Stream) -> None:
+def test_offer_batch_accepts_any_sequence_of_messages(stream: Stream) -> None:
     class Sequence(collections.abc.Sequence[bytes]):
         def __len__(self) -> int:
             return 2
@@ -449,7 +450,7 @@ def test_a_batch_is_any_sequence_of_messages(stream: Stream) -> None:
             stream.publication.offer_batch(wrong)  # type: ignore[arg-type]
 
 
-def test_an_item_that_cannot_be_sent_hides_none_that_was(stream: Stream) -> None:
+def test_offer_batch_returns_the_count_of_messages_before_an_invalid_item_and_then_raises(stream: Stream) -> None:
     messages: list[Any] = [b"x"] * 600 + [1]
     sent = stream.publication.offer_batch(messages)
     assert sent > 0

@@ -1,4 +1,5 @@
-"""The benchmarks of the archive: each goal names existing cells and has one bound, and a short run measures a start."""
+"""Tests of the archive's benchmarks. Each goal names existing cells and has one bound, and a short run measures a
+start."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def our_programs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", lines.ARCHIVE_GROUPS)
-def test_each_goal_is_about_lines_of_its_group(name: str) -> None:
+def test_each_goal_names_cells_of_its_group_and_has_one_bound(name: str) -> None:
     group = lines.ARCHIVE_GROUPS[name]()
     names = [cell.name for cell in group.cells]
     assert len(set(names)) == len(names)
@@ -32,6 +33,6 @@ def test_each_goal_is_about_lines_of_its_group(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", ["stopped", "to recover"])
-def test_an_archive_starts_with_copies_of_one_recording(state: str) -> None:
+def test_the_start_of_an_archive_with_copies_of_one_recording_is_measured(state: str) -> None:
     figures = catalogs.Start("many", "ours", state).measure(0.1)
     assert 0 < figures["start"] < 30_000

@@ -1,4 +1,4 @@
-"""The lines of the benchmarks with Spark, which are rows of a table: their peers, goals and texts."""
+"""Tests of the lines of the benchmarks with Spark. A line is a row of a table, with a goal, a peer and a text."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _TARGETS = {
     "idle query: CPU of all": 3,
     "source process: growth in 10^8 messages": 64,
 }
-"""The limit of each line with a goal. All other lines are reported without a goal."""
+"""Limit of each line with a goal. All other lines have no goal."""
 _REPORTED = ("recording on disk, 64 B", "live, 64 B", "live, 1 KiB", "write, 48 B typed, 2 partitions")
 
 
 def _measured() -> Results:
-    """Returns results of three rounds of all cells, with invented values."""
+    """Returns results with invented values for three rounds of all cells."""
     groups: list[Any] = [make() for make in SPARK_GROUPS.values()]
     results = Results(groups, 3, 1.0, "versions", {})
     cells = {cell.name: cell for group in groups for cell in group.cells}
@@ -51,7 +51,7 @@ def _measured() -> Results:
     return results
 
 
-def test_every_line_has_its_target_and_the_table_shows_peer_ratio_and_spread_of_all_runs() -> None:
+def test_every_line_has_its_goal_and_the_table_shows_the_peer_the_ratio_and_the_spread_of_the_runs() -> None:
     """08-84"""
     results = _measured()
     goals = [goal for group in results.groups for goal in group.goals]

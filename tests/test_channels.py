@@ -1,4 +1,4 @@
-"""The channel builder."""
+"""Tests of the channel builder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_channels_are_built_from_typed_values() -> None:
 
 
 def test_a_channel_is_parsed_and_built_again() -> None:
-    """05-46: build, parse, build is the identity."""
+    """05-46: parsing a built channel and building it again returns the same channel."""
     text = "aeron-spy:aeron:udp?endpoint=localhost:20121|mtu=8k|session-id=5"
     assert str(aeron.ChannelUriBuilder.parse(text)) == text
 
@@ -38,7 +38,7 @@ def test_values_are_checked_when_they_are_set() -> None:
 
 
 def test_an_initial_position_sets_its_four_parameters(client: aeron.Aeron, stream_id: int) -> None:
-    """05-22: the position is visible to the client at once."""
+    """05-22: the publication reports the position immediately after it is added."""
     channel = aeron.ChannelUriBuilder()
     channel.initial_position(65536 * 3 + 64, 7, 65536)
     assert str(channel) == "aeron:ipc?term-length=64k|init-term-id=7|term-id=10|term-offset=64"
@@ -64,7 +64,7 @@ def test_flow_control_is_built_from_its_parts() -> None:
 
 
 def test_network_settings_of_a_channel_are_checked_when_they_are_set() -> None:
-    """05-29, 05-30, 05-31: the builder also prints the parameters in its own order"""
+    """05-29, 05-30, 05-31: the builder prints the parameters in its own order"""
     channel = aeron.ChannelUriBuilder(
         "udp",
         endpoint="224.10.9.7:40123",

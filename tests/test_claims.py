@@ -1,4 +1,4 @@
-"""Claims: a program reserves a range of the log, fills it, and commits or aborts it."""
+"""Tests of claims: a program reserves a range of the log, fills the range, and commits or aborts the claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Oops(Exception):
     pass
 
 
-def test_the_end_of_the_block_commits(stream: Stream) -> None:
+def test_the_end_of_the_block_commits_the_claim(stream: Stream) -> None:
     with stream.publication.claim(5, timeout=1) as view:
         assert isinstance(view, memoryview)
         assert not view.readonly
@@ -28,7 +28,7 @@ def test_the_end_of_the_block_commits(stream: Stream) -> None:
     assert stream.receive() == [b"hello"]
 
 
-def test_an_exception_in_the_block_aborts(stream: Stream) -> None:
+def test_an_exception_in_the_block_aborts_the_claim(stream: Stream) -> None:
     """03-93: abort writes padding, and a poll skips it."""
     with pytest.raises(Oops), stream.publication.claim(5) as view:
         view[:] = b"wrong"
@@ -37,7 +37,7 @@ def test_an_exception_in_the_block_aborts(stream: Stream) -> None:
     assert stream.receive() == [b"next"]
 
 
-def test_the_view_is_released_with_the_claim(stream: Stream) -> None:
+def test_the_view_of_a_claim_is_released_when_the_claim_ends(stream: Stream) -> None:
     with stream.publication.claim(5) as view:
         pass
     with pytest.raises(ValueError, match="released"):
@@ -52,7 +52,7 @@ def test_the_view_is_released_with_the_claim(stream: Stream) -> None:
         memoryview(exporter)
 
 
-def test_a_claim_is_finished_once(stream: Stream) -> None:
+def test_a_claim_can_be_committed_or_aborted_only_once(stream: Stream) -> None:
     claim = stream.publication.try_claim(8)
     assert not claim.is_finished
     assert claim.commit() == claim.position == stream.publication.position
@@ -64,7 +64,7 @@ def test_a_claim_is_finished_once(stream: Stream) -> None:
         pass
 
 
-def test_a_block_may_finish_its_claim_itself(stream: Stream) -> None:
+def test_the_block_may_commit_or_abort_its_claim_itself(stream: Stream) -> None:
     claim = stream.publication.claim(3)
     with claim as view:
         view[:] = b"abc"
@@ -76,14 +76,14 @@ def test_a_block_may_finish_its_claim_itself(stream: Stream) -> None:
     assert stream.receive(2) == [b"abc", b"next"]
 
 
-def test_a_claim_that_is_forgotten_is_aborted(stream: Stream) -> None:
+def test_dropping_a_claim_without_a_commit_aborts_it(stream: Stream) -> None:
     stream.publication.try_claim(100)
     gc.collect()
     stream.publication.offer(b"next")
     assert stream.receive() == [b"next"]
 
 
-def test_header_fields_of_a_claim(stream: Stream) -> None:
+def test_the_reserved_value_of_a_claim_is_sent(stream: Stream) -> None:
     claim = stream.publication.try_claim(4)
     claim.set_reserved_value(-5)
     claim.view[:] = b"data"
@@ -92,7 +92,7 @@ def test_header_fields_of_a_claim(stream: Stream) -> None:
     assert list(batch.reserved_values) == [-5]
 
 
-def test_a_claim_is_true_and_a_refusal_is_false(stream: Stream) -> None:
+def test_a_claim_is_truthy_and_the_reason_for_no_claim_is_falsy(stream: Stream) -> None:
     claim = stream.publication.try_claim(0)
     assert claim
     assert len(claim) == claim.length == 0
@@ -103,7 +103,7 @@ def test_a_claim_is_true_and_a_refusal_is_false(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
-def test_nothing_of_a_claim_that_is_kept_changes_the_log(stream: Stream, end: str) -> None:
+def test_views_and_arrays_that_are_kept_after_a_claim_do_not_change_the_log(stream: Stream, end: str) -> None:
     claim = stream.publication.try_claim(32)
     view = claim.view
     kept = [view[:16], np.frombuffer(view, dtype="<i8"), memoryview(view)]
@@ -115,10 +115,10 @@ def test_nothing_of_a_claim_that_is_kept_changes_the_log(stream: Stream, end: st
     assert stream.publication.offer(b"next")
     expected = [bytes(range(32))] if end == "commit" else []
     assert stream.receive(len(expected) + 1) == [*expected, b"next"]
-    assert kept[1].sum() == -4, "the array is still usable, with its own memory"
+    assert kept[1].sum() == -4, "the array is still usable, because it has its own memory"
 
 
-def test_an_array_that_is_alive_at_the_end_of_the_block_is_sent_once(stream: Stream) -> None:
+def test_a_claim_is_sent_once_although_an_array_of_it_is_kept(stream: Stream) -> None:
     with stream.publication.claim(16) as view:
         array = np.frombuffer(view, dtype="<i8")
         array[:] = [1, 2]
@@ -139,7 +139,7 @@ def test_a_direct_claim_is_a_view_of_the_log(stream: Stream) -> None:
     assert stream.receive() == [b"abcd"]
 
 
-def test_an_array_over_a_claim_outlives_everything_without_a_crash(stream: Stream) -> None:
+def test_an_array_of_a_claim_can_be_read_after_client_and_publication_are_closed(stream: Stream) -> None:
     with stream.publication.claim(16) as view:
         array = np.frombuffer(view, dtype="<i8")
         array[:] = [1, 2]
@@ -150,7 +150,7 @@ def test_an_array_over_a_claim_outlives_everything_without_a_crash(stream: Strea
     assert array.sum() is not None
 
 
-def test_a_claim_outlives_its_publication_and_client(stream: Stream) -> None:
+def test_a_claim_can_be_filled_and_committed_after_its_publication_and_client_are_closed(stream: Stream) -> None:
     claim = stream.publication.try_claim(16)
     stream.publication.close()
     stream.client.close()
@@ -158,7 +158,9 @@ def test_a_claim_outlives_its_publication_and_client(stream: Stream) -> None:
     claim.commit()
 
 
-def test_a_signal_during_a_wait_leaves_no_claim_that_stops_the_stream(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_signal_during_a_wait_for_a_claim_leaves_no_claim_that_blocks_the_stream(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     def interrupt(*_: object) -> None:
         raise Oops
 
@@ -183,5 +185,5 @@ def test_a_signal_during_a_wait_leaves_no_claim_that_stops_the_stream(client: ae
         reader.join()
     publication.publish(b"after", timeout=5)
     received: list[bytes] = []
-    # `eventually` waits for 10 s. An abandoned claim would block the stream longer: the driver unblocks it after 15 s.
+    # `eventually` waits for 10 s. An abandoned claim would block the stream until the driver unblocks it after 15 s.
     eventually(lambda: received.extend(subscription.poll_batch().to_list()) or received[-1:] == [b"after"])

@@ -1,4 +1,4 @@
-"""``aeron archive``: the commands on a running archive and on the directory of an archive."""
+"""Tests of the commands ``aeron archive`` on a running archive and on the directory of an archive."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STOP_POSITION_OF_FIRST = 112
 
 @dataclass(frozen=True)
 class Scene:
-    """An archive on a driver, with a stopped recording of 200 messages of 989 to 991 bytes."""
+    """An archive on a driver. It has a stopped recording of 200 messages of 989 to 991 bytes."""
 
     driver: aeron.MediaDriver
     client: aeron.Aeron
@@ -101,7 +101,7 @@ def test_replay_prints_each_message_with_its_position(scene: Scene) -> None:
     assert len(scene.run("replay", id, "-m", 7).splitlines()) == 7
 
 
-def test_replay_as_json_has_the_messages_of_a_range(scene: Scene) -> None:
+def test_replay_with_json_prints_the_messages_of_a_range(scene: Scene) -> None:
     """07-89"""
     shown = scene.run("replay", scene.recording.recording_id, "--json", "--from", 2048, "--to", 4096)
     messages = [json.loads(line) for line in shown.splitlines()]
@@ -141,7 +141,7 @@ def test_replay_and_follow_print_messages_of_a_range_of_time(scene: Scene) -> No
     assert id in [each["recording_id"] for each in json.loads(listed)]
 
 
-def test_replay_with_a_rate_and_speed_takes_its_time(scene: Scene) -> None:
+def test_replay_does_not_exceed_its_rate_or_speed(scene: Scene) -> None:
     begin = time.monotonic()
     lines = scene.run("replay", scene.recording.recording_id, "--rate", "400k").splitlines()
     assert len(lines) == 200
@@ -149,7 +149,7 @@ def test_replay_with_a_rate_and_speed_takes_its_time(scene: Scene) -> None:
     assert len(scene.run("replay", scene.recording.recording_id, "--speed", "0.5").splitlines()) == 200
 
 
-def test_wrong_times_and_two_edges_are_refused(scene: Scene) -> None:
+def test_invalid_times_and_a_time_together_with_a_position_are_refused(scene: Scene) -> None:
     for arguments, text in (
         (["--since", "soon"], "'soon' is neither a time such as"),
         (["--since", "1h", "--from", 0], "--from and --since are both given"),
@@ -169,7 +169,7 @@ def test_replay_and_purge_of_an_unknown_recording_fail(scene: Scene) -> None:
         assert "99" in result.stderr
 
 
-def test_a_replay_that_ends_early_has_status_1(scene: Scene, tmp_path: Path) -> None:
+def test_replay_has_status_1_if_it_ends_before_the_end_of_the_recording(scene: Scene, tmp_path: Path) -> None:
     recording = scene.record(2010, 200)
     (scene.directory / f"{recording.recording_id}-{SEGMENT_LENGTH}.rec").unlink()
     output = tmp_path / "messages"
@@ -179,7 +179,7 @@ def test_a_replay_that_ends_early_has_status_1(scene: Scene, tmp_path: Path) -> 
     assert b"".join(map(message, range(200))).startswith(output.read_bytes())
 
 
-def test_a_replay_that_the_archive_cannot_bring_has_status_1(tmp_path: Path) -> None:
+def test_replay_has_status_1_if_no_stream_from_the_archive_arrives(tmp_path: Path) -> None:
     control_channel = f"aeron:udp?endpoint=localhost:{free_port()}"
     with (
         driver_directory() as directory,
@@ -218,7 +218,7 @@ def test_record_prints_starts_and_stops_and_ends_the_recording(scene: Scene) -> 
     assert scene.archive.list_recording_subscriptions(stream_id=2001) == []
 
 
-def test_record_detached_leaves_the_archive_recording(scene: Scene) -> None:
+def test_record_with_detach_ends_and_the_archive_continues_to_record(scene: Scene) -> None:
     """07-38"""
     shown = scene.run("record", "-c", CHANNEL, "-s", 2002, "--detach")
     [subscription] = scene.archive.list_recording_subscriptions(stream_id=2002)
@@ -241,7 +241,7 @@ def test_follow_prints_new_messages_until_the_recording_stops(scene: Scene) -> N
     assert follow.output().count("Message to position") == 2
 
 
-def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
+def test_follow_with_live_starts_at_the_recorded_position(scene: Scene) -> None:
     """07-84"""
     publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2004)
     position = publication.publish(b"before", timeout=5)
@@ -256,7 +256,8 @@ def test_follow_live_begins_at_the_recorded_position(scene: Scene) -> None:
 
 
 def is_replayed(scene: Scene) -> bool:
-    """Returns whether a replay on stream 100 has a subscriber, whose position the driver then shows in a counter."""
+    """Returns whether a replay on stream 100 has a subscriber. The driver shows the subscriber's position in a
+    counter."""
     with aeron.CncFile(scene.driver.dir) as cnc:
         keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
     return any(key.stream_id == REPLAY_STREAM for key in keys)
@@ -282,7 +283,7 @@ def test_replicate_of_an_unknown_recording_fails(scene: Scene) -> None:
     assert "99" in result.stderr
 
 
-def test_purge_deletes_the_first_segments_then_the_recording(scene: Scene) -> None:
+def test_purge_deletes_the_first_segments_or_the_whole_recording(scene: Scene) -> None:
     """07-109, 07-110"""
     recording = scene.record(2005, 100)
     id = recording.recording_id
@@ -293,7 +294,7 @@ def test_purge_deletes_the_first_segments_then_the_recording(scene: Scene) -> No
     assert scene.archive.list_recording(id) is None
 
 
-def test_purge_asks(scene: Scene) -> None:
+def test_purge_asks_before_it_deletes(scene: Scene) -> None:
     recording = scene.record(2006, 1)
     result = run("archive", "purge", "--dir", scene.driver.dir, recording.recording_id)
     assert result.exit_code == 1
@@ -301,7 +302,7 @@ def test_purge_asks(scene: Scene) -> None:
     assert scene.archive.list_recording(recording.recording_id) is not None
 
 
-def test_commands_that_only_read_work_beside_a_running_archive(scene: Scene) -> None:
+def test_commands_that_only_read_files_work_while_the_archive_runs(scene: Scene) -> None:
     """07-132"""
     described = json.loads(run("archive", "describe", scene.directory, "--json").stdout)
     assert described["mark_file"]["is_active"]
@@ -312,7 +313,7 @@ def test_commands_that_only_read_work_beside_a_running_archive(scene: Scene) -> 
     assert run("archive", "verify", scene.directory, "--all").exit_code == 0
 
 
-def test_verify_beside_a_running_archive_reports_no_damage_that_is_not_there(scene: Scene) -> None:
+def test_verify_reports_no_false_damage_while_the_archive_runs(scene: Scene) -> None:
     publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2030)
     id = None
     for round in range(6):
@@ -328,7 +329,7 @@ def test_verify_beside_a_running_archive_reports_no_damage_that_is_not_there(sce
     publication.close()
 
 
-def test_verify_beside_a_running_archive_finds_damage(scene: Scene) -> None:
+def test_verify_reports_damage_while_the_archive_runs(scene: Scene) -> None:
     recording = scene.record(2031, 100)
     segment = scene.directory / f"{recording.recording_id}-0.rec"
     with segment.open("r+b") as file:
@@ -340,7 +341,7 @@ def test_verify_beside_a_running_archive_finds_damage(scene: Scene) -> None:
     scene.archive.purge_recording(recording.recording_id)
 
 
-def test_commands_that_change_files_refuse_a_running_archive(scene: Scene) -> None:
+def test_commands_that_change_files_refuse_the_directory_of_a_running_archive(scene: Scene) -> None:
     result = run("archive", "compact", scene.directory, "--yes")
     assert result.exit_code == 1
     assert "active mark file detected" in result.stderr
@@ -358,7 +359,7 @@ def test_capacity_is_shown_and_raised(tmp_path: Path) -> None:
     assert run("archive", "capacity", archive, "2g").exit_code == 1
 
 
-def test_a_directory_without_an_archive_is_refused_with_the_exit_status_of_aerons_tool(tmp_path: Path) -> None:
+def test_a_directory_without_an_archive_is_refused_with_the_exit_status_of_the_real_tool(tmp_path: Path) -> None:
     """07-132"""
     missing = run("archive", "count", tmp_path / "missing")
     assert missing.exit_code == 255
@@ -369,7 +370,7 @@ def test_a_directory_without_an_archive_is_refused_with_the_exit_status_of_aeron
     assert "archive.catalog" in empty.stderr
 
 
-def test_a_recording_that_cannot_be_read_stops_no_command(two: Path) -> None:
+def test_commands_continue_after_a_recording_that_cannot_be_read(two: Path) -> None:
     segment = two / "0-0.rec"
     segment.unlink()
     segment.mkdir()
@@ -385,7 +386,7 @@ def test_a_recording_that_cannot_be_read_stops_no_command(two: Path) -> None:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Path:
-    """An archive with two recordings, each of three messages."""
+    """Returns the directory of an archive with two recordings of three messages each."""
     directory = tmp_path / "archive"
     with (
         aeron.MediaDriver(dir=tmp_path / "driver") as driver,
@@ -401,7 +402,8 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """An archive in the state after a kill: no stop position, and the second page of the last fragment is missing."""
+    """Returns the directory of a killed archive. The recording has no stop position, and the second page of the last
+    fragment is missing."""
     directory = tmp_path / "archive"
     with (
         aeron.MediaDriver(dir=tmp_path / "driver") as driver,
@@ -423,7 +425,7 @@ def torn(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(("answer", "stop"), [("y", 11776), ("n", 12512)])
-def test_a_repair_asks_what_to_do_with_a_torn_fragment(torn: Path, answer: str, stop: int) -> None:
+def test_a_repair_asks_whether_to_keep_or_truncate_a_torn_fragment(torn: Path, answer: str, stop: int) -> None:
     """07-79, 07-133"""
     assert f"may not be whole: 0-0.rec, position {TORN_AT}" in run("archive", "verify", torn).stdout
     asked = run("archive", "verify", torn, "--repair", input=f"{answer}\n")
@@ -444,7 +446,7 @@ def test_commands_that_delete_files_ask_first(torn: Path, command: str) -> None:
     assert asked.exit_code == 0
     assert "WARNING" in asked.stderr
     assert sorted(path.name for path in torn.iterdir()) == before
-    # Without an answer on standard input the command fails and deletes nothing.
+    # If standard input has no response, the command fails and deletes nothing.
     assert run("archive", command, torn).exit_code == 1
     assert sorted(path.name for path in torn.iterdir()) == before
     assert run("archive", command, torn, input="y\n").exit_code == 0
@@ -467,7 +469,7 @@ def test_readers_are_listed_and_removed(scene: Scene) -> None:
     assert (again.exit_code, "has no reader bars" in again.stderr) == (1, True)
 
 
-def test_recordings_are_named(scene: Scene) -> None:
+def test_the_name_of_a_recording_is_set_listed_and_removed(scene: Scene) -> None:
     recording_id = scene.recording.recording_id
     scene.archive.set_recording_metadata(recording_id, b"\xff\x00")
     assert "has the name trades" in scene.run("name set", recording_id, "trades")
@@ -510,7 +512,7 @@ def test_retention_is_set_listed_applied_and_removed(scene: Scene) -> None:
         (("--max-bytes", "x"), "'x'"),
     ],
 )
-def test_a_wrong_policy_is_a_usage_error(arguments: tuple[str, ...], text: str) -> None:
+def test_invalid_options_of_a_retention_policy_are_a_usage_error(arguments: tuple[str, ...], text: str) -> None:
     result = run("archive", "retention", "set", *arguments)
     assert (result.exit_code, text in result.stderr) == (1, True), result.stderr
 

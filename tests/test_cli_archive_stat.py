@@ -1,4 +1,4 @@
-"""``aeron archive stat``: rate, bytes and age of the recordings of a running archive."""
+"""Tests of ``aeron archive stat``, which shows rate, bytes and age of the recordings of a running archive."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def stat_as_json(driver: aeron.MediaDriver, *arguments: object) -> list[dict[str
 
 @contextlib.contextmanager
 def steady(recordings: Recorder, stream_id: int, bytes_per_s: int) -> Iterator[aeron.Recording]:
-    """Publishes messages of 960 bytes, which are frames of 992 bytes, at this rate until the end of the block."""
+    """Publishes messages of 960 bytes until the end of the block. `bytes_per_s` counts their frames of 992 bytes."""
     with recordings.archive.add_recorded_exclusive_publication(CHANNEL, stream_id) as publication:
         begin, done = time.monotonic(), threading.Event()
 
@@ -64,7 +64,7 @@ def steady(recordings: Recorder, stream_id: int, bytes_per_s: int) -> Iterator[a
             publisher.join()
 
 
-def test_each_recording_has_its_bytes_its_rate_and_its_age(driver: aeron.MediaDriver, recordings: Recorder) -> None:
+def test_stat_shows_bytes_rate_and_age_of_each_recording(driver: aeron.MediaDriver, recordings: Recorder) -> None:
     stopped = recordings.record(next(stream_ids), [bytes(960)] * 10)
     active_stream = next(stream_ids)
     with steady(recordings, active_stream, 500_000) as active:
@@ -104,7 +104,7 @@ def test_once_prints_sums_and_a_table(driver: aeron.MediaDriver, recordings: Rec
     assert re.match(expected, row), row
 
 
-def test_it_continues_with_its_period_until_interrupted(driver: aeron.MediaDriver, recordings: Recorder) -> None:
+def test_stat_prints_at_its_period_until_a_signal(driver: aeron.MediaDriver, recordings: Recorder) -> None:
     with (
         steady(recordings, next(stream_ids), 100_000),
         Command("archive", "stat", "--dir", driver.dir, "-u", 100, "--active") as command,
@@ -117,7 +117,7 @@ def test_it_continues_with_its_period_until_interrupted(driver: aeron.MediaDrive
         assert "0" not in later
 
 
-def test_on_a_terminal_it_shows_the_lines_that_fit(driver: aeron.MediaDriver, recordings: Recorder) -> None:
+def test_stat_on_a_terminal_shows_as_many_lines_as_fit(driver: aeron.MediaDriver, recordings: Recorder) -> None:
     for _ in range(10):
         recordings.record(next(stream_ids), [b"message"])
     terminal, other_side = pty.openpty()
@@ -128,7 +128,7 @@ def test_on_a_terminal_it_shows_the_lines_that_fit(driver: aeron.MediaDriver, re
         while b"more: narrow them with --active" not in shown and time.monotonic() < deadline:
             shown += os.read(terminal, 65536)
         command.send(signal.SIGTERM)
-        with contextlib.suppress(OSError):  # Linux returns an error if the other side is closed
+        with contextlib.suppress(OSError):  # Linux returns an error if the other end is closed
             while data := os.read(terminal, 65536):
                 shown += data
         assert command.end() == 0
@@ -136,7 +136,7 @@ def test_on_a_terminal_it_shows_the_lines_that_fit(driver: aeron.MediaDriver, re
     assert b"more: narrow them with --active" in shown
 
 
-def test_recordings_that_come_and_go_between_two_samples_are_no_error(
+def test_stat_continues_although_recordings_start_and_are_purged_between_two_samples(
     driver: aeron.MediaDriver, recordings: Recorder
 ) -> None:
     done = threading.Event()
@@ -156,7 +156,7 @@ def test_recordings_that_come_and_go_between_two_samples_are_no_error(
         thread.join()
 
 
-def test_without_an_archive_the_error_says_so(tmp_path: Path) -> None:
+def test_the_error_of_stat_without_an_archive_mentions_the_archive(tmp_path: Path) -> None:
     with aeron.MediaDriver(dir=tmp_path / "driver") as lonely:
         result = run("archive", "stat", "--dir", lonely.dir, "--once", AERON_ARCHIVE_MESSAGE_TIMEOUT="200ms")
     assert result.exit_code == 1
@@ -215,5 +215,5 @@ def test_the_lag_of_readers_and_the_next_deletion_are_shown(
         (86_400_000 * 3 + 3_600_000 * 4, "3d 04h"),
     ],
 )
-def test_a_duration_has_its_two_largest_units(milliseconds: int, text: str) -> None:
+def test_a_duration_is_printed_with_its_two_largest_units(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text

@@ -1,4 +1,4 @@
-"""``aeron pub`` and ``aeron sub``: defaults, options, output and end."""
+"""Tests of the defaults, options, output and end of ``aeron pub`` and ``aeron sub``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
         aeron.MediaDriver(
             dir=directory,
             timer_interval_ns=50_000_000,
-            # Much longer than half a second, the interval at which clients write their heartbeat.
+            # The timeout is much longer than half a second, the interval at which clients write their heartbeat.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=4_000_000_000,
             publication_linger_timeout_ns=10_000_000,
@@ -42,7 +42,7 @@ def driver() -> Iterator[aeron.MediaDriver]:
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind(driver: aeron.MediaDriver) -> Iterator[None]:
-    """06-27: the counters of clients that have ended are freed, and their logs are deleted."""
+    """Checks after each test that the driver has freed the counters of ended clients and deleted their logs (06-27)."""
     before = _left(driver.dir)
     yield
     deadline = time.monotonic() + 15
@@ -65,7 +65,7 @@ def subscriber(driver: aeron.MediaDriver, *arguments: object) -> Command:
 
 
 @pytest.mark.parametrize("command", ["pub", "sub"])
-def test_defaults_are_those_of_the_samples(command: str) -> None:
+def test_the_defaults_are_the_same_as_in_aerons_samples(command: str) -> None:
     """06-13"""
     defaults = _defaults(command)
     assert defaults["channel"] == "aeron:udp?endpoint=localhost:20121"
@@ -80,7 +80,9 @@ def test_defaults_are_those_of_the_samples(command: str) -> None:
     [["pub"], ["rate", "--publish"], ["ping", "--ping-channel", CHANNEL, "--pong-channel", CHANNEL]],
     ids=lambda arguments: arguments[0],
 )
-def test_a_length_that_no_message_has_is_an_error_of_one_line(driver: aeron.MediaDriver, arguments: list[str]) -> None:
+def test_a_length_above_the_maximum_message_length_is_an_error_of_one_line(
+    driver: aeron.MediaDriver, arguments: list[str]
+) -> None:
     channel = [] if arguments[0] == "ping" else ["-c", CHANNEL]
     result = run(*arguments, "--dir", driver.dir, *channel, "-m", "1", "-L", "99999999999")
     assert result.exit_code == 1
@@ -91,7 +93,7 @@ def test_a_length_that_no_message_has_is_an_error_of_one_line(driver: aeron.Medi
 
 
 @pytest.mark.parametrize("command", ["pub", "sub"])
-def test_clients_share_their_options(command: str) -> None:
+def test_all_clients_have_the_common_options(command: str) -> None:
     """06-13"""
     spelled = {name for option in _command(command).params for name in option.opts}
     shared = {"--dir", "-c", "--channel", "-s", "--stream", "-m", "--messages", "-L", "--length", "--linger"}
@@ -102,7 +104,7 @@ def test_clients_share_their_options(command: str) -> None:
     "command",
     ["pub", "sub", "ping", "pong", "rate", "stat", "errors", "loss", "streams", "info", "inspect", "demo"],
 )
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_has_a_help_text(command: str) -> None:
     """06-13"""
     for option in ("-h", "--help"):
         result = run(command, option)
@@ -164,7 +166,9 @@ def test_messages_are_numbered_and_sent_once_a_second(driver: aeron.MediaDriver)
 
 
 @pytest.mark.parametrize("kind", [[], ["--exclusive"]])
-def test_a_subscriber_gets_every_message_with_the_requested_length(driver: aeron.MediaDriver, kind: list[str]) -> None:
+def test_a_subscriber_receives_every_message_with_the_requested_length(
+    driver: aeron.MediaDriver, kind: list[str]
+) -> None:
     """06-13, 06-14: with options for stream, count, length, interval, linger and driver timeout"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, -5)
@@ -183,7 +187,7 @@ def test_a_subscriber_gets_every_message_with_the_requested_length(driver: aeron
 
 
 def test_back_pressure_is_reported(driver: aeron.MediaDriver) -> None:
-    """06-14: the subscriber does not poll, and the publisher's window is 32 KiB"""
+    """06-14: the subscriber does not poll, and the term window is 32 KiB"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, 78)
         result = run("pub", "--dir", driver.dir, "-c", CHANNEL, "-s", 78, "-m", 50, "-L", "1k", "--interval", 0)
@@ -192,7 +196,9 @@ def test_back_pressure_is_reported(driver: aeron.MediaDriver) -> None:
         subscription.close()
 
 
-def test_a_message_fills_the_mtu_or_more_or_is_refused(driver: aeron.MediaDriver) -> None:
+def test_a_message_fills_the_mtu_on_request_and_may_have_the_maximum_length_but_not_more(
+    driver: aeron.MediaDriver,
+) -> None:
     """06-16"""
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(CHANNEL, 79)
@@ -208,8 +214,8 @@ def test_a_message_fills_the_mtu_or_more_or_is_refused(driver: aeron.MediaDriver
         assert [len(message) for message in received] == [1376, 8192]
 
 
-def test_a_refused_channel_ends_with_the_words_of_the_driver(driver: aeron.MediaDriver) -> None:
-    """06-9: a bad channel is one distinct error, counted at each attempt (document 06, section 9.10)"""
+def test_the_error_for_a_refused_channel_has_the_text_of_the_driver(driver: aeron.MediaDriver) -> None:
+    """06-9: the driver counts an invalid channel at each attempt, as one distinct error (document 06, section 9.10)"""
     for times in (1, 2):
         result = run("pub", "--dir", driver.dir, "-c", "aeron:ipc?mtu=100", "-m", 1)
         assert result.exit_code == 1
@@ -221,7 +227,7 @@ def test_a_refused_channel_ends_with_the_words_of_the_driver(driver: aeron.Media
         assert re.search(rf" {times} - Errors: ", errors)
 
 
-def test_an_interrupted_publisher_ends_in_order(driver: aeron.MediaDriver) -> None:
+def test_a_publisher_ends_cleanly_at_a_signal(driver: aeron.MediaDriver) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         with Command("pub", "--dir", driver.dir, "-c", CHANNEL) as publisher:
             publisher.wait_for("offering 0/10000000")
@@ -235,7 +241,7 @@ def test_an_interrupted_publisher_ends_in_order(driver: aeron.MediaDriver) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_subscriber_prints_images_and_messages_until_interrupted(driver: aeron.MediaDriver, number: int) -> None:
+def test_a_subscriber_prints_images_and_messages_until_a_signal(driver: aeron.MediaDriver, number: int) -> None:
     """06-15"""
     with subscriber(driver, "-s", 90) as sub:
         sub.wait_for("Subscription channel status 1\n")
@@ -274,14 +280,14 @@ def test_fragmented_messages_are_assembled(driver: aeron.MediaDriver) -> None:
     assert third.endswith("(0 bytes) <<>>")
 
 
-def test_a_subscriber_ends_after_so_many_messages_and_lingers(driver: aeron.MediaDriver) -> None:
+def test_a_subscriber_lingers_and_ends_after_the_given_number_of_messages(driver: aeron.MediaDriver) -> None:
     """06-13"""
     with subscriber(driver, "-m", 2, "--linger", 1) as sub, aeron.connect(driver) as client:
         sub.wait_for("Subscription channel status")
         publication = client.add_publication(CHANNEL, 1001)
         publication.wait_connected(timeout=5)
         start = time.monotonic()
-        # One call for all five messages, because the subscriber may end after the second one.
+        # One call sends all five messages, because the subscriber may end after the second message.
         assert publication.offer_batch([b"%d" % number for number in range(5)]) == 5
         sub.wait_for("<<1>>")
         assert sub.end() == 0
@@ -289,7 +295,7 @@ def test_a_subscriber_ends_after_so_many_messages_and_lingers(driver: aeron.Medi
         assert sub.output().count("Message to stream") == 2
 
 
-def test_a_subscriber_whose_reader_goes_away_ends_quietly(driver: aeron.MediaDriver) -> None:
+def test_a_subscriber_ends_without_an_error_if_its_output_pipe_is_closed(driver: aeron.MediaDriver) -> None:
     pipe = f"{sys.executable} -m aeron sub --dir {driver.dir} -c {CHANNEL} | head -n 2"
     with Command("pub", "--dir", driver.dir, "-c", CHANNEL, "--interval", "0.02") as pub:
         shell = ["bash", "-o", "pipefail", "-c", pipe]
@@ -304,7 +310,7 @@ def test_a_subscriber_whose_reader_goes_away_ends_quietly(driver: aeron.MediaDri
 # ---- the driver ----------------------------------------------------------------------------------------------------
 
 
-def test_without_a_driver_the_error_says_how_to_start_one(tmp_path: Path) -> None:
+def test_the_error_without_a_driver_names_the_command_that_starts_one(tmp_path: Path) -> None:
     """06-9"""
     for command in ("pub", "sub"):
         result = run(command, "--dir", tmp_path / "none", "--driver-timeout", 0.1)
@@ -321,14 +327,14 @@ def test_an_embedded_driver_runs_as_long_as_the_command() -> None:
         assert run("info", "--dir", directory, "-t", 1, "-T").exit_code == 1
 
 
-def test_an_embedded_driver_does_not_push_another_one_out(driver: aeron.MediaDriver) -> None:
+def test_an_embedded_driver_refuses_the_directory_of_a_running_driver(driver: aeron.MediaDriver) -> None:
     result = run("pub", "--embedded", "--dir", driver.dir, "-c", "aeron:ipc", "-m", 1)
     assert result.exit_code == 1
     assert f"Active media driver detected: {driver.dir}" in result.stderr
     assert "Leave out --embedded" in result.stderr
 
 
-def test_the_environment_configures_clients_and_options_win(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_the_environment_configures_clients_and_options_override_it(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     """05-55, 06-10"""
     send = ["pub", "-c", "aeron:ipc", "-m", 1]
     assert run(*send, AERON_DIR=driver.dir).exit_code == 0
@@ -343,7 +349,7 @@ def test_the_environment_configures_clients_and_options_win(driver: aeron.MediaD
     assert time.monotonic() - start < 3
 
 
-def test_the_environment_names_the_client(driver: aeron.MediaDriver) -> None:
+def test_the_environment_sets_the_name_of_the_client(driver: aeron.MediaDriver) -> None:
     """05-55: the label of the client's heartbeat counter has the name"""
     with Command("sub", "-c", "aeron:ipc", AERON_DIR=driver.dir, AERON_CLIENT_NAME="pricing") as sub:
         sub.wait_for("Subscription channel status")
@@ -359,8 +365,8 @@ def _heartbeats(driver: aeron.MediaDriver) -> str:
     return run("stat", "--dir", driver.dir, "--once", "type=^11$").stdout
 
 
-def test_a_killed_subscriber_is_noticed_and_forgotten(driver: aeron.MediaDriver) -> None:
-    """06-27: after the liveness timeout the publisher is not connected, and counter 24 is incremented"""
+def test_the_driver_removes_a_killed_subscriber_after_the_client_liveness_timeout(driver: aeron.MediaDriver) -> None:
+    """06-27: the publisher is then not connected, and the driver increments counter 24"""
     timeouts = _counter(driver, 24)
     with subscriber(driver, "-s", 95) as sub, aeron.connect(driver) as client:
         publication = client.add_publication(CHANNEL, 95)
@@ -376,10 +382,10 @@ def _counter(driver: aeron.MediaDriver, id: int) -> int:
         return next(counter.value for counter in cnc.counters() if counter.id == id)
 
 
-def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
+def test_clients_end_after_a_kill_of_the_driver_and_print_the_age_of_its_heartbeat() -> None:
     """06-25, 06-27: publisher and subscriber end by themselves at most one second after the driver timeout"""
-    # By default a driver writes its heartbeat once per second. With a driver timeout of 1 s, a client could then take
-    # the live driver for dead.
+    # By default a driver writes its heartbeat once per second. With a driver timeout of 1 s, a client could then regard
+    # the live driver as dead.
     with driver_directory() as directory, running_driver(directory, AERON_TIMER_INTERVAL="100ms") as driver:
         options = ["--dir", directory, "-c", CHANNEL, "--driver-timeout", 1]
         with Command("sub", *options) as sub, Command("pub", *options, "--interval", 0.05) as pub:
@@ -398,11 +404,11 @@ def test_a_killed_driver_ends_its_clients_with_its_age() -> None:
 KEEPALIVE = r"^ERROR: .*MediaDriver.* keepalive: age=(\d+)ms > timeout=(\d+)ms"
 
 _SLACK_S = 1.0
-"""Seconds that are added to a time limit, for a busy machine. The heartbeat age in the error text has no such slack."""
+"""Seconds that are added to the time limits of processes on a busy machine."""
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 2), (signal.SIGTERM, 15)])
-def test_a_driver_that_ends_in_order_ends_its_clients_at_once(number: signal.Signals, status: int) -> None:
+def test_clients_end_immediately_after_a_clean_end_of_the_driver(number: signal.Signals, status: int) -> None:
     """06-26, 06-27: the clients end long before their driver timeout"""
     with driver_directory() as directory, running_driver(directory) as driver:
         options = ["--dir", directory, "-c", CHANNEL]
@@ -423,7 +429,7 @@ def test_a_driver_that_ends_in_order_ends_its_clients_at_once(number: signal.Sig
 # ---- aeron driver --------------------------------------------------------------------------------------------------
 
 
-def test_the_directory_option_wins_over_all_other_sources(tmp_path: Path) -> None:
+def test_the_directory_option_overrides_all_other_sources(tmp_path: Path) -> None:
     """05-55"""
     properties = tmp_path / "driver.properties"
     properties.write_text(f"aeron.dir={tmp_path}/file\naeron.threading.mode=SHARED\n")

@@ -1,4 +1,4 @@
-"""``aeron send`` and ``aeron receive``: files of any length, and hostile names and messages."""
+"""Tests of ``aeron send`` and ``aeron receive`` with files of any length, and with hostile names and messages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def driver() -> Iterator[aeron.MediaDriver]:
         yield driver
 
 
-def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp_path: Path) -> None:
-    """06-20: an empty file, one of a chunk, one with a byte more, one of several megabytes; a file is replaced"""
+def test_files_of_any_length_arrive_unchanged(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """06-20: an empty file, and files of one chunk, of a chunk and a byte, and of several megabytes; one file is
+    replaced"""
     sent, received = tmp_path / "sent", tmp_path / "received"
     sent.mkdir()
     received.mkdir()
@@ -46,10 +47,10 @@ def test_files_of_any_length_arrive_byte_for_byte(driver: aeron.MediaDriver, tmp
 
 
 @pytest.mark.parametrize("name", ["../escaped", "/tmp/aeron-escaped", "sub/escaped", "..", ".", "", "a\\b", "nul\0"])
-def test_a_name_that_leads_elsewhere_is_refused_and_the_next_file_is_taken(
+def test_a_name_outside_the_directory_is_refused_and_the_next_file_is_received(
     name: str, driver: aeron.MediaDriver, tmp_path: Path
 ) -> None:
-    """06-20: a name cannot lead out of the directory"""
+    """06-20"""
     into = tmp_path / "into"
     into.mkdir()
     with (
@@ -66,7 +67,7 @@ def test_a_name_that_leads_elsewhere_is_refused_and_the_next_file_is_taken(
     assert (into / "good").read_bytes() == b"file"
 
 
-def test_chunks_that_make_no_sense_end_their_file_and_no_other(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_an_invalid_chunk_ends_its_file_and_no_other_file(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     """06-20"""
     nonsense = [
         b"",

@@ -1,4 +1,4 @@
-"""``aeron ping``, ``aeron pong`` and ``aeron rate``: output, measurements and end."""
+"""Tests of the output, the measurements and the end of ``aeron ping``, ``aeron pong`` and ``aeron rate``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _rows(text: str) -> list[tuple[float, float, int]]:
     return [(float(value), float(percentile), int(count)) for value, percentile, count in rows]
 
 
-def test_ping_waits_for_its_pong_and_measures_all_round_trips_but_those_of_the_warm_up(
+def test_ping_waits_for_pong_and_measures_all_round_trips_after_the_warm_up(
     driver: aeron.MediaDriver,
 ) -> None:
     """06-18"""
@@ -71,8 +71,8 @@ def test_ping_waits_for_its_pong_and_measures_all_round_trips_but_those_of_the_w
 
 
 @pytest.mark.parametrize("length", [8, 5000])
-def test_pings_of_any_length_come_back(driver: aeron.MediaDriver, length: int) -> None:
-    """06-18: also a message of several frames"""
+def test_pong_returns_pings_of_any_length(driver: aeron.MediaDriver, length: int) -> None:
+    """06-18: including messages of several frames"""
     with Command("pong", "--dir", driver.dir, *BOTH, "--exclusive") as pong:
         pong.wait_for("Publication channel status")
         result = run("ping", "--dir", driver.dir, *BOTH, "-m", 20, "-w", 0, "-L", length, "--exclusive")
@@ -82,7 +82,7 @@ def test_pings_of_any_length_come_back(driver: aeron.MediaDriver, length: int) -
         assert pong.end() == 0
 
 
-def test_an_interrupted_ping_shows_what_it_has_measured(driver: aeron.MediaDriver) -> None:
+def test_ping_prints_its_measurements_after_a_signal(driver: aeron.MediaDriver) -> None:
     with Command("pong", "--dir", driver.dir, *BOTH) as pong, Command("ping", "--dir", driver.dir, *BOTH) as ping:
         ping.wait_for("Warming up")
         ping.send(signal.SIGINT)
@@ -92,7 +92,7 @@ def test_an_interrupted_ping_shows_what_it_has_measured(driver: aeron.MediaDrive
         assert pong.end() == 0
 
 
-def test_a_ping_reports_that_its_pong_has_ended(driver: aeron.MediaDriver) -> None:
+def test_ping_reports_that_pong_has_ended(driver: aeron.MediaDriver) -> None:
     with Command("pong", "--dir", driver.dir, *BOTH) as pong, Command("ping", "--dir", driver.dir, *BOTH) as ping:
         ping.wait_for("Warming up")
         pong.send(signal.SIGINT)
@@ -100,13 +100,13 @@ def test_a_ping_reports_that_its_pong_has_ended(driver: aeron.MediaDriver) -> No
         assert ping.errors() == "Error: the pong has gone away\n"
 
 
-def test_a_ping_has_room_for_its_time(driver: aeron.MediaDriver) -> None:
+def test_a_ping_message_too_short_for_its_time_is_refused(driver: aeron.MediaDriver) -> None:
     result = run("ping", "--dir", driver.dir, *BOTH, "-L", 7)
     assert result.exit_code == 1
     assert "a message of 7 bytes has no room for its time, which takes 8" in result.stderr
 
 
-def test_a_histogram_has_three_digits_of_every_value_and_all_of_their_number() -> None:
+def test_a_histogram_keeps_three_digits_of_every_value_and_counts_every_value() -> None:
     """06-18"""
     histogram = Histogram()
     for value_ns in range(1, 250_001):
@@ -155,7 +155,7 @@ def test_streaming_publisher_and_rate_subscriber_agree_on_totals(driver: aeron.M
     assert lines[-1] == received[-1] == "Shutting down..."
 
 
-def test_a_rate_line_comes_each_second_with_four_digits(driver: aeron.MediaDriver) -> None:
+def test_rate_prints_a_line_with_four_digits_each_second(driver: aeron.MediaDriver) -> None:
     """06-17"""
     with Command("rate", "--dir", driver.dir, "-c", CHANNEL) as rate, aeron.connect(driver) as client:
         rate.wait_for("Subscription channel status")
@@ -193,7 +193,7 @@ def _ratio(pattern: str, output: str) -> float:
     return float(match[1])
 
 
-def test_an_interrupted_streaming_publisher_ends_in_order(driver: aeron.MediaDriver) -> None:
+def test_a_streaming_publisher_ends_cleanly_at_a_signal(driver: aeron.MediaDriver) -> None:
     with Command("rate", "--publish", "--dir", driver.dir, "-c", CHANNEL) as publisher:
         publisher.wait_for("Publication channel status")
         publisher.send(signal.SIGTERM)
@@ -224,7 +224,7 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_defaults_are_those_of_the_samples(name: str) -> None:
+def test_the_defaults_are_the_same_as_in_aerons_samples(name: str) -> None:
     """06-13"""
     command = commands.get_command(click.Context(commands), name)
     defaults = {parameter.name: parameter.default for parameter in command.params}

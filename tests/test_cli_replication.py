@@ -1,4 +1,4 @@
-"""``aeron archive replicate --follow``: a copy that goes on after kills of either archive and of the command."""
+"""Tests of ``aeron archive replicate --follow``. The copy continues after either archive or the command has ended."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ports import free_port
 
 CHANNEL = "aeron:ipc?term-length=64k"
 MESSAGE = bytes(992)
-"""A message whose frame has 1024 bytes."""
+"""Message with a frame of 1024 bytes."""
 
 SETTINGS: dict[str, Any] = {"segment_file_length": 64 * 1024, "low_storage_space_threshold": 0}
 
@@ -101,7 +101,7 @@ def scene(tmp_path: Path) -> Iterator[Scene]:
         scene.close()
 
 
-def test_a_copy_is_complete_and_the_same_command_finds_it_again(scene: Scene) -> None:
+def test_a_copy_is_complete_and_the_same_command_reuses_the_copy(scene: Scene) -> None:
     scene.record(150)
     end = scene.stop_recording()
     partial = run(*scene.arguments, "--to", 64 * 1024)
@@ -115,7 +115,7 @@ def test_a_copy_is_complete_and_the_same_command_finds_it_again(scene: Scene) ->
         assert scene.copies() == [(0, end)]
 
 
-def test_a_copy_goes_on_after_the_archive_and_the_command_end(scene: Scene) -> None:
+def test_a_copy_continues_after_the_archive_and_the_command_have_ended(scene: Scene) -> None:
     with Command(*scene.arguments) as command:
         command.wait_for('"recording_id": 0, "position": 1024')
         command.send(signal.SIGKILL)
@@ -132,18 +132,18 @@ def test_a_copy_goes_on_after_the_archive_and_the_command_end(scene: Scene) -> N
     assert scene.copies() == [(0, end)]
 
 
-def test_a_copy_goes_on_after_the_origin_ends(scene: Scene) -> None:
+def test_a_copy_is_completed_after_the_origin_has_started_again(scene: Scene) -> None:
     with Command(*scene.arguments) as command:
         command.wait_for('"recording_id": 0, "position": 1024')
         scene.origin.close()
         scene.origin_server.close()
         scene.origin_server = scene.start_origin()
-        # The end of the archive has stopped the recording.
+        # The end of the origin has stopped the recording, so the command ends.
         assert command.end(timeout=30) == 0
     assert scene.copies() == [(0, 1024)]
 
 
-def test_an_unknown_recording_and_contradicting_options_end_the_command(scene: Scene) -> None:
+def test_an_unknown_recording_and_contradictory_options_are_errors(scene: Scene) -> None:
     scene.recording_id = 99
     result = run(*scene.arguments)
     assert result.exit_code == 1

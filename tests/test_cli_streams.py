@@ -1,4 +1,4 @@
-"""``aeron streams`` and ``aeron loss``: their output for counters and a loss report that the test has made."""
+"""Tests of the output of ``aeron streams`` and ``aeron loss`` for counters and a loss report that the test has made."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ def directory() -> Iterator[str]:
 # ---- streams -------------------------------------------------------------------------------------------------------
 
 
-def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
-    """06-7: sorted, in the form of Aeron's StreamStat; a channel too long for the key is taken from the label"""
+def test_streams_prints_the_counters_of_each_stream_in_one_line(directory: str) -> None:
+    """06-7: the streams are sorted, in the form of Aeron's `StreamStat`; a channel too long for the key comes from the
+    label"""
     result = run("streams", "--dir", directory)
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
@@ -68,7 +69,7 @@ def test_streams_joins_the_counters_of_each_stream(directory: str) -> None:
     ]
 
 
-def test_the_backlog_shows_the_distances_between_all_participants(directory: str) -> None:
+def test_the_backlog_shows_the_distances_between_publisher_sender_receiver_and_subscribers(directory: str) -> None:
     """06-7: a stream without a sender, a stream with only a sender, and a stream with publisher, sender and receiver"""
     assert run("streams", "--backlog", "--dir", directory).stdout.splitlines()[1:] == [
         "sessionId=-5 streamId=1002 channel=aeron:ipc : ",
@@ -88,7 +89,7 @@ def test_the_backlog_shows_the_distances_between_all_participants(directory: str
     ]
 
 
-def test_streams_as_json_have_the_ids_of_their_counters(directory: str) -> None:
+def test_streams_with_json_prints_the_ids_of_counters(directory: str) -> None:
     streams = json.loads(run("streams", "--json", "--dir", directory).stdout)
     assert [(stream["session_id"], stream["stream_id"]) for stream in streams] == [
         (-5, 1002),
@@ -101,7 +102,7 @@ def test_streams_as_json_have_the_ids_of_their_counters(directory: str) -> None:
         assert all(values[counter["id"]] == counter["value"] for counter in stream["counters"])
 
 
-def test_without_streams_there_is_only_a_heading() -> None:
+def test_streams_prints_only_a_heading_if_there_are_no_streams() -> None:
     """06-7"""
     with aeron.MediaDriver() as driver:
         assert run("streams", "--dir", driver.dir).stdout == f"Command `n Control file {driver.dir}/cnc.dat\n"
@@ -130,7 +131,7 @@ def report(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_losses_are_shown_in_rows_with_their_times_and_counted(report: Path) -> None:
+def test_loss_prints_a_row_with_times_for_each_entry_and_the_number_of_entries(report: Path) -> None:
     """06-5"""
     before = (report / "loss-report.dat").read_bytes()
     result = run("loss", "--dir", report)
@@ -147,7 +148,7 @@ def test_losses_are_shown_in_rows_with_their_times_and_counted(report: Path) -> 
     assert (report / "loss-report.dat").read_bytes() == before
 
 
-def test_losses_as_json_and_from_python_are_the_same(report: Path) -> None:
+def test_loss_with_json_and_the_python_function_return_the_same_entries(report: Path) -> None:
     first, second = json.loads(run("loss", "--json", "--dir", report).stdout)
     [one, two] = aeron.read_loss_report(report)
     for shown, read in ((first, one), (second, two)):
@@ -156,13 +157,13 @@ def test_losses_as_json_and_from_python_are_the_same(report: Path) -> None:
     assert "158 gaps, 275456 bytes of session -423187462" in repr(one)
 
 
-def test_a_driver_that_lost_nothing_has_an_empty_report(directory: str) -> None:
+def test_the_loss_report_of_a_driver_without_losses_is_empty(directory: str) -> None:
     """06-5"""
     assert run("loss", "--dir", directory).stdout.endswith("SOURCE\n0 entries read\n")
     assert run("loss", "--json", AERON_DIR=directory).stdout == "[]\n"
 
 
-def test_without_a_report_the_loss_tool_says_which_file_is_missing(tmp_path: Path) -> None:
+def test_the_error_of_loss_without_a_report_names_the_missing_file(tmp_path: Path) -> None:
     """06-5"""
     result = run("loss", "--dir", tmp_path / "none")
     assert result.exit_code == 1
@@ -173,7 +174,7 @@ def test_without_a_report_the_loss_tool_says_which_file_is_missing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 4096, bytes(40), struct.pack("<q", 5) + bytes(4000)])
-def test_no_bytes_of_a_report_crash_its_reader(tmp_path: Path, content: bytes) -> None:
+def test_damaged_loss_reports_are_read_without_a_crash(tmp_path: Path, content: bytes) -> None:
     """06-5"""
     (tmp_path / "loss-report.dat").write_bytes(content)
     result = run("loss", "--dir", tmp_path)

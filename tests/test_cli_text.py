@@ -1,4 +1,4 @@
-"""Data of peers reaches the terminal as text: no command prints a control character of a peer."""
+"""Tests that commands escape text of peers: no command prints a control character that a peer has sent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def assert_harmless(output: str, escaped: str = _ESCAPED) -> None:
 
 
 @given(st.text())
-def test_escaped_text_is_one_line_without_controls_and_other_text_stays(text: str) -> None:
+def test_escaped_text_is_one_line_without_control_characters_and_other_text_is_unchanged(text: str) -> None:
     shown = printable(text)
     assert not any(ord(character) < 0x20 or 0x7F <= ord(character) < 0xA0 for character in shown)
     assert len(shown.splitlines()) <= 1
@@ -36,7 +36,7 @@ def test_escaped_text_is_one_line_without_controls_and_other_text_stays(text: st
         assert shown == text
 
 
-def test_umlauts_emoji_and_tabs_of_lines_stay() -> None:
+def test_umlauts_emoji_and_tabs_are_not_escaped() -> None:
     assert printable("Größe 👩‍👧 日本") == "Größe 👩‍👧 日本"
     assert printable_lines("a\n\tb\x1b") == "a\n\tb\\x1b"
 

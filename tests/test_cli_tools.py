@@ -1,4 +1,4 @@
-"""``aeron stat``, ``errors``, ``info`` and ``inspect``: their output about a driver's files."""
+"""Tests of the output of ``aeron stat``, ``errors``, ``info`` and ``inspect`` about a driver's files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINE = re.compile(r"^([ \d]{5}): ([ \d,-]{26}) - (.*)$")
 
 @dataclass(frozen=True)
 class Scene:
-    """A driver with two IPC streams, a few messages and two distinct errors, one of them observed twice."""
+    """A driver with two IPC streams, a few messages and two distinct errors. One error was observed twice."""
 
     driver: aeron.MediaDriver
     client: aeron.Aeron
@@ -67,8 +67,8 @@ def scene() -> Iterator[Scene]:
         for wrong in ("mtu=100", "mtu=100", "term-length=100"):
             with pytest.raises(aeron.RegistrationError):
                 client.add_publication(f"aeron:ipc?{wrong}", 1001)
-        # With the first heartbeat a client appends its version to the label of its heartbeat counter. Tests compare
-        # labels, so they must start after this change.
+        # A client appends its version to the label of its heartbeat counter when it writes the first heartbeat. The
+        # tests compare labels, so they must start after this change.
         eventually(lambda: any(c.type_id == 11 and " version=" in c.label for c in client.counters_reader))
         yield Scene(driver, client, publication, rotated)
         assert all(subscription.is_connected for subscription in subscriptions)
@@ -77,8 +77,8 @@ def scene() -> Iterator[Scene]:
 # ---- stat ----------------------------------------------------------------------------------------------------------
 
 
-def test_stat_prints_a_header_and_one_line_per_allocated_counter(scene: Scene) -> None:
-    """06-1: in id order, values right aligned in 26 columns with separators"""
+def test_stat_prints_a_header_and_one_line_for_each_allocated_counter(scene: Scene) -> None:
+    """06-1: the counters are in the order of their ids, and the values have separators and 26 columns"""
     result = run("stat", "--dir", scene.directory, "--once")
     assert result.exit_code == 0
     header, rule, *lines = result.stdout.splitlines()
@@ -95,7 +95,7 @@ def test_stat_prints_a_header_and_one_line_per_allocated_counter(scene: Scene) -
     assert re.search(r"^   34: {21}78,850 - ", result.stdout, re.MULTILINE)
 
 
-def test_stat_continues_with_its_period_until_interrupted(scene: Scene) -> None:
+def test_stat_prints_at_its_period_until_a_signal(scene: Scene) -> None:
     """06-1"""
     start = time.monotonic()
     with Command("stat", "--dir", scene.directory, "-u", 100, "type=0") as stat:
@@ -108,7 +108,7 @@ def test_stat_continues_with_its_period_until_interrupted(scene: Scene) -> None:
         assert "Traceback" not in stat.output()
 
 
-def test_stat_on_a_terminal_shows_the_lines_that_fit_and_restores_the_screen(scene: Scene) -> None:
+def test_stat_on_a_terminal_shows_as_many_lines_as_fit_and_restores_the_screen(scene: Scene) -> None:
     """06-1"""
     terminal, other_side = pty.openpty()
     screen = {"TERM": "xterm", "LINES": "12", "COLUMNS": "60"}
@@ -130,17 +130,17 @@ def test_stat_on_a_terminal_shows_the_lines_that_fit_and_restores_the_screen(sce
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux returns an error if the other side is closed
+    except OSError:  # Linux returns an error if the other end is closed
         return b""
 
 
-def test_a_screen_says_how_many_lines_it_cannot_hold() -> None:
+def test_a_full_screen_shows_the_number_of_further_lines() -> None:
     lines = [str(number) for number in range(10)]
     assert fit(lines, 10, "use --once") == lines
     assert fit(lines, 4, "use --once") == ["0", "1", "2", "... 7 more: use --once"]
 
 
-def test_stat_as_json_has_keys_and_ids_too(scene: Scene) -> None:
+def test_stat_with_json_also_prints_keys_and_ids(scene: Scene) -> None:
     shown = json.loads(run("stat", "--dir", scene.directory, "--json").stdout)
     assert shown["cnc_version"] == 512
     assert shown["pid"] == os.getpid()
@@ -162,7 +162,9 @@ def test_stat_as_json_has_keys_and_ids_too(scene: Scene) -> None:
         (["type=^4$", "identity=^99999$"], []),
     ],
 )
-def test_stat_filters_must_all_match_where_they_apply(scene: Scene, filters: list[str], labels: list[str]) -> None:
+def test_stat_shows_a_counter_that_matches_all_filters_that_apply_to_its_type(
+    scene: Scene, filters: list[str], labels: list[str]
+) -> None:
     """06-2"""
     result = run("stat", "--dir", scene.directory, "--once", *filters)
     assert result.exit_code == 0
@@ -171,7 +173,7 @@ def test_stat_filters_must_all_match_where_they_apply(scene: Scene, filters: lis
     assert all(re.match(label, text) for label, text in zip(labels, shown, strict=True)), shown
 
 
-def test_stat_finds_a_stream_by_its_registration(scene: Scene) -> None:
+def test_stat_shows_a_stream_by_its_registration_id(scene: Scene) -> None:
     """06-2"""
     result = run(
         "stat", "--dir", scene.directory, "--once", f"identity=^{scene.publication.registration_id}$", "type=^1$"
@@ -187,7 +189,7 @@ def test_stat_finds_a_stream_by_its_registration(scene: Scene) -> None:
         ("type=(", "'type=(' is not a regular expression"),
     ],
 )
-def test_a_bad_filter_is_reported_and_nothing_is_printed(scene: Scene, wrong: str, says: str) -> None:
+def test_an_invalid_filter_is_an_error_and_nothing_is_printed(scene: Scene, wrong: str, says: str) -> None:
     """06-2"""
     result = run("stat", "--dir", scene.directory, "--once", wrong)
     assert result.exit_code == 1
@@ -195,7 +197,7 @@ def test_a_bad_filter_is_reported_and_nothing_is_printed(scene: Scene, wrong: st
     assert result.stdout == ""
 
 
-def test_a_reader_that_goes_away_ends_a_command_quietly(scene: Scene) -> None:
+def test_a_command_ends_without_an_error_if_its_output_pipe_is_closed(scene: Scene) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with Command("stat", "--dir", scene.directory, output=writer) as stat:
@@ -219,14 +221,14 @@ def test_errors_are_shown_with_their_counts_and_times(scene: Scene) -> None:
     assert result.stdout.endswith("\n\n2 distinct errors observed.\n")
 
 
-def test_without_errors_there_are_none() -> None:
+def test_errors_prints_no_errors_for_a_driver_without_errors() -> None:
     """06-4"""
     with driver_directory() as directory, aeron.MediaDriver(dir=directory):
         assert run("errors", "--dir", directory).stdout == "\n0 distinct errors observed.\n"
         assert run("errors", "--dir", directory, "--json").stdout == "[]\n"
 
 
-def test_errors_of_a_file_of_their_own_begin_at_an_offset(scene: Scene) -> None:
+def test_errors_reads_an_error_log_in_a_file_from_an_offset(scene: Scene) -> None:
     """06-4: the test computes the offset of the error log in the CnC file"""
     cnc = Path(scene.directory) / "cnc.dat"
     _, to_driver, to_clients, metadata, values, _ = struct.unpack_from("<6i", cnc.read_bytes())
@@ -238,7 +240,7 @@ def test_errors_of_a_file_of_their_own_begin_at_an_offset(scene: Scene) -> None:
     assert re.search(r"offset 1073741824 is \w+ the end", beyond.stderr)
 
 
-def test_errors_as_json(scene: Scene) -> None:
+def test_errors_with_json_prints_counts_times_and_texts(scene: Scene) -> None:
     first, second = json.loads(run("errors", "--dir", scene.directory, "--json").stdout)
     assert (first["observation_count"], second["observation_count"]) == (2, 1)
     assert first["first_observation_ms"] <= first["last_observation_ms"]
@@ -286,7 +288,7 @@ def test_info_does_not_end_a_driver_that_denies_it(scene: Scene) -> None:
 
 
 def test_inspect_prints_metadata_and_every_frame_with_padding(scene: Scene) -> None:
-    """06-8: a message of three frames, a message of one frame, an aborted claim, one more message, and a zero length"""
+    """06-8: a message of three frames, a message of one frame, an aborted claim, a message, and a length of zero"""
     log = scene.log(scene.publication)
     text = run("inspect", log).stdout
     assert re.match(rf"={{70}}\n{TIME} Inspection dump for {re.escape(str(log))}\n={{70}}\n", text)
@@ -306,7 +308,7 @@ def test_inspect_prints_metadata_and_every_frame_with_padding(scene: Scene) -> N
 
 
 def test_inspect_prints_the_padding_at_the_end_of_a_term(scene: Scene) -> None:
-    """06-8: a stream that began within a term, so zeroes precede its frames"""
+    """06-8: the stream began within a term, so zeros precede its frames"""
     text = run("inspect", scene.log(scene.rotated), 0, "-z").stdout
     frames = [(frame["offset"], frame["frame-length"], frame["type"]) for frame in _frames(text, 0)]
     assert frames == [(61440, 1408, 1), (62848, 1408, 1), (64256, 1280, 0)]
@@ -350,7 +352,7 @@ def test_inspect_omits_the_default_header_and_continues_after_gaps_on_request(sc
         ([f"{10**30}"], "is not in the range 0<=x<=2147483647"),
     ],
 )
-def test_inspect_with_a_wrong_option_ends_with_1(scene: Scene, arguments: list[str], says: str) -> None:
+def test_inspect_with_an_invalid_option_has_status_1(scene: Scene, arguments: list[str], says: str) -> None:
     """06-8"""
     result = run("inspect", scene.log(scene.publication), *arguments)
     assert result.exit_code == 1
@@ -358,7 +360,7 @@ def test_inspect_with_a_wrong_option_ends_with_1(scene: Scene, arguments: list[s
     assert result.stdout == ""
 
 
-def test_a_period_that_no_clock_can_wait_for_is_a_wrong_option(scene: Scene) -> None:
+def test_a_period_above_the_maximum_is_a_usage_error(scene: Scene) -> None:
     result = run("stat", "--dir", scene.driver.dir, "-u", f"{10**30}")
     assert result.exit_code == 1
     assert "is not in the range 10<=x<=1000000000" in result.stderr
@@ -391,17 +393,17 @@ def _payload(text: str) -> str:
     return re.search(r"^0: DATA Header\{.*\}\n(.*)$", text, re.MULTILINE)[1]
 
 
-# ---- all of them ---------------------------------------------------------------------------------------------------
+# ---- all commands --------------------------------------------------------------------------------------------------
 
 TOOLS = [["stat", "--once"], ["errors"], ["streams"], ["info"], ["info", "--terminate"]]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=" ".join)
-def test_without_a_driver_a_tool_reports_it_after_the_timeout(tmp_path: Path, tool: list[str]) -> None:
+def test_a_command_without_a_driver_fails_after_its_timeout(tmp_path: Path, tool: list[str]) -> None:
     """06-9"""
     start = time.monotonic()
     result = run(*tool, "--dir", tmp_path / "none", "--timeout", 1100)
-    # The option sets more than the default of one second, so a command that ignores the option ends too early.
+    # The option exceeds the default of one second, so a command that ignores the option ends too early.
     assert 1.1 <= time.monotonic() - start < 10
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -423,7 +425,7 @@ def test_an_unknown_option_shows_the_usage(command: str) -> None:
 
 
 @pytest.mark.parametrize("tool", TOOLS[:4], ids=" ".join)
-def test_tools_take_the_directory_from_the_environment_unless_an_option_names_it(
+def test_the_directory_option_overrides_the_directory_of_the_environment(
     scene: Scene, tmp_path: Path, tool: list[str]
 ) -> None:
     """06-10"""
@@ -433,7 +435,7 @@ def test_tools_take_the_directory_from_the_environment_unless_an_option_names_it
     assert str(tmp_path) in refused.stderr
 
 
-def test_tools_leave_the_files_of_a_dead_driver_untouched(scene: Scene, tmp_path: Path) -> None:
+def test_commands_do_not_change_the_files_of_a_dead_driver(scene: Scene, tmp_path: Path) -> None:
     """06-12: the tools read a copy of the files, to which no process writes"""
     directory = tmp_path / "aeron"
     shutil.copytree(scene.directory, directory)

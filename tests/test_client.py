@@ -1,4 +1,4 @@
-"""The client: connecting, adding, handlers, errors, closing."""
+"""Tests of the client: connecting, adding, handlers, errors and closing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import eventually
 import aeron
 
 
-def test_connecting_without_a_driver_says_what_is_missing(tmp_path: Path) -> None:
+def test_the_error_of_connecting_without_a_driver_names_the_missing_cnc_file(tmp_path: Path) -> None:
     """03-66"""
     start = time.monotonic()
     with pytest.raises(aeron.DriverTimeoutError, match=r"cnc\.dat"):
@@ -35,7 +35,9 @@ def test_a_truncated_or_foreign_cnc_file_is_refused(tmp_path: Path) -> None:
         aeron.connect(tmp_path, driver_timeout_ms=200)
 
 
-def test_the_environment_names_the_driver(driver: aeron.MediaDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_sets_the_directory_of_the_driver_and_the_driver_timeout(
+    driver: aeron.MediaDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """05-55"""
     monkeypatch.setenv("AERON_DIR", driver.dir)
     with aeron.connect() as client:
@@ -95,12 +97,14 @@ def test_wrong_types_are_refused_before_anything_is_sent(client: aeron.Aeron) ->
     assert not client.has_active_commands()
 
 
-def test_ids_are_unique(client: aeron.Aeron, stream_id: int) -> None:
+def test_correlation_ids_and_session_ids_are_unique(client: aeron.Aeron, stream_id: int) -> None:
     assert client.next_correlation_id() < client.next_correlation_id()
     assert client.next_session_id(stream_id) != client.next_session_id(stream_id)
 
 
-def test_closing_a_client_closes_everything_it_opened(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_closing_a_client_closes_its_publications_subscriptions_and_counters(
+    driver: aeron.MediaDriver, stream_id: int
+) -> None:
     """03-75, 03-77"""
     closed = []
     client = aeron.connect(driver, on_close=lambda: closed.append("context"))
@@ -113,7 +117,7 @@ def test_closing_a_client_closes_everything_it_opened(driver: aeron.MediaDriver,
     counter = client.add_counter(1001, "counter")
     client.close()
     client.close()
-    assert sorted(closed) == ["added", "context"], "the handlers have run before close returns"
+    assert sorted(closed) == ["added", "context"], "`close` returns after the handlers"
     assert client.is_closed
     assert client.close_cause is None
     assert publication.is_closed
@@ -132,7 +136,7 @@ def test_closing_a_client_closes_everything_it_opened(driver: aeron.MediaDriver,
     assert repr(client).endswith("closed>")
 
 
-def test_a_waiting_call_from_a_handler_is_refused(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_blocking_call_in_a_handler_is_refused(driver: aeron.MediaDriver, stream_id: int) -> None:
     """03-77"""
     errors = []
     with aeron.connect(driver, error_handler=errors.append) as client:
@@ -144,7 +148,7 @@ def test_a_waiting_call_from_a_handler_is_refused(driver: aeron.MediaDriver, str
         assert isinstance(errors[0], aeron.ReentrantCallError)
 
 
-def test_an_exception_of_a_conductor_handler_goes_to_the_error_handler_and_the_client_stays_open(
+def test_an_exception_in_a_handler_is_passed_to_the_error_handler_and_the_client_stays_open(
     driver: aeron.MediaDriver, stream_id: int
 ) -> None:
     errors = []
@@ -155,7 +159,7 @@ def test_an_exception_of_a_conductor_handler_goes_to_the_error_handler_and_the_c
         assert not client.is_closed
 
 
-def test_without_an_error_handler_such_errors_are_shown(
+def test_exceptions_in_handlers_are_printed_if_there_is_no_error_handler(
     driver: aeron.MediaDriver, stream_id: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
@@ -181,7 +185,7 @@ def test_a_handler_may_close_its_own_client(driver: aeron.MediaDriver, stream_id
     assert subscription.is_closed
 
 
-def test_a_client_without_threads_does_everything_in_do_work(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_do_work_runs_a_client_without_threads(driver: aeron.MediaDriver, stream_id: int) -> None:
     """03-81"""
     threads = []
     with aeron.connect(
@@ -214,7 +218,9 @@ def test_a_client_stays_open_while_a_handler_or_another_thread_holds_the_gil() -
         client.add_subscription("aeron:ipc", 1)
 
 
-def test_a_client_that_is_dropped_is_closed(driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
+def test_a_client_is_closed_when_the_last_reference_to_it_is_dropped(
+    driver: aeron.MediaDriver, client: aeron.Aeron
+) -> None:
     other = aeron.connect(driver)
     client_id = other.client_id
     counter = other.add_counter(1001, "to go")
@@ -224,7 +230,7 @@ def test_a_client_that_is_dropped_is_closed(driver: aeron.MediaDriver, client: a
     eventually(lambda: not heartbeats())
 
 
-def test_control_c_ends_the_wait_for_a_driver(tmp_path: Path) -> None:
+def test_sigint_ends_the_wait_for_a_driver(tmp_path: Path) -> None:
     def interrupt() -> None:
         time.sleep(0.2)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Counters: those that a client adds, and the reader for all counters of the driver."""
+"""Tests of the counters that a client adds, and of the reader for all counters of the driver."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.conftest import eventually
 import aeron
 
 
-def test_a_counter_counts(client: aeron.Aeron) -> None:
+def test_the_value_of_a_counter_can_be_read_and_changed_until_the_counter_is_closed(client: aeron.Aeron) -> None:
     with client.add_counter(1001, "my counter", b"key") as counter:
         assert counter.value == 0
         assert counter.increment() == 0
@@ -34,10 +34,11 @@ def test_a_counter_counts(client: aeron.Aeron) -> None:
             call()
 
 
-def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
+def test_the_reader_returns_every_counter(client: aeron.Aeron) -> None:
     """03-114"""
-    # Registration ids of the driver's own counters start at 0, and a new driver gives the same small ids to clients.
-    # Above 1000 no counter of the driver has the same id, so the reader finds the counter of the test.
+    # The registration ids of the driver's own counters start at 0, and a new driver assigns the same small ids to
+    # clients. No counter of the driver has an id above 1000, so with such an id the reader finds the counter of the
+    # test.
     while client.next_correlation_id() < 1000:
         pass
     counter = client.add_counter(1001, "seen", b"the key")
@@ -63,15 +64,15 @@ def test_the_reader_sees_every_counter(client: aeron.Aeron) -> None:
                 get(wrong)
 
 
-def test_a_snapshot_has_every_counter_in_order_of_ids() -> None:
-    # A separate driver: counters of earlier tests could be freed between the two reads.
+def test_a_snapshot_has_every_counter_in_the_order_of_ids() -> None:
+    # This test has its own driver, because counters of earlier tests could be freed between the two reads.
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         _counters = [client.add_counter(1001, "seen") for _ in range(3)]
         reader = client.counters_reader
         assert [snapshot.id for snapshot in reader.snapshot()] == sorted(snapshot.id for snapshot in reader)
 
 
-def test_keys_and_labels_have_limits(client: aeron.Aeron) -> None:
+def test_a_key_or_label_that_is_too_long_is_refused(client: aeron.Aeron) -> None:
     """03-43: the client checks the limits."""
     with pytest.raises(ValueError, match="112"):
         client.add_counter(1001, "label", bytes(113))
@@ -79,7 +80,7 @@ def test_keys_and_labels_have_limits(client: aeron.Aeron) -> None:
         client.add_counter(1001, "x" * 381)
 
 
-def test_a_static_counter_outlives_its_client(driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
+def test_a_static_counter_remains_after_its_client_has_ended(driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
     """03-45"""
     with aeron.connect(driver) as other:
         counter = other.add_static_counter(2001, "static", 77)
@@ -112,7 +113,9 @@ def test_handlers_are_called_for_counters_of_all_clients(driver: aeron.MediaDriv
         assert client.remove_unavailable_counter_handler(handler)
 
 
-def test_stream_counters_carry_their_stream(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_key_of_a_stream_counter_has_registration_id_session_id_and_stream_id(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
     key = client.counters_reader.key(publication.position_limit_id)
     assert struct.unpack_from("<qii", key) == (publication.registration_id, publication.session_id, stream_id)

@@ -1,4 +1,5 @@
-"""``aeron demo`` with both example files and with generated trades, and its tables on terminals of any width."""
+"""Tests of ``aeron demo`` with both example files and with generated trades, and of its tables at any terminal
+width."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ from commands import SHARED_MEMORY, Command, run
 DATA = Path(__file__).parent.parent / "examples" / "data"
 BRIEF = ["--repeat", 1, "--seconds", 0.2]
 SUBSCRIBER_POSITION = 4
-"""Type id of the counter with a subscriber's position."""
+"""Type id of the counter with the position of a subscriber."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +50,14 @@ def rows(text: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
 
 
-def test_real_trades_go_from_one_process_to_another() -> None:
+def test_the_demo_sends_real_trades_from_one_process_to_another() -> None:
     result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--symbol", "BTCUSDT", *BRIEF, COLUMNS="120")
     assert result.exit_code == 0, result.output
     assert "2,001 trades of BTCUSDT, replayed 1 times to another process over aeron:ipc" in _one_line(result.stdout)
     assert "as fast as it goes" in result.stdout
     assert "paced, 100,000/s" in result.stdout
-    # Phase one publishes the 2,001 trades of the file once. Phase two publishes 20,000 trades, so it ends within the
-    # tenth repetition of the file.
+    # The first phase publishes the 2,001 trades of the file once. The second phase publishes 20,000 trades, so it ends
+    # within the tenth repetition of the file.
     [row] = [row for row in rows(result.stdout) if row[0] == "BTCUSDT"]
     assert row[1] == "22,001"
     assert (row[3], row[4]) == ("39,550.00", "39,430.30")
@@ -65,7 +66,7 @@ def test_real_trades_go_from_one_process_to_another() -> None:
 
 
 @pytest.mark.slow
-def test_an_archive_is_killed_and_replays_all_that_it_had_confirmed() -> None:
+def test_a_killed_archive_replays_all_trades_that_it_had_confirmed() -> None:
     result = run("demo", "-i", DATA / "btcusdt-trades.parquet", "--archive", *BRIEF, COLUMNS="120")
     assert result.exit_code == 0, result.output
     assert "The archive is killed while it records, starts again, and replays them" in _one_line(result.stdout)
@@ -77,7 +78,7 @@ def test_an_archive_is_killed_and_replays_all_that_it_had_confirmed() -> None:
     assert f"Files of the archive: {files}" in _one_line(result.stdout)
 
 
-def test_quotes_show_mid_prices_and_a_count() -> None:
+def test_the_table_of_quotes_has_mid_prices_and_a_count() -> None:
     result = run("demo", "-i", DATA / "usdjpy-ticks.csv", "--symbol", "USDJPY", *BRIEF, "--rate", 10_000, COLUMNS="80")
     assert result.exit_code == 0, result.output
     [row] = [row for row in rows(result.stdout) if row[0] == "USDJPY"]
@@ -85,7 +86,7 @@ def test_quotes_show_mid_prices_and_a_count() -> None:
     assert ["symbol", "quotes", "last", "high", "low", "count"] in rows(result.stdout)
 
 
-def test_generated_trades_say_that_they_are_and_repeat_by_their_seed() -> None:
+def test_generated_trades_are_named_as_generated_and_depend_only_on_the_seed() -> None:
     options = ["--generate", "--trades", 5000, *BRIEF]
     texts = [run("demo", *options, "--seed", seed, COLUMNS="80").stdout for seed in (5, 5, 6)]
     assert all("generated (seed" in text for text in texts)
@@ -94,7 +95,7 @@ def test_generated_trades_say_that_they_are_and_repeat_by_their_seed() -> None:
     assert tables[0] == tables[1] != tables[2]
 
 
-def test_a_file_with_its_own_names_of_columns(tmp_path: Path) -> None:
+def test_options_name_the_columns_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
     file.write_text("t,p,n,who\n1700000000,10.5,3,X\n1700000001,11.25,4,Y\n")
     columns = ["--time-column", "t", "--price-column", "p", "--quantity-column", "n", "--symbol-column", "who"]
@@ -120,7 +121,7 @@ def test_directory_channel_and_stream_are_options(tmp_path: Path) -> None:
         ("a.xlsx", "", "unknown kind of file '.xlsx', use one of .csv, .parquet"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, name: str, text: str | None, says: str) -> None:
+def test_a_missing_or_unusable_file_is_refused(tmp_path: Path, name: str, text: str | None, says: str) -> None:
     if text is not None:
         (tmp_path / name).write_text(text)
     result = run("demo", "-i", tmp_path / name)
@@ -146,21 +147,21 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, name: str, text: 
         ["--spark", "--output", "/dev/null/bars"],
     ],
 )
-def test_absurd_options_are_refused_at_once(options: list[object]) -> None:
+def test_invalid_options_are_refused_immediately(options: list[object]) -> None:
     result = run("demo", "-i", "none.csv", *options)
     assert result.exit_code == 1, result.output
     assert str(options[-2]) in result.stderr
     assert "no such file" not in result.stderr
 
 
-def test_a_channel_is_printed_as_it_is() -> None:
+def test_a_channel_is_printed_unchanged() -> None:
     result = run("demo", "-i", DATA / "usdjpy-ticks.csv", "-c", "aeron:ipc?alias=[/red]|term-length=64k", *BRIEF)
     assert result.exit_code == 0, result.output
     assert "aeron:ipc?alias=[/red]|term-length=64k" in result.stdout.replace("\n", "")
 
 
 @pytest.mark.slow
-def test_the_end_of_a_publisher_is_reported_in_the_same_way_by_every_call() -> None:
+def test_every_call_reports_the_end_of_the_publisher_with_the_same_error() -> None:
     plan = Plan("/nonexistent", "aeron:ipc", 1, Source(None, None, None, None, None, None, 1, 1), 1, 1, 1)
     with (
         pytest.raises(RuntimeError, match=r"the publisher ended with status 1 after 7 trades"),
@@ -172,7 +173,9 @@ def test_the_end_of_a_publisher_is_reported_in_the_same_way_by_every_call() -> N
             time.sleep(0.01)
 
 
-def test_the_error_of_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_parquet_file_without_pyarrow_names_the_package_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("demo", "-i", DATA / "btcusdt-trades.parquet")
     assert result.exit_code == 1
@@ -186,7 +189,7 @@ def test_a_channel_that_the_driver_refuses_is_named_in_the_error() -> None:
         assert "Traceback" not in demo.errors()
 
 
-def test_a_publisher_that_dies_ends_the_demo() -> None:
+def test_the_demo_ends_if_its_publisher_is_killed() -> None:
     with Command("demo", "--generate", "--repeat", 100_000) as demo:
         [publisher] = _wait(lambda: _publishers(demo.pid))
         publisher.kill()
@@ -196,17 +199,17 @@ def test_a_publisher_that_dies_ends_the_demo() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_ends_in_order(number: signal.Signals) -> None:
+def test_the_demo_ends_cleanly_at_a_signal(number: signal.Signals) -> None:
     with Command("demo", "--generate", "--repeat", 100_000) as demo:
         [publisher] = _wait(lambda: _publishers(demo.pid))
-        # A signal directly after the fork could interrupt `Popen` before it returns, and the demo could then not end
-        # the publisher.
+        # A signal directly after the fork could interrupt `Popen` before it returns. Then the demo could not end the
+        # publisher.
         _wait(lambda: _has_received(demo.pid))
         demo.send(number)
         assert demo.end() == 1
         assert demo.errors().strip() == "Aborted!"
         assert directories_of(demo.pid) == []
-        # The process may be dead and not yet reaped.
+        # The publisher may be dead although its parent has not reaped it yet.
         _wait(lambda: _has_ended(publisher))
 
 
@@ -252,7 +255,7 @@ def result_of(trades: Trades) -> Result:
 
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])
-def test_tables_cut_nothing_off(width: int) -> None:
+def test_tables_truncate_no_value(width: int) -> None:
     trades = generate_trades(1000)
     trades.records["price"] *= 12_345
     trades.records["symbol"][0] = "A_LONG_SYMBOL_16"
@@ -267,7 +270,7 @@ def test_tables_cut_nothing_off(width: int) -> None:
         assert f"{trades.records['price'][0]:,.2f}" in text
 
 
-def test_prices_have_the_decimals_that_they_need() -> None:
+def test_prices_are_printed_with_as_many_decimals_as_needed() -> None:
     trades = generate_trades(10)
     trades.records["symbol"] = "X"
     for price, shown in ((1.5, "1.50"), (1.23456, "1.23456"), (0.00012345678, "0.000123"), (1e6, "1,000,000.00")):

@@ -1,6 +1,6 @@
-"""The parts of ``aeron demo --spark`` that need no Spark.
+"""Tests of the parts of ``aeron demo --spark`` that need no Spark.
 
-These are the length of a bar, the printed lines, the page of charts, the replay, and the comparison of bars.
+These parts are the length of a bar, the printed lines, the page of charts, the replay, and the comparison of bars.
 """
 
 from __future__ import annotations
@@ -41,33 +41,33 @@ def some_bars(count: int = 5) -> np.ndarray:
 @pytest.mark.parametrize(
     ("span_s", "bar_s"), [(46.4, 1), (2100, 60), (20_000, 600), (0.4, 0.01), (86_400 * 40, 86_400), (0, 0.001)]
 )
-def test_a_bar_is_as_long_as_is_usual_near_a_fortieth_of_the_whole(span_s: float, bar_s: float) -> None:
+def test_the_length_of_a_bar_is_a_usual_length_near_a_fortieth_of_the_time_span(span_s: float, bar_s: float) -> None:
     assert usual_bar_us(np.array([0, int(span_s * 1e9)])) == bar_s * SECOND_US
 
 
 @pytest.mark.parametrize(("layout", "dtype"), [(TRADE_LAYOUT, TRADE), (BAR_LAYOUT, BAR)])
-def test_the_layouts_for_spark_are_those_of_the_records(layout: str, dtype: np.dtype) -> None:
+def test_the_layouts_for_spark_match_the_numpy_types_of_the_records(layout: str, dtype: np.dtype) -> None:
     sizes = {"i64": 8, "f64": 8, "ts_ns": 8, "ts_us": 8, "char[16]": 16}
     columns = [column.split() for column in layout.split(", ")]
     assert [sizes[kind] for _, kind in columns] == [dtype[name].itemsize for name in dtype.names]
     assert sum(sizes[kind] for _, kind in columns) == dtype.itemsize
 
 
-def test_a_replay_is_in_order_of_time_and_then_of_the_file() -> None:
+def test_a_replay_is_ordered_by_time_and_then_by_position_in_the_file() -> None:
     records = generate_trades(4).records
     records["time_ns"] = [5, 1, 5, 3]
     records["price"] = [1, 2, 3, 4]
     assert in_time_order(records)["price"].tolist() == [2, 4, 1, 3]
 
 
-def test_a_silence_of_the_market_is_not_one_of_the_demo() -> None:
+def test_the_longest_gap_of_a_replay_is_the_longest_pause_of_the_trades_at_its_speed() -> None:
     trades = generate_trades(4)
     trades.records["time_ns"] = np.array([7200, 0, 10, 3610]) * 10**9
     assert longest_gap_s(trades, speed=2.0) == 1800
     assert longest_gap_s(generate_trades(1), speed=1.0) == 0
 
 
-def test_files_of_one_name_have_bars_of_their_own() -> None:
+def test_two_files_of_the_same_name_have_separate_bars() -> None:
     paths = ("a/x.csv", "b/x.parquet", None, "y.csv", "x.csv")
     sources = [Source(path, None, None, None, None, None, 1, 1) for path in paths]
     assert [name_of(sources, number) for number in range(5)] == ["x", "x-2", "generated", "y", "x-3"]
@@ -79,20 +79,20 @@ def test_a_replay_is_described_in_one_line() -> None:
     assert Replay.from_json(replay.to_json()) == replay
 
 
-def test_the_page_has_an_interactive_chart_of_each_symbol_and_needs_nothing_from_elsewhere() -> None:
+def test_the_page_has_an_interactive_chart_of_each_symbol_and_loads_no_other_file() -> None:
     text = page([Chart("A<B", "bars & more", some_bars(), SECOND_US)] * 2)
     loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[^>]*>", text)
     assert not [tag for tag in loaded if "data:" not in tag]
     assert text.count("Plotly.newPlot(") == 2
     assert 'id="chart-0"' in text
     assert 'id="chart-1"' in text
-    # Between one and two copies of plotly's library: both charts share one copy.
+    # One copy of plotly's library has more than 3 MB and two have more than 8 MB, so both charts share one copy.
     assert 3_000_000 < len(text) < 8_000_000
     assert "<h2>A&lt;B</h2>" in text
     assert "bars &amp; more" in text
 
 
-def test_each_bar_is_a_candle_with_its_volume_and_vwap_in_the_middle_of_its_window() -> None:
+def test_each_bar_is_drawn_as_a_candle_with_volume_and_vwap_in_the_middle_of_its_window() -> None:
     bars = some_bars()
     candles, vwap, volume = figure(Chart("A<B", "", bars, SECOND_US)).data
     for name in ("open", "high", "low", "close"):
@@ -107,7 +107,7 @@ def test_each_bar_is_a_candle_with_its_volume_and_vwap_in_the_middle_of_its_wind
         assert (trace.xperiod, trace.xperiod0, trace.xperiodalignment) == (1000, trace.x[0], "middle")
 
 
-def test_windows_without_trades_stay_empty_in_the_picture() -> None:
+def test_windows_without_trades_stay_empty_in_the_chart() -> None:
     bars = some_bars()[[0, 1, 4]]
     drawn = figure(Chart("X", "", bars, SECOND_US))
     assert [text[-9:] for text in drawn.data[0].x] == ["00.000000", "01.000000", "04.000000"]
@@ -115,7 +115,7 @@ def test_windows_without_trades_stay_empty_in_the_picture() -> None:
     assert drawn.layout.xaxis.type == "date"
 
 
-def test_without_plotly_the_demo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_without_plotly_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("aeron.demo.picture.find_spec", lambda _: None)
     monkeypatch.setattr("aeron.spark.check", list)
     console = Console(file=io.StringIO(), width=200)
@@ -157,14 +157,14 @@ def test_bars_that_differ_or_miss_a_trade_are_reported() -> None:
         check(bars, bars, 11)
 
 
-def test_the_text_of_a_spark_error_is_our_own_line() -> None:
+def test_the_reason_of_a_spark_error_is_the_line_of_our_own_exception() -> None:
     trace = 'Traceback\n  File "x"\naeron.spark.errors.AeronDriverTimeout: no driver in /x\n\n=== Streaming Query ==='
     assert reason(f"[STREAM_FAILED] Query failed\n{trace}") == "no driver in /x"
     assert reason("[OTHER] what failed\nand more") == "[OTHER] what failed"
 
 
-def test_without_a_jdk_it_says_what_to_install_and_runs_the_demo_without_spark(tmp_path: Path) -> None:
-    """08-82, on a machine without Java"""
+def test_the_demo_without_a_jdk_names_the_version_to_install_and_runs_without_spark(tmp_path: Path) -> None:
+    """08-82: on a machine without Java"""
     os.mkdir(tmp_path / "empty")
     options = ["--repeat", 1, "--seconds", 0.1, "--output", tmp_path / "bars"]
     result = run("demo", "--spark", "-i", DATA / "usdjpy-ticks.csv", *options, JAVA_HOME=str(tmp_path / "empty"))

@@ -1,4 +1,5 @@
-"""Docstrings of all public names: complete, in the Google style, and the same in `help()` and in the stubs."""
+"""Tests of the docstrings of all public names. They are complete, in the Google style, and equal in `help()` and
+stubs."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def functions() -> list[Function]:
     return found
 
 
-def test_every_parameter_and_every_result_has_a_text() -> None:
+def test_every_parameter_and_every_result_has_a_description() -> None:
     incomplete = []
     for function in functions():
         texts = sections(function.docstring)
@@ -113,7 +114,7 @@ def test_every_parameter_and_every_result_has_a_text() -> None:
     assert not incomplete, "\n".join(incomplete)
 
 
-def test_every_exception_of_a_docstring_exists() -> None:
+def test_every_exception_in_a_docstring_exists() -> None:
     unknown = []
     for function in functions():
         raised = sections(function.docstring).get("Raises")
@@ -130,7 +131,7 @@ def test_every_exception_of_a_docstring_exists() -> None:
     assert not unknown
 
 
-def test_a_docstring_that_mentions_an_exception_has_the_section() -> None:
+def test_a_docstring_that_mentions_an_exception_has_a_section_raises() -> None:
     prose = [
         function.name
         for function in functions()
@@ -147,13 +148,13 @@ def exceptions() -> list[str]:
 
 
 @pytest.mark.parametrize("name", exceptions())
-def test_an_exception_has_its_cause_and_the_remedy(name: str) -> None:
+def test_the_docstring_of_an_exception_has_the_cause_and_the_remedy(name: str) -> None:
     description = SECTION.split(inspect.cleandoc(getattr(aeron, name).__doc__))[0]
     paragraphs = [part for part in description.strip().split("\n\n") if part]
-    assert len(paragraphs) == 2, "the first paragraph is the cause, the second the remedy"
+    assert len(paragraphs) == 2, "the first paragraph has the cause, and the second one has the remedy"
 
 
-def test_every_public_class_says_that_it_is_of_the_package() -> None:
+def test_every_public_class_has_the_module_name_of_the_package() -> None:
     classes = [getattr(aeron, name) for name in aeron.__all__ if isinstance(getattr(aeron, name), type)]
     assert {kind.__module__ for kind in classes} == {"aeron"}
     called = [getattr(aeron, name) for name in aeron.__all__ if inspect.isbuiltin(getattr(aeron, name))]
@@ -161,7 +162,7 @@ def test_every_public_class_says_that_it_is_of_the_package() -> None:
 
 
 def test_both_publications_have_the_members_of_the_protocol() -> None:
-    """Methods of the protocol have the same parameters, annotations and texts in both classes."""
+    """The methods of the protocol have the same parameters, annotations and docstrings in both classes."""
 
     def members(name: str) -> dict[str, str]:
         methods = [each for each in public_classes()[name].body if isinstance(each, ast.FunctionDef)]

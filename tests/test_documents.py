@@ -1,9 +1,9 @@
-"""Checks that the code and the commands in README and docs work.
+"""Checks that the code and the commands in the README and in docs work.
 
-All Python blocks of a page are one program, which runs in its own process. A comment before a block that cannot run
-gives the reason: `<!-- not run: needs a second host -->`. The parser of `aeron` checks command lines without running
-them. `tests/spark/test_guide.py` runs the blocks of docs/spark.md. The specification is left out: its blocks are
-quotations and not programs.
+All Python blocks of a page form one program, which runs in its own process. If a block cannot run, a comment before the
+block gives the reason: `<!-- not run: needs a second host -->`. The parser of `aeron` checks command lines without
+running them. `tests/spark/test_guide.py` runs the blocks of docs/spark.md. The tests leave out the specification,
+because its blocks are quotations and not programs.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ PAGES += [path for path in sorted(DOCUMENTS.rglob("*.md")) if path.parent.name !
 LANGUAGES = {"", "console", "python", "rust", "sh", "text", "toml"}
 RUN_ELSEWHERE = {"docs/spark.md"}
 
-# A block that contains a fence has a longer fence, so a block ends only at the fence with which it began.
+# A block that contains a fence has a longer fence itself. So a block ends only at a fence that equals its first one.
 _BLOCK = re.compile(
     r"^(?:<!-- (?P<mark>.*?) -->\n+)?(?P<fence>```+)(?P<language>\w*)\n(?P<code>.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
 _INLINE = re.compile(r"`(aeron [^`]+)`")
-# A prompt, which may begin with the address of the host.
+# A shell prompt. The address of the host may precede it.
 _PROMPT = re.compile(r"^(?:[\d.]+ +)?\$ ")
-# Words before a command: the network namespace in which it runs, and environment variables.
+# Words before a command: `ip netns exec` with the network namespace of the command, and environment variables.
 _PREFIX = re.compile(r"^(?:sudo ip netns exec \w+ |[A-Z_]+=\S+ )*")
 
-# The native programs, whose parser is not click's, and `aeron archive` without a command of this group.
+# These commands are not parsed: the native programs, which do not use click, and `aeron archive` without a command.
 _NOT_PARSED = re.compile(r"aeron (?:driver\b|archive run\b|archive$|archive \.\.\.$)")
 
 
@@ -88,17 +88,17 @@ def test_the_programs_of_a_page_run(page: Path, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, ""), f"{page}:\n{done.stdout}{done.stderr}"
 
 
-def test_most_blocks_run() -> None:
+def test_at_most_three_python_blocks_are_not_run() -> None:
     blocks = [block for page in PAGES for block in blocks_of(page) if block.language == "python"]
     assert len(blocks) > 60
     assert len([block for block in blocks if not is_run(block)]) <= 3
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_says_in_which_language_its_blocks_are(page: Path) -> None:
+def test_each_block_of_a_page_names_its_language(page: Path) -> None:
     text = page.read_text()
     assert {block.language for block in blocks_of(page)} <= LANGUAGES
-    # Without its blocks, the page has no fence.
+    # After all blocks are removed, the page must contain no fence.
     assert "```" not in _BLOCK.sub("", text)
 
 
@@ -132,7 +132,7 @@ def test_a_command_line_is_valid(page: Path, command: str, tmp_path: Path, monke
     assert not isinstance(called[-1], click.Group)
 
 
-def test_command_lines_are_found() -> None:
+def test_the_pages_have_command_lines() -> None:
     assert len(WITH_COMMANDS) > 60
 
 

@@ -1,4 +1,4 @@
-"""The driver's directory: takeover, refusal, and the directories that killed drivers leave behind."""
+"""Tests of the driver's directory: takeover, refusal, and the directories of killed drivers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ sys.stdin.read()
 def start(default: Path, *, prefix: tuple[str, ...] = (), **settings: object) -> tuple[subprocess.Popen[str], Path]:
     """Starts a process with a driver. Returns the process and the driver's directory.
 
-    The process gets the user name for which `default` is the default directory.
+    The default directory of the process is `default`, because the process has the matching user name.
     """
     process = subprocess.Popen(
         [*prefix, sys.executable, "-c", _RUN, repr(settings)],
@@ -69,7 +69,7 @@ def test_a_directory_with_a_file_of_the_user_is_refused_and_nothing_is_deleted(
     assert list(tmp_path.iterdir()) == [source]
 
 
-def test_aeronmd_and_aeron_driver_refuse_a_directory_with_a_file_of_the_user(tmp_path: Path) -> None:
+def test_the_programs_aeronmd_and_aeron_driver_refuse_a_directory_with_a_file_of_the_user(tmp_path: Path) -> None:
     (tmp_path / "main.py").write_text("precious")
     for module in ("from aeron._aeron import aeronmd_main as main", "from aeron.cli import main"):
         command = f"{module}; raise SystemExit(main())"
@@ -86,7 +86,7 @@ def test_aeronmd_and_aeron_driver_refuse_a_directory_with_a_file_of_the_user(tmp
     assert (tmp_path / "main.py").read_text() == "precious"
 
 
-def test_an_empty_directory_and_one_of_a_driver_that_closed_are_taken(tmp_path: Path) -> None:
+def test_a_driver_uses_an_empty_directory_and_the_directory_of_a_closed_driver(tmp_path: Path) -> None:
     for _ in range(2):
         aeron.MediaDriver(dir=tmp_path, dir_delete_on_shutdown=False).close()
     aeron.MediaDriver(dir=tmp_path).close()
@@ -94,14 +94,16 @@ def test_an_empty_directory_and_one_of_a_driver_that_closed_are_taken(tmp_path: 
 
 
 @pytest.mark.parametrize("dir_delete_on_start", [False, True])
-def test_a_live_driver_keeps_its_directory(driver: aeron.MediaDriver, dir_delete_on_start: bool) -> None:
+def test_a_second_driver_refuses_the_directory_of_a_live_driver(
+    driver: aeron.MediaDriver, dir_delete_on_start: bool
+) -> None:
     with pytest.raises(aeron.DriverActiveError, match="Active media driver detected"):
         aeron.MediaDriver(dir=driver.dir, dir_delete_on_start=dir_delete_on_start)
     with aeron.connect(driver) as client:
         assert client.add_publication("aeron:ipc", 1).channel == "aeron:ipc"
 
 
-def test_a_killed_drivers_directory_is_taken_over_at_once(default: Path) -> None:
+def test_the_next_driver_takes_over_the_directory_of_a_killed_driver_immediately(default: Path) -> None:
     with driver_directory() as directory:
         process, found = start(default, dir=str(directory))
         assert found == Path(directory)
@@ -110,7 +112,7 @@ def test_a_killed_drivers_directory_is_taken_over_at_once(default: Path) -> None
             assert client.client_id
 
 
-def test_a_forked_child_does_not_keep_the_directory_of_its_killed_parent(default: Path) -> None:
+def test_a_forked_child_does_not_prevent_the_takeover_of_its_killed_parents_directory(default: Path) -> None:
     forks = """
 import os, sys, aeron
 driver = aeron.MediaDriver(dir=sys.argv[1])
@@ -134,7 +136,7 @@ sys.stdin.read()
         process.communicate()
 
 
-def test_an_embedded_driver_removes_directories_of_killed_drivers_and_keeps_live_ones(default: Path) -> None:
+def test_an_embedded_driver_removes_directories_of_killed_drivers_but_not_of_live_drivers(default: Path) -> None:
     killed, killed_directory = start(default)
     live, live_directory = start(default)
     named, named_directory = start(default, dir=f"{default}-named")
@@ -166,7 +168,7 @@ def test_only_the_lock_shows_that_an_embedded_driver_of_another_pid_namespace_is
     assert (first_directory / "cnc.dat").exists()
     assert (second_directory / "cnc.dat").exists()
     kill(first)
-    # The kernel ends the driver in the namespace some time after the killed parent `unshare`.
+    # The kernel ends the driver in the namespace some time after its parent `unshare` was killed.
     eventually(lambda: not is_held(first_directory))
     third, third_directory = start(default, prefix=namespace)
     assert not first_directory.exists()

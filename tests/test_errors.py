@@ -1,4 +1,5 @@
-"""Errors: each text names the wrong argument or object, and each class is an `AeronError` and a built-in exception."""
+"""Tests of errors. Each text names the wrong argument or object. Each class is an `AeronError` and a built-in
+exception."""
 
 from __future__ import annotations
 
@@ -31,11 +32,11 @@ def classes() -> list[type[Exception]]:
 
 
 @pytest.mark.parametrize("kind", classes(), ids=lambda kind: kind.__name__)
-def test_every_exception_is_an_aeron_error_and_a_built_in_one(kind: type[Exception]) -> None:
+def test_every_exception_derives_from_aeron_error_and_from_a_built_in_exception(kind: type[Exception]) -> None:
     assert issubclass(kind, aeron.AeronError)
     builtins = [base for base in kind.__mro__ if base.__module__ == "builtins"]
     if kind is not aeron.AeronError:
-        assert builtins[0] is not Exception, "the class derives from a more specific built-in class than Exception"
+        assert builtins[0] is not Exception, "the class must derive from a more specific built-in class than Exception"
     assert str(kind("what happened")) == "what happened"
 
 
@@ -62,12 +63,14 @@ def test_an_argument_that_is_not_a_driver_is_refused_with_the_valid_types() -> N
         ({"max_idle_park_ns": -1}, "max_idle_park_ns=-1 is not within 0 to"),
     ],
 )
-def test_a_setting_of_the_driver_is_refused_with_the_values_it_takes(settings: dict[str, Any], message: str) -> None:
+def test_the_error_for_an_invalid_setting_of_the_driver_shows_the_valid_values(
+    settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(aeron.AeronError, match=message):
         aeron.MediaDriver(**settings)
 
 
-def test_a_number_out_of_its_range_is_refused_by_the_name_of_its_parameter(stream: Stream) -> None:
+def test_the_error_for_a_number_out_of_range_names_the_parameter(stream: Stream) -> None:
     client, subscription, publication = stream.client, stream.subscription, stream.publication
     calls: list[tuple[str, Callable[[], object]]] = [
         ("fragment_limit=-1", lambda: subscription.poll(print, -1)),
@@ -92,7 +95,7 @@ def test_a_number_out_of_its_range_is_refused_by_the_name_of_its_parameter(strea
         client.add_publication("aeron:ipc", "1")  # type: ignore[arg-type]
 
 
-def test_a_handler_that_cannot_be_called_is_refused_at_once(driver: aeron.MediaDriver, stream: Stream) -> None:
+def test_a_handler_that_is_not_callable_is_refused_immediately(driver: aeron.MediaDriver, stream: Stream) -> None:
     client, subscription = stream.client, stream.subscription
     image = subscription.images[0]
     wrong: Any = 5
@@ -133,7 +136,9 @@ def test_a_handler_that_cannot_be_called_is_refused_at_once(driver: aeron.MediaD
 
 @pytest.mark.parametrize("port", ["99999", "-1", "abc", ""])
 @pytest.mark.parametrize("key", ["endpoint", "control"])
-def test_an_invalid_port_makes_the_channel_invalid(client: aeron.Aeron, key: str, port: str) -> None:
+def test_a_channel_with_an_invalid_port_raises_the_error_for_invalid_channels(
+    client: aeron.Aeron, key: str, port: str
+) -> None:
     mode = "|control-mode=dynamic" if key == "control" else ""
     channel = f"aeron:udp?{key}=localhost:{port}{mode}"
     for add in (client.add_publication, client.add_exclusive_publication, client.add_subscription):
@@ -147,7 +152,7 @@ def test_an_invalid_port_makes_the_channel_invalid(client: aeron.Aeron, key: str
     aeron.ChannelUriBuilder("udp", endpoint="[::1]:40123", control="a-name").validate()
 
 
-def test_other_refusals_with_the_general_code_stay_general() -> None:
+def test_an_error_with_the_general_code_and_another_text_is_a_generic_driver_error() -> None:
     assert type(registration_error(11, "no available ports in range 1 2")) is aeron.GenericDriverError
     assert type(registration_error(99, "new")) is aeron.RegistrationError
 

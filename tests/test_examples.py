@@ -1,4 +1,4 @@
-"""Each program in the folder ``examples`` runs to its end and prints the expected text."""
+"""Tests that each program in the folder ``examples`` runs to its end and prints the expected text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ports import free_port
 
 PROGRAMS = sorted(path.name for path in EXAMPLES.glob("*.py"))
 
-# A regular expression for the output of each example.
+# Regular expression for the output of each example.
 PRINTED = {
     "agents.py": r"example: errors = 0\n.* received = 1000\n.* sent = 1000\n",
     "arrow_batches.py": r"1,000 messages; the last position is 64000\n",
@@ -45,12 +45,12 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("name", sorted(PRINTED))
-def test_an_example_prints_what_it_shows(name: str) -> None:
+def test_an_example_prints_the_expected_text(name: str) -> None:
     printed = run_example(name, *(argument() for argument in [ARGUMENTS.get(name)] if argument))
     assert re.search(PRINTED[name], printed), printed
 
 
-def test_each_example_is_run_by_a_test() -> None:
+def test_each_example_has_a_test_that_runs_it() -> None:
     assert sorted({*PRINTED, *ELSEWHERE}) == PROGRAMS
     for name, test in ELSEWHERE.items():
         assert name in (Path(__file__).parent / test).read_text()

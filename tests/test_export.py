@@ -1,4 +1,4 @@
-"""`RecordedBatches.export` and `aeron archive export`: recordings as Parquet and Arrow files."""
+"""Tests of `RecordedBatches.export` and `aeron archive export`, which write recordings to Parquet and Arrow files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def recordings(driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def trades(recordings: Recorder) -> aeron.Recording:
-    """A recording of 10,000 trades of 16 bytes, in ten segments."""
+    """Returns a recording of 10,000 trades of 16 bytes, in ten segments."""
     messages = [struct.pack("<qd", number, number / 4) for number in range(COUNT)]
     return recordings.record(next(stream_ids), messages)
 
@@ -54,7 +54,7 @@ Read = Callable[..., aeron.RecordedBatches]
 
 @pytest.fixture
 def read(recordings: Recorder, trades: aeron.Recording) -> Read:
-    """Reads the trades; the keywords are those of `read_recording`."""
+    """`read(**options)` reads the trades. The options are the keywords of `read_recording`."""
 
     def read(**options: Any) -> aeron.RecordedBatches:
         return aeron.read_recording(recordings.directory, trades.recording_id, **options)
@@ -108,7 +108,7 @@ def test_a_file_has_the_rows_the_schema_and_the_origin_of_the_recording(
     row_group_rows=st.integers(1, 50),
     max_rows_per_file=st.none() | st.integers(1, 50),
 )
-def test_random_messages_come_back_from_files_of_any_size(
+def test_files_of_any_size_contain_all_random_messages(
     recordings: Recorder,
     tmp_path: Path,
     lengths: list[int],
@@ -129,7 +129,7 @@ def test_random_messages_come_back_from_files_of_any_size(
     assert table["value"].to_pylist() == [b"first", *payloads]
 
 
-def test_row_groups_end_at_their_rows_and_at_their_bytes(
+def test_a_row_group_ends_at_its_limit_of_rows_or_bytes(
     read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "trades.parquet"
@@ -151,7 +151,9 @@ def group_rows(path: Path) -> list[int]:
     return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]
 
 
-def test_a_limit_of_rows_divides_the_export_into_files_of_a_directory(read: Read, tmp_path: Path) -> None:
+def test_a_limit_of_rows_for_each_file_makes_an_export_of_several_files_in_a_directory(
+    read: Read, tmp_path: Path
+) -> None:
     output = tmp_path / "trades"
     exported = read(columns=["reserved_value"]).export(output, max_rows_per_file=4000, row_group_rows=1500)
     assert exported.files == tuple(output / f"part-{number:05d}.parquet" for number in range(3))
@@ -176,14 +178,16 @@ def test_a_limit_of_bytes_begins_a_new_file_after_the_row_group_that_reaches_it(
     assert table["reserved_value"].to_pylist() == list(range(COUNT))
 
 
-def test_a_range_without_messages_is_a_file_without_rows(read: Read, tmp_path: Path) -> None:
+def test_the_export_of_a_range_without_messages_is_a_file_without_rows(read: Read, tmp_path: Path) -> None:
     for name, options in (("file", {}), ("directory", {"max_rows_per_file": 7})):
         exported = read(from_position=64, to_position=64, layout=LAYOUT).export(tmp_path / name, **options)
         assert (exported.rows, exported.to_position, len(exported.files)) == (0, 64, 1)
         assert pa.parquet.read_schema(exported.files[0]) == read(layout=LAYOUT).schema
 
 
-def test_exports_continue_each_other(read: Read, trades: aeron.Recording, tmp_path: Path) -> None:
+def test_an_export_continues_at_the_end_of_an_earlier_export(
+    read: Read, trades: aeron.Recording, tmp_path: Path
+) -> None:
     middle = (trades.stop_position or 0) // 2
     first = read(to_position=middle).export(tmp_path / "a.parquet")
     second = read(from_position=first.to_position).export(tmp_path / "b.parquet")
@@ -252,11 +256,11 @@ def test_an_empty_directory_becomes_the_output_and_a_file_does_not(read: Read, t
 
 
 class Stop(BaseException):
-    """As a KeyboardInterrupt, which pytest would take for its own."""
+    """Interruption by the test. pytest would end the whole run at a KeyboardInterrupt."""
 
 
 @pytest.mark.parametrize("options", [{}, {"format": "arrow"}, {"max_rows_per_file": 1000}])
-def test_an_export_that_is_interrupted_leaves_nothing_and_keeps_what_was_there(
+def test_an_interrupted_export_leaves_no_file_and_keeps_an_existing_output(
     read: Read, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     seen: list[tuple[int, int]] = []
@@ -280,7 +284,7 @@ def test_an_export_that_is_interrupted_leaves_nothing_and_keeps_what_was_there(
 
 
 @pytest.mark.parametrize("options", [{}, {"format": "arrow"}, {"max_rows_per_file": 2000}])
-def test_a_damaged_recording_gives_its_error_and_no_file(
+def test_the_export_of_a_damaged_recording_raises_an_error_and_leaves_no_file(
     recordings: Recorder, trades: aeron.Recording, tmp_path: Path, options: dict[str, Any]
 ) -> None:
     copy = shutil.copytree(recordings.directory, tmp_path / "copy")
@@ -311,7 +315,7 @@ except OSError as error:
 def test_a_full_disk_is_an_error_that_names_the_output_and_leaves_no_file(
     recordings: Recorder, trades: aeron.Recording, tmp_path: Path, file_format: aeron.ExportFormat, place: str
 ) -> None:
-    """A limit for the length of files stands for the full disk: the file system refuses the next bytes."""
+    """A limit for the length of files simulates the full disk: the file system refuses to write more bytes."""
     output = tmp_path / "trades"
     whole = aeron.read_recording(recordings.directory, trades.recording_id).export(
         output, format=file_format, compression="none", row_group_rows=500
@@ -356,7 +360,9 @@ def test_a_killed_export_leaves_only_a_hidden_file_that_readers_ignore(
         ({"max_bytes_per_file": 0}, "max_bytes_per_file=0 is not within 1 to"),
     ],
 )
-def test_a_wrong_option_is_refused_by_name(read: Read, tmp_path: Path, options: dict[str, Any], error: str) -> None:
+def test_the_error_for_an_invalid_option_names_the_option(
+    read: Read, tmp_path: Path, options: dict[str, Any], error: str
+) -> None:
     with pytest.raises(aeron.InvalidArgumentError) as raised:
         read().export(tmp_path / "trades", **options)
     assert error in str(raised.value)
@@ -417,7 +423,7 @@ def test_the_command_has_the_options_of_the_method(
     assert "not UTF-8 from byte" in failed.stderr
 
 
-def test_the_command_refuses_what_does_not_exist(recordings: Recorder, tmp_path: Path) -> None:
+def test_the_command_refuses_an_unknown_recording_and_a_missing_directory(recordings: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "output"
     unknown = run("archive", "export", recordings.directory, 999, output)
     assert unknown.exit_code == 1
@@ -426,7 +432,7 @@ def test_the_command_refuses_what_does_not_exist(recordings: Recorder, tmp_path:
     assert left_in(tmp_path) == []
 
 
-def test_without_pyarrow_the_command_says_how_to_install_it(
+def test_the_error_of_the_command_without_pyarrow_names_the_package_to_install(
     recordings: Recorder, trades: aeron.Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)

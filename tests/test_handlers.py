@@ -1,4 +1,4 @@
-"""Handlers of a client: the objects that they keep alive, and their release."""
+"""Tests of the handlers of a client: which objects they keep alive, and when the client releases them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ HANDLERS = [name for name in vars(Owner) if name.startswith(("on_", "error_"))]
 
 @pytest.mark.parametrize("is_closed", [False, True])
 @pytest.mark.parametrize("where", ["client", "added", "subscription", "pending"])
-def test_handlers_that_are_methods_of_the_clients_owner_keep_nothing_alive(
+def test_handlers_that_are_methods_of_the_clients_owner_do_not_keep_the_owner_alive(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, where: str, is_closed: bool
 ) -> None:
     owner = Owner(driver, stream_id, where)
@@ -75,7 +75,7 @@ def test_handlers_that_are_methods_of_the_clients_owner_keep_nothing_alive(
     eventually(lambda: not heartbeats())
 
 
-def test_a_close_lets_handlers_go_without_the_garbage_collector(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_closing_releases_handlers_without_the_garbage_collector(driver: aeron.MediaDriver, stream_id: int) -> None:
     class Callback:
         def __init__(self) -> None:
             self.calls = 0
@@ -105,7 +105,7 @@ def test_a_close_lets_handlers_go_without_the_garbage_collector(driver: aeron.Me
         gc.enable()
 
 
-def test_a_client_whose_publication_is_in_use_keeps_its_handlers(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_publication_keeps_the_handlers_of_its_client_alive(driver: aeron.MediaDriver, stream_id: int) -> None:
     owner = Owner(driver, stream_id, "client")
     calls, publication = owner.calls, owner.client.add_publication("aeron:ipc", stream_id + 1)
     del owner
@@ -125,7 +125,9 @@ class Cycle:
         self.itself = self
 
 
-def test_a_handler_that_is_in_use_outlives_the_operation_that_added_it(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_garbage_collector_does_not_clear_a_handler_with_the_operation_that_added_it(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     def on_image(_: aeron.Image, answer: str = "whole") -> str:
         return answer
 
@@ -138,7 +140,7 @@ def test_a_handler_that_is_in_use_outlives_the_operation_that_added_it(client: a
 
 
 @pytest.mark.parametrize("what", ["subscription", "client"])
-def test_the_handlers_of_a_result_outlive_its_operation(
+def test_handlers_are_called_after_the_operation_that_added_them_is_collected(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, what: str
 ) -> None:
     calls: list[aeron.Image] = []
@@ -166,9 +168,7 @@ def test_the_dispatcher_thread_has_a_name(driver: aeron.MediaDriver, stream_id: 
 
 
 @pytest.mark.parametrize("kind", ["publication", "exclusive_publication", "subscription", "counter"])
-def test_resources_are_added_inside_a_handler_without_waiting(
-    driver: aeron.MediaDriver, stream_id: int, kind: str
-) -> None:
+def test_a_handler_can_add_resources_without_waiting(driver: aeron.MediaDriver, stream_id: int, kind: str) -> None:
     added: list[aeron.PendingOperation[object]] = []
 
     def on_image(_: aeron.Image) -> None:
@@ -184,7 +184,7 @@ def test_resources_are_added_inside_a_handler_without_waiting(
         assert added[0].result(5) is not None
 
 
-def test_everything_that_is_open_takes_weak_references(driver: aeron.MediaDriver, stream: Stream) -> None:
+def test_open_objects_support_weak_references(driver: aeron.MediaDriver, stream: Stream) -> None:
     things = [
         driver,
         stream.client,
@@ -199,7 +199,7 @@ def test_everything_that_is_open_takes_weak_references(driver: aeron.MediaDriver
         assert weakref.ref(thing)() is thing
 
 
-def test_channels_and_enums_are_pickled() -> None:
+def test_channels_and_enums_can_be_pickled() -> None:
     def again(thing: Any) -> Any:
         return pickle.loads(pickle.dumps(thing))
 
@@ -216,7 +216,7 @@ def test_channels_and_enums_are_pickled() -> None:
         assert str(again(channel)) == str(channel)
 
 
-def test_the_printed_form_names_the_class_and_the_state(stream: Stream) -> None:
+def test_the_repr_of_an_object_has_its_class_and_state(stream: Stream) -> None:
     assert "CountersReader of" in repr(stream.client.counters_reader)
     assert f"4096 messages of <Subscription aeron:ipc stream {stream.stream_id}" in repr(stream.subscription.batches())
     assert "FragmentAssembler for <built-in function print>" in repr(aeron.FragmentAssembler(print))
@@ -227,7 +227,7 @@ def test_the_printed_form_names_the_class_and_the_state(stream: Stream) -> None:
     assert "valid in its handler only" in repr(shown[0])
 
 
-def test_an_error_of_a_receiver_is_printed_with_its_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_the_repr_of_a_receivers_error_has_the_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
     errors: list[aeron.PublicationErrorFrame] = []
     with aeron.connect(driver, on_publication_error=errors.append) as client:
         publication = client.add_publication("aeron:ipc", stream_id)

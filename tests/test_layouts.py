@@ -1,4 +1,4 @@
-"""Record layouts (fixed-length records in messages), compared with structured types of numpy."""
+"""Tests of record layouts: fixed-length records in messages are compared with structured types of numpy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from aeron.spark import AeronOptionError, AeronRecordError
 TRADE = np.dtype([("ts", "<M8[ns]"), ("px", "<f8"), ("qty", "<i8"), ("side", "<i4"), ("sym", "S8")])
 TRADE_LAYOUT = "ts ts_ns, px f64, qty i64, side i32, sym char[8]"
 
-# Types of fields in a layout, and the same types in numpy.
+# Each field type of a layout, with the same type in numpy.
 TYPES = {
     "i8": "i1",
     "i16": "i2",
@@ -38,7 +38,7 @@ RECORDS = 20
 
 @st.composite
 def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
-    """Draws a layout, and the numpy type of the same records."""
+    """Draws a layout. Returns it and the numpy type of the same records."""
     kinds = draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=10))
     parts, formats, offsets, end = [], [], [], 0
     for number, kind in enumerate(kinds):
@@ -59,7 +59,7 @@ def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
 
 
 def expected_column(kind: str, values: np.ndarray) -> list[Any]:
-    """Returns the values of the expected column for a field of the records."""
+    """Returns the expected values of the column for one field of the records."""
     if kind == "ts_ns":
         return np.floor_divide(values.astype("i8"), 1000).tolist()
     if kind.startswith("bytes"):
@@ -77,7 +77,7 @@ def shown(column: pa.Array) -> list[Any]:
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(layouts(), st.data())
-def test_records_of_numpy_become_columns_and_records_again(
+def test_numpy_records_are_decoded_to_columns_and_encoded_to_the_same_records(
     layout_and_dtype: tuple[str, np.dtype[np.void]], data: st.DataObject
 ) -> None:
     """08-65, 08-61"""
@@ -101,7 +101,7 @@ def test_records_of_numpy_become_columns_and_records_again(
             assert again[name].tobytes() == records[name].tobytes()
 
 
-def test_columns_are_of_the_types_that_spark_takes() -> None:
+def test_columns_have_types_that_spark_accepts() -> None:
     schema = pa.schema(_aeron.Layout("a u8, b u16, c u32, d u64, e dec64:3, f ts_ms, g bool, h char[3], i bytes[2]"))
     assert schema.types == [
         pa.int16(),
@@ -117,7 +117,7 @@ def test_columns_are_of_the_types_that_spark_takes() -> None:
     assert all(field.nullable for field in schema)
 
 
-def test_trades_of_numpy_are_trades_in_columns() -> None:
+def test_trades_in_numpy_records_become_columns_with_the_same_values() -> None:
     trades = np.zeros(3, TRADE)
     trades["ts"] = ["2024-01-01T00:00:00.000001999", "1969-12-31T23:59:59.999999999", "1970-01-01"]
     trades["px"] = [1.5, np.nan, -np.inf]
@@ -130,13 +130,13 @@ def test_trades_of_numpy_are_trades_in_columns() -> None:
     assert str(layout) == "@0 ts ts_ns, @8 px f64, @16 qty i64, @24 side i32, @28 sym char[8], =36"
 
 
-def test_a_text_that_is_no_layout_is_an_option_error_with_field_and_offset() -> None:
+def test_the_error_for_an_invalid_layout_names_the_field_and_the_offset() -> None:
     """08-62"""
     with pytest.raises(AeronOptionError, match="option valueSchema: 'px' at offset 8: unknown type 'f65'"):
         _aeron.Layout("ts i64, px f65")
 
 
-def test_values_that_do_not_fit_are_record_errors() -> None:
+def test_values_that_do_not_match_the_layout_raise_record_errors() -> None:
     """08-63"""
     layout = _aeron.Layout("a bool, b u8")
     with pytest.raises(AeronRecordError, match="record 1: field 'a' at offset 0 is 9 instead of 0 or 1"):

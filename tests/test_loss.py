@@ -1,4 +1,4 @@
-"""Streams with simulated loss. Users have the same settings, to test their own programs."""
+"""Tests of streams with simulated loss. Users can test their programs with the same settings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def publish_and_receive(stream: Stream, count: int) -> None:
     assert received == messages
 
 
-def test_04_188_loss_of_all_data_leaves_a_subscriber_without_messages() -> None:
+def test_04_188_a_subscriber_receives_no_messages_if_all_data_is_lost() -> None:
     with lossy(
         udp_channel_incoming_interceptors="loss",
         udp_channel_transport_bindings_loss_args=f"rate=1.0|seed=1|recv-msg-mask={DATA}",
@@ -73,7 +73,7 @@ def test_04_188_loss_of_all_data_leaves_a_subscriber_without_messages() -> None:
         assert stream.subscription.poll_batch(10).to_list() == []
 
 
-def test_04_188_loss_of_all_status_messages_never_lets_a_publication_connect() -> None:
+def test_04_188_a_publication_does_not_connect_if_all_status_messages_are_lost() -> None:
     with lossy(
         udp_channel_incoming_interceptors="loss",
         udp_channel_transport_bindings_loss_args=f"rate=1.0|seed=1|recv-msg-mask={STATUS_MESSAGES}",
@@ -85,7 +85,7 @@ def test_04_188_loss_of_all_status_messages_never_lets_a_publication_connect() -
         assert counter(client, STATUS_MESSAGES_RECEIVED) == 0
 
 
-def test_04_189_fixed_loss_is_made_good_by_one_retransmit() -> None:
+def test_04_189_a_retransmit_repairs_a_fixed_loss() -> None:
     with lossy(
         udp_channel_incoming_interceptors="fixed-loss",
         udp_channel_transport_bindings_fixed_loss_args=f"term-id=7|term-offset={2 * DATAGRAM_LENGTH}|length=100",
@@ -96,7 +96,7 @@ def test_04_189_fixed_loss_is_made_good_by_one_retransmit() -> None:
 
 
 @pytest.mark.parametrize("gaps", [1, 3, 7])
-def test_04_190_multi_gap_loss_makes_the_gaps_asked_for(gaps: int) -> None:
+def test_04_190_multi_gap_loss_causes_the_configured_number_of_gaps(gaps: int) -> None:
     with lossy(
         udp_channel_incoming_interceptors="multi-gap-loss",
         udp_channel_transport_bindings_multi_gap_loss_args=(
@@ -118,7 +118,7 @@ def test_a_stream_survives_random_loss_with_and_without_segmentation(udp_gso: bo
         assert counter(client, RETRANSMITS_SENT) > 10
 
 
-def test_arguments_that_cannot_be_read_are_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_of_a_loss_cause_a_warning(capfd: pytest.CaptureFixture[str]) -> None:
     arguments = "rate=everything|recv-msg-mask=f"
     with lossy(udp_channel_incoming_interceptors="loss", udp_channel_transport_bindings_loss_args=arguments) as client:
         publish_and_receive(subscribe_and_publish(client), 20)

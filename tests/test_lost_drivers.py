@@ -1,4 +1,4 @@
-"""Every form of receiving reports a stream that ends because the driver or the client died."""
+"""Tests that every form of receiving reports an error if a stream ends because the driver or the client is dead."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_after_a_kill_of_the_driver_every_form_of_polling_raises_an_error(
             assert isinstance(caught.value.__cause__, aeron.DriverTimeoutError)
 
 
-def test_waiting_iterators_deliver_the_messages_that_they_have_read_and_then_raise(scene: Scene) -> None:
+def test_a_waiting_iterator_returns_the_messages_that_it_has_read_and_then_raises_an_error(scene: Scene) -> None:
     scene.publish()
     got: list[bytes] = []
     with pytest.raises(aeron.SubscriptionClosedError, match=_ENDED):
@@ -113,7 +113,7 @@ def test_waiting_iterators_deliver_the_messages_that_they_have_read_and_then_rai
     assert got == [_SENT]
 
 
-def test_async_for_raises_when_the_driver_dies_while_it_waits(scene: Scene) -> None:
+def test_a_waiting_async_for_raises_an_error_after_a_kill_of_the_driver(scene: Scene) -> None:
     scene.publish()
     got: list[bytes] = []
 
@@ -127,14 +127,14 @@ def test_async_for_raises_when_the_driver_dies_while_it_waits(scene: Scene) -> N
     assert got == [_SENT]
 
 
-def test_a_subscription_without_an_image_raises_too(scene: Scene) -> None:
+def test_polling_a_subscription_without_an_image_raises_an_error_after_a_kill_of_the_driver(scene: Scene) -> None:
     lonely = scene.client.add_subscription("aeron:ipc", 2)
     scene.kill_driver()
     with pytest.raises(aeron.SubscriptionClosedError, match=r"stream 2: .* it had no image"):
         lonely.poll(ignore)
 
 
-def test_closing_by_the_owner_prints_nothing(scene: Scene) -> None:
+def test_polls_of_a_closed_subscription_return_nothing_and_raise_no_error(scene: Scene) -> None:
     other = scene.client.add_subscription("aeron:ipc", 1)
     other.close()
     scene.subscription.close()
@@ -143,13 +143,13 @@ def test_closing_by_the_owner_prints_nothing(scene: Scene) -> None:
         assert not subscription.poll_batch()
         assert list(subscription.batches()) == []
     assert scene.image.poll(ignore) == 0
-    # The loss of the client changes nothing, because its owner had already closed the subscriptions.
+    # The loss of the client causes no error, because the test has already closed the subscriptions.
     scene.kill_driver()
     assert scene.subscription.poll(ignore) == 0
     assert list(other.batches()) == []
 
 
-def test_a_client_that_its_owner_closed_ends_in_silence(scene: Scene) -> None:
+def test_closing_the_client_ends_waiting_iterators_without_an_error(scene: Scene) -> None:
     scene.client.close()
     assert scene.subscription.poll(ignore) == 0
     assert list(scene.subscription.batches()) == []
@@ -160,7 +160,7 @@ def test_a_client_that_its_owner_closed_ends_in_silence(scene: Scene) -> None:
     assert asyncio.run(receive()) == []
 
 
-def test_an_embedded_driver_that_is_closed_first_is_a_lost_driver() -> None:
+def test_closing_an_embedded_driver_before_its_client_is_reported_as_the_loss_of_the_driver() -> None:
     driver = aeron.MediaDriver(timer_interval_ns=20_000_000)
     with aeron.connect(driver, keepalive_interval_ns=20_000_000, error_handler=ignore) as client:
         subscription = client.add_subscription("aeron:ipc", 1)
@@ -169,7 +169,7 @@ def test_an_embedded_driver_that_is_closed_first_is_a_lost_driver() -> None:
             list(subscription.batches(timeout=10))
 
 
-def test_a_consumer_process_fails_after_kill_9_of_its_driver() -> None:
+def test_a_consumer_process_fails_after_a_kill_of_its_driver() -> None:
     code = """
 import sys, aeron
 with aeron.connect(sys.argv[1], driver_timeout_ms=300, error_handler=lambda error: None) as client:
@@ -191,7 +191,7 @@ with aeron.connect(sys.argv[1], driver_timeout_ms=300, error_handler=lambda erro
 
 
 @pytest.mark.parametrize("command", ["sub", "rate", "pong", "receive"])
-def test_commands_that_receive_end_with_status_1_after_kill_9_of_their_driver(
+def test_receiving_commands_end_with_status_1_after_a_kill_of_their_driver(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

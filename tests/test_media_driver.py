@@ -1,4 +1,4 @@
-"""The embedded driver: settings, start and end; and the `aeronmd` command."""
+"""Tests of the embedded driver (settings, start and end) and of the command `aeronmd`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_setting_is_a_keyword_of_the_stub_and_of_the_driver() -> None:
     assert keywords == set(aeron.MediaDriver.settings()) | {"incoming_loss"}
 
 
-def test_names_of_times_carry_their_unit() -> None:
+def test_the_names_of_time_settings_end_in_their_unit() -> None:
     for name, value in aeron.MediaDriver.settings().items():
         if isinstance(value, int) and ("timeout" in name or "interval" in name or "delay" in name):
             assert name.endswith(("_ns", "_ms", "_ratio")), name
@@ -57,15 +57,15 @@ def test_names_of_times_carry_their_unit() -> None:
         ({"ipc_term_buffer_length": 1000}, aeron.ConfigurationError, "1000"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(
+def test_an_unknown_setting_and_an_invalid_value_are_refused(
     settings: dict[str, object], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
         aeron.MediaDriver(**settings)
 
 
-def test_settings_come_from_keywords_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """05-47, for the embedded driver"""
+def test_keywords_override_the_settings_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """05-47: for the embedded driver"""
     monkeypatch.setenv("AERON_IPC_MTU_LENGTH", "8k")
     monkeypatch.setenv("AERON_TIMER_INTERVAL", "200ms")
     with aeron.MediaDriver(ipc_mtu_length=4096, threading_mode="shared_network") as driver:
@@ -84,13 +84,13 @@ def test_a_second_driver_on_a_live_directory_is_refused(driver: aeron.MediaDrive
     assert aeron.connect(driver).client_id
 
 
-def test_a_directory_that_cannot_be_made_is_a_precise_error(tmp_path: Path) -> None:
+def test_the_error_for_a_directory_that_cannot_be_created_has_the_path(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(aeron.DriverError, match="file"):
         aeron.MediaDriver(dir=tmp_path / "file" / "below")
 
 
-def test_a_driver_without_threads_is_run_by_its_client() -> None:
+def test_the_program_can_run_a_driver_without_threads() -> None:
     with aeron.MediaDriver(threading_mode="INVOKER") as driver, aeron.connect(driver) as client:
         publication = client.add_publication("aeron:ipc", 1)
         subscription = client.add_subscription("aeron:ipc", 1)
@@ -106,7 +106,7 @@ def test_a_driver_without_threads_is_run_by_its_client() -> None:
         assert set(got) == {b"hello"}
 
 
-def test_a_driver_outlives_its_variable_as_long_as_a_client_needs_it() -> None:
+def test_a_client_keeps_its_driver_alive_without_another_reference_to_the_driver() -> None:
     client = aeron.connect(aeron.MediaDriver())
     publication = client.add_publication("aeron:ipc", 1)
     assert not publication.is_closed
@@ -120,7 +120,9 @@ def aeronmd(*arguments: str, directory: Path, **environment: str) -> subprocess.
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_aeronmd_runs_until_a_signal_and_exits_with_its_number(tmp_path: Path, number: signal.Signals) -> None:
+def test_aeronmd_runs_until_a_signal_and_exits_with_the_number_of_the_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """05-53"""
     process = aeronmd(directory=tmp_path / "md")
     eventually(lambda: aeron_is_up(tmp_path / "md"))
@@ -146,8 +148,8 @@ def test_aeronmd_prints_its_version_and_refuses_unknown_options(tmp_path: Path) 
     assert process.returncode == 1
 
 
-def test_aeronmd_is_ready_in_no_time(tmp_path: Path) -> None:
-    """The goal is 60 ms on a quiet machine. This test only finds an import that takes long.
+def test_aeronmd_starts_without_slow_imports(tmp_path: Path) -> None:
+    """The goal is 60 ms on a quiet machine. This test only finds slow imports.
 
     The test measures processor time, because elapsed time depends more on the load of the machine.
     """
@@ -180,7 +182,7 @@ def test_incoming_loss_sets_the_settings_of_the_interceptors() -> None:
     assert settings[f"{LOSS}_multi_gap_loss_args"] == "term-id=5|gap-radix=4096|gap-length=1408|total-gaps=9"
 
 
-def test_random_loss_can_take_any_frames() -> None:
+def test_random_loss_accepts_any_frame_types() -> None:
     frame_types = [aeron.FrameType.NAK, aeron.FrameType.STATUS_MESSAGE, aeron.FrameType.NAK]
     with aeron.MediaDriver(incoming_loss=aeron.RandomLoss(1, frame_types=frame_types)) as driver:
         assert driver.configuration[f"{LOSS}_loss_args"] == "rate=1|recv-msg-mask=0xc"
@@ -188,7 +190,7 @@ def test_random_loss_can_take_any_frames() -> None:
         assert driver.configuration["udp_channel_incoming_interceptors"] == ""
 
 
-def test_incoming_loss_takes_nothing_else() -> None:
+def test_incoming_loss_refuses_invalid_values() -> None:
     once = aeron.RandomLoss(0.5)
     with pytest.raises(ValueError, match="each kind of loss once, not loss twice"):
         aeron.MediaDriver(incoming_loss=[once, once])

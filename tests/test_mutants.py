@@ -1,4 +1,4 @@
-"""The mutants of ``rust/simulator/mutants.toml`` match the code of driver and archive."""
+"""Tests that the mutants in ``rust/simulator/mutants.toml`` match the code of driver and archive."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 RUST = Path(__file__).parent.parent / "rust"
 
 
-def test_each_mutant_changes_a_text_that_its_file_has_once() -> None:
+def test_the_replaced_text_of_each_mutant_occurs_once_in_its_file() -> None:
     mutants = tomllib.loads((RUST / "simulator" / "mutants.toml").read_text())["mutant"]
     assert len(mutants) > 20
     for mutant in mutants:

@@ -1,4 +1,4 @@
-"""Names and ports of an embedded driver: name resolvers, their settings, and the range from which port 0 is chosen."""
+"""Tests of names and ports of an embedded driver: name resolvers, their settings, and the port range for port 0."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def arrives(client: aeron.Aeron, sending: str, receiving: str, stream_id: int) -
         eventually(lambda: subscription.poll_batch().to_list() == [b"hello"])
 
 
-def test_names_of_a_table_are_addresses(stream_id: int) -> None:
+def test_a_channel_may_contain_a_name_of_a_table(stream_id: int) -> None:
     table = "exchange,127.0.0.1,127.0.0.2|gateway,localhost,localhost"
     with (
         aeron.MediaDriver(name_resolver_supplier="csv_table", name_resolver_init_args=table) as driver,
@@ -39,7 +39,7 @@ def test_names_of_a_table_are_addresses(stream_id: int) -> None:
 
 @pytest.fixture
 def neighbours() -> Iterator[tuple[aeron.MediaDriver, aeron.MediaDriver]]:
-    """Yields two drivers that exchange their names."""
+    """Yields two drivers that exchange names."""
     first_port, second_port = free_port(), free_port()
 
     def driver(name: str, port: int, **settings: str) -> aeron.MediaDriver:
@@ -59,7 +59,7 @@ def neighbours() -> Iterator[tuple[aeron.MediaDriver, aeron.MediaDriver]]:
         yield first, second
 
 
-def test_drivers_learn_each_others_names(
+def test_a_driver_resolves_the_name_of_its_neighbour(
     neighbours: tuple[aeron.MediaDriver, aeron.MediaDriver], stream_id: int
 ) -> None:
     first, second = neighbours
@@ -78,7 +78,7 @@ def test_drivers_learn_each_others_names(
         eventually(lambda: subscription.poll_batch().to_list() == [b"hello"])
 
 
-def test_port_0_comes_out_of_its_range(stream_id: int) -> None:
+def test_port_0_is_replaced_by_a_free_port_of_the_configured_range(stream_id: int) -> None:
     """05-44"""
     low = two_free_ports()
     with (

@@ -1,4 +1,4 @@
-"""A client in the same process as its driver runs the driver's sender and receiver while the client waits."""
+"""Tests that a waiting client runs the sender and receiver of a driver in the same process."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ COUNT = 20
 
 @pytest.fixture
 def asleep() -> Iterator[aeron.MediaDriver]:
-    """Yields a driver whose sender and receiver sleep for an hour after a duty cycle without work.
+    """Yields a driver. After a duty cycle without work, its sender and receiver sleep for an hour.
 
-    Messages arrive in time only if a waiting client runs the sender and the receiver.
+    So messages arrive in time only if a waiting client runs the sender and the receiver.
     """
     with aeron.MediaDriver(
         threading_mode="SHARED_NETWORK",
@@ -75,7 +75,7 @@ def by_asyncio(subscription: aeron.Subscription) -> list[bytes]:
 
 
 @pytest.mark.parametrize("receive", [by_poll, by_poll_batch, by_batches, by_asyncio])
-def test_a_waiting_client_runs_the_network_of_its_driver(
+def test_a_waiting_client_runs_the_sender_and_receiver_of_its_driver(
     asleep: aeron.MediaDriver, receive: Callable[[aeron.Subscription], list[bytes]]
 ) -> None:
     with aeron.connect(asleep) as client:
@@ -86,7 +86,7 @@ def test_a_waiting_client_runs_the_network_of_its_driver(
         assert receive(stream.subscription) == messages
 
 
-def test_many_threads_that_wait_for_messages_of_one_driver_each_get_all_of_theirs() -> None:
+def test_many_threads_can_wait_for_messages_of_one_driver_and_each_receives_its_messages() -> None:
     with aeron.MediaDriver(term_buffer_length=64 * 1024) as driver, aeron.connect(driver) as client:
 
         def run(stream_id: int) -> None:

@@ -1,4 +1,5 @@
-"""`offer_arrow` of both kinds of publications: columns as messages, without Spark."""
+"""Tests of `offer_arrow` of both kinds of publications: it publishes the values of columns as messages, without
+Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def publication(request: pytest.FixtureRequest, stream: Stream) -> aeron.Publica
         return stream.publication
     shared = stream.client.add_publication("aeron:ipc", stream.stream_id)
     shared.wait_connected(timeout=5)
-    # The publication may be connected before the client has read the event of the second image.
+    # The publication may be connected before the client has read the event of the second image, so the test waits.
     eventually(lambda: stream.subscription.image_count == 2)
     return shared
 
@@ -26,7 +27,7 @@ def publication(request: pytest.FixtureRequest, stream: Stream) -> aeron.Publica
 Publication = aeron.Publication | aeron.ExclusivePublication
 
 
-def test_rows_of_a_record_batch_are_messages_with_their_reserved_values(
+def test_each_row_of_a_record_batch_becomes_a_message_with_its_reserved_value(
     publication: Publication, stream: Stream
 ) -> None:
     """08-67"""
@@ -37,7 +38,7 @@ def test_rows_of_a_record_batch_are_messages_with_their_reserved_values(
     assert received.reserved_values.tolist() == [7, -1, 0]
 
 
-def test_values_of_an_array_are_messages(publication: Publication, stream: Stream) -> None:
+def test_each_value_of_an_array_becomes_a_message(publication: Publication, stream: Stream) -> None:
     """08-67"""
     for type_ in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         assert publication.offer_arrow(pa.array(["zero", "one", "two"], type_).slice(1), timeout=1) == 2
@@ -46,7 +47,9 @@ def test_values_of_an_array_are_messages(publication: Publication, stream: Strea
     assert stream.receive() == [b"cd"]
 
 
-def test_a_full_log_ends_the_call_and_the_caller_resumes(publication: Publication, stream: Stream) -> None:
+def test_back_pressure_ends_the_call_and_the_caller_continues_with_the_next_row(
+    publication: Publication, stream: Stream
+) -> None:
     values = [b"%06d" % number + b"." * 994 for number in range(200)]
     batch = pa.record_batch({"value": values})
     sent = publication.offer_arrow(batch)
@@ -59,7 +62,7 @@ def test_a_full_log_ends_the_call_and_the_caller_resumes(publication: Publicatio
     assert received == values
 
 
-def test_with_a_timeout_the_call_waits_for_room(publication: Publication, stream: Stream) -> None:
+def test_a_call_with_a_timeout_waits_during_back_pressure(publication: Publication, stream: Stream) -> None:
     values = [b"%06d" % number + b"." * 994 for number in range(500)]
     received: list[bytes] = []
     reading = threading.Thread(target=lambda: received.extend(stream.receive(500)))
@@ -67,14 +70,14 @@ def test_with_a_timeout_the_call_waits_for_room(publication: Publication, stream
     assert publication.offer_arrow(pa.record_batch({"value": values}), timeout=10) == 500
     reading.join()
     assert received == values
-    # The driver raises the limit some time after the subscriber has read all messages. That may take longer than the
+    # The driver raises the publisher limit some time after the subscriber has read all messages, and possibly after the
     # timeout of the next call.
     eventually(lambda: publication.available_window > publication.term_buffer_length // 4)
     sent = publication.offer_arrow(pa.record_batch({"value": values}), timeout=0.1)
     assert 0 < sent < 500
 
 
-def test_a_frame_that_cannot_be_sent_is_refused(publication: Publication) -> None:
+def test_columns_and_values_that_cannot_be_sent_are_refused(publication: Publication) -> None:
     """08-67, 08-68"""
     with pytest.raises(TypeError, match="offer_arrow takes"):
         publication.offer_arrow([b"a"])  # type: ignore[arg-type]
@@ -99,7 +102,7 @@ def test_a_frame_that_cannot_be_sent_is_refused(publication: Publication) -> Non
 
 @pytest.mark.parametrize(("offsets", "length"), [([0, 3, 1, 4], 3), ([0, -1, 4], 2), ([0, 1_000_000, 4], 2)])
 @pytest.mark.parametrize("width", [4, 8])
-def test_offsets_that_lead_elsewhere_are_refused(
+def test_an_array_with_offsets_outside_its_data_is_refused(
     publication: Publication, offsets: list[int], length: int, width: int
 ) -> None:
     type_, kind = (pa.binary(), pa.int32()) if width == 4 else (pa.large_string(), pa.int64())
@@ -115,7 +118,7 @@ def test_offsets_that_lead_elsewhere_are_refused(
             use()
 
 
-def test_an_array_that_was_passed_before_is_refused(publication: Publication) -> None:
+def test_an_exported_array_can_be_used_only_once(publication: Publication) -> None:
     class Twice:
         capsules = pa.array([b"a"]).__arrow_c_array__()
 
@@ -129,7 +132,7 @@ def test_an_array_that_was_passed_before_is_refused(publication: Publication) ->
 
 
 @pytest.mark.parametrize("type_", [pa.binary_view(), pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
-def test_types_that_spark_never_gives_are_refused_by_name(publication: Publication, type_: pa.DataType) -> None:
+def test_the_error_for_another_type_of_column_names_the_column(publication: Publication, type_: pa.DataType) -> None:
     array = pa.array([b"a"]).cast(type_) if pa.types.is_dictionary(type_) else pa.array(["a"]).cast(type_)
     with pytest.raises(ValueError, match=r"column 'value' is .*, expected binary or string: cast it"):
         publication.offer_arrow(pa.record_batch({"value": array}))

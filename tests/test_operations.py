@@ -1,4 +1,4 @@
-"""Pending operations: one class for all requests to the driver. An abandoned operation leaves no resource behind."""
+"""Tests of pending operations, one class for all requests to the driver. An abandoned operation leaves no resource."""
 
 from __future__ import annotations
 
@@ -47,9 +47,7 @@ def logs(driver: aeron.MediaDriver) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", adds(None, 0))  # type: ignore[arg-type]
-def test_an_add_is_pending_then_done_and_its_result_is_one_object(
-    client: aeron.Aeron, stream_id: int, kind: str
-) -> None:
+def test_a_finished_operation_always_returns_the_same_object(client: aeron.Aeron, stream_id: int, kind: str) -> None:
     """03-78"""
     operation = adds(client, stream_id)[kind]()
     assert isinstance(operation, aeron.PendingOperation)
@@ -65,7 +63,7 @@ def test_an_add_is_pending_then_done_and_its_result_is_one_object(
     assert not client.is_command_active(operation.correlation_id)
 
 
-def test_a_refusal_is_the_result_each_time(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_refused_operation_raises_its_error_each_time(client: aeron.Aeron, stream_id: int) -> None:
     operation = client.async_add_publication("aeron:foo", stream_id)
     for _ in range(2):
         with pytest.raises(aeron.InvalidChannelError):
@@ -82,7 +80,7 @@ def test_a_refusal_is_the_result_each_time(client: aeron.Aeron, stream_id: int) 
     run(main())
 
 
-def test_a_result_that_is_not_there_in_time_does_not_cancel(stream_id: int) -> None:
+def test_a_timeout_of_result_does_not_cancel_the_operation(stream_id: int) -> None:
     with (
         aeron.MediaDriver(threading_mode="INVOKER") as driver,
         _unserved(driver) as client,
@@ -100,7 +98,7 @@ def test_a_result_that_is_not_there_in_time_does_not_cancel(stream_id: int) -> N
 
 
 def _unserved(driver: aeron.MediaDriver) -> aeron.Aeron:
-    """Connects a client by the driver's directory, so that the client does not run the driver. Only the test does."""
+    """Connects a client by the driver's directory. Such a client does not run the driver; only the test runs it."""
     connecting = aeron.async_connect(driver.dir)
 
     def is_connected() -> bool:
@@ -163,7 +161,7 @@ def test_a_cancelled_operation_leaves_no_resource(
     eventually(lambda: not client.has_active_commands())
 
 
-def test_a_cancelled_subscription_stops_no_publisher(client: aeron.Aeron, stream_id: int) -> None:
+def test_cancelled_subscriptions_do_not_keep_a_publisher_connected(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
 
     async def main() -> None:
@@ -178,7 +176,7 @@ def test_a_cancelled_subscription_stops_no_publisher(client: aeron.Aeron, stream
     assert publication.offer(b"x") is aeron.NOT_CONNECTED
 
 
-def test_a_shield_protects_from_the_cancellation_of_the_task(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_shielded_operation_continues_after_its_task_is_cancelled(client: aeron.Aeron, stream_id: int) -> None:
     async def main() -> None:
         operation = client.async_add_publication("aeron:ipc", stream_id)
         task = asyncio.ensure_future(asyncio.shield(operation))
@@ -196,7 +194,7 @@ def test_a_shield_protects_from_the_cancellation_of_the_task(client: aeron.Aeron
     run(main())
 
 
-def test_gathered_operations_run_side_by_side(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_gathered_operations_run_at_the_same_time(driver: aeron.MediaDriver, stream_id: int) -> None:
     async def main() -> None:
         async with aeron.async_connect(driver) as client:
             publication, exclusive, subscription, counter, session_id = await asyncio.gather(
@@ -219,7 +217,7 @@ def test_gathered_operations_run_side_by_side(driver: aeron.MediaDriver, stream_
     run(main())
 
 
-def test_async_with_closes_what_was_added(client: aeron.Aeron, stream_id: int) -> None:
+def test_async_with_closes_the_added_resource(client: aeron.Aeron, stream_id: int) -> None:
     async def main() -> None:
         async with client.async_add_publication("aeron:ipc", stream_id) as publication:
             assert not publication.is_closed
@@ -242,7 +240,7 @@ def test_removals_return_whether_the_resource_existed_and_cannot_be_cancelled(
     assert client.async_remove_publication(pending.correlation_id).result(5) is True
 
 
-def test_connecting_does_not_stop_the_loop(tmp_path: Path) -> None:
+def test_connecting_does_not_block_the_event_loop(tmp_path: Path) -> None:
     async def main() -> None:
         turns = 0
 
@@ -267,7 +265,9 @@ def test_connecting_does_not_stop_the_loop(tmp_path: Path) -> None:
     run(main())
 
 
-def test_waiting_for_a_peer_and_for_room_does_not_stop_the_loop(client: aeron.Aeron, stream_id: int) -> None:
+def test_waiting_for_a_subscriber_and_during_back_pressure_does_not_block_the_event_loop(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     async def main() -> None:
         publication = await client.async_add_exclusive_publication("aeron:ipc", stream_id)
         with pytest.raises(aeron.NotConnectedError):
@@ -301,7 +301,7 @@ def test_waiting_for_a_peer_and_for_room_does_not_stop_the_loop(client: aeron.Ae
     run(main())
 
 
-def test_a_result_that_is_not_there_is_not_waited_for_in_a_handler(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_waiting_for_an_unfinished_operation_in_a_handler_is_refused(driver: aeron.MediaDriver, stream_id: int) -> None:
     """03-77"""
     errors: list[Exception] = []
     pending: list[aeron.PendingOperation[aeron.Publication]] = []
@@ -330,7 +330,7 @@ def test_resources_keep_their_client_open(driver: aeron.MediaDriver, stream_id: 
     assert got == [b"hello"]
 
 
-def test_an_operation_that_failed_keeps_nothing_alive(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_failed_operation_does_not_keep_its_client_alive(driver: aeron.MediaDriver, stream_id: int) -> None:
     def fail() -> weakref.ref[aeron.Aeron]:
         client = aeron.connect(driver)
         operation = client.async_add_publication("aeron:udp?endpoint=localhost:0", stream_id)
@@ -343,7 +343,9 @@ def test_an_operation_that_failed_keeps_nothing_alive(driver: aeron.MediaDriver,
     assert client() is None
 
 
-def test_a_failure_that_is_raised_again_has_the_frames_of_one_raise(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_traceback_of_an_error_does_not_grow_if_the_error_is_raised_again(
+    client: aeron.Aeron, stream_id: int
+) -> None:
     operation = client.async_add_publication("aeron:udp?endpoint=localhost:0", stream_id)
     lengths = set()
     for _ in range(3):
@@ -353,11 +355,11 @@ def test_a_failure_that_is_raised_again_has_the_frames_of_one_raise(client: aero
     assert len(lengths) == 1
 
 
-def test_an_annotation_may_name_the_result() -> None:
+def test_the_result_type_of_an_operation_can_be_named_in_an_annotation() -> None:
     assert "Publication" in repr(aeron.PendingOperation[aeron.Publication])
 
 
-def test_any_number_of_threads_take_one_result(client: aeron.Aeron, stream_id: int) -> None:
+def test_several_threads_can_wait_for_one_operation(client: aeron.Aeron, stream_id: int) -> None:
     for number in range(20):
         operation = client.async_add_publication("aeron:ipc", stream_id + 100 * number)
         results: list[aeron.Publication] = []

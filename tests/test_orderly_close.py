@@ -1,4 +1,5 @@
-"""Closing an embedded driver loses no published message. `flush` waits until all messages are sent or consumed."""
+"""Tests that closing an embedded driver loses no published message, and that `flush` waits until messages are sent or
+consumed."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ for _ in range(2000):
 
 @contextmanager
 def receiver(channel: str, count: int = _COUNT, settings: str = "{}") -> Iterator[subprocess.Popen[str]]:
-    """Runs a process with its own driver, which prints the number of received messages and waits for its end."""
+    """Runs a process with its own driver. The process prints the number of received messages, and then runs until the
+    block ends."""
     command = [sys.executable, "-c", _RECEIVER, channel, str(count), settings]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
@@ -91,7 +93,7 @@ def publish_and_close(channel: str, count: int = _COUNT, **settings: object) -> 
 
 
 @pytest.mark.parametrize("threading_mode", ["SHARED", "DEDICATED"])
-def test_all_that_was_published_arrives_though_the_driver_ends_right_after_it(
+def test_all_messages_arrive_although_the_driver_is_closed_immediately_after_the_last_one(
     channel: str, threading_mode: str
 ) -> None:
     with receiver(channel) as process:
@@ -107,7 +109,7 @@ def test_lost_datagrams_are_retransmitted_before_the_driver_ends(channel: str) -
         assert line(process) == str(_COUNT)
 
 
-def test_a_driver_without_threads_drains_too(channel: str) -> None:
+def test_a_driver_without_threads_also_sends_all_messages_before_it_ends(channel: str) -> None:
     with receiver(channel, 1) as process:
         with aeron.MediaDriver(threading_mode="INVOKER") as driver, aeron.connect(driver) as client:
             publication = client.add_publication(channel, 1)
@@ -120,14 +122,14 @@ def test_a_driver_without_threads_drains_too(channel: str) -> None:
         assert line(process) == "1"
 
 
-def test_publishers_do_not_wait_without_receivers(channel: str) -> None:
+def test_closing_a_driver_does_not_wait_for_a_publication_without_receivers(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         client.add_publication(channel, 1)
         start = time.monotonic()
     assert time.monotonic() - start < 1
 
 
-def test_publishers_do_not_wait_for_subscribers_of_a_closed_client(channel: str) -> None:
+def test_closing_a_driver_does_not_wait_for_subscribers_of_a_closed_client(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         subscription = client.add_subscription(channel, 1)
         publication = client.add_publication(channel, 1)
@@ -138,7 +140,7 @@ def test_publishers_do_not_wait_for_subscribers_of_a_closed_client(channel: str)
     assert time.monotonic() - start < 1
 
 
-def test_a_receiver_that_ends_in_order_informs_the_publisher_at_once(channel: str) -> None:
+def test_a_receiver_that_ends_cleanly_disconnects_the_publisher_immediately(channel: str) -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         publication = client.add_publication(channel, 1)
         with receiver(channel, 1) as process:
@@ -146,11 +148,11 @@ def test_a_receiver_that_ends_in_order_informs_the_publisher_at_once(channel: st
             publication.publish(_MESSAGE, timeout=5)
             assert line(process) == "1"
             process.communicate()
-            # Without a notice of the receiver, the publication would stay connected until the timeout of 5 s.
+            # If the receiver did not report its end, the publication would stay connected until the timeout of 5 s.
             eventually(lambda: not publication.is_connected, timeout=2)
 
 
-def test_data_that_a_stopped_receiver_did_not_consume_is_one_warning_with_its_bytes(channel: str) -> None:
+def test_closing_a_driver_warns_about_the_bytes_that_a_stopped_receiver_did_not_consume(channel: str) -> None:
     channel = f"{channel}|linger=300ms"
     driver = aeron.MediaDriver()
     with receiver(channel.partition("|")[0]) as process:
@@ -170,7 +172,7 @@ def test_data_that_a_stopped_receiver_did_not_consume_is_one_warning_with_its_by
         assert f"1056 bytes of {channel} stream 1 session {publication.session_id}" in str(warning.message)
 
 
-def test_an_open_driver_drains_at_the_end_of_the_interpreter(channel: str) -> None:
+def test_an_open_driver_sends_all_messages_at_the_end_of_the_interpreter(channel: str) -> None:
     with receiver(channel) as process:
         start = time.monotonic()
         done = subprocess.run([sys.executable, "-c", _SENDER, channel], capture_output=True, text=True, check=False)
@@ -179,7 +181,7 @@ def test_an_open_driver_drains_at_the_end_of_the_interpreter(channel: str) -> No
         assert time.monotonic() - start < 15
 
 
-def test_control_c_ends_the_wait_and_the_driver(channel: str) -> None:
+def test_sigint_ends_the_wait_of_a_close_and_the_driver(channel: str) -> None:
     code = """
 import sys, aeron
 driver = aeron.MediaDriver(publication_linger_timeout_ns=60_000_000_000)
@@ -208,7 +210,7 @@ driver.close()
         assert not directory.exists()
 
 
-def test_flush_is_true_when_the_sender_has_sent_everything(driver: aeron.MediaDriver, channel: str) -> None:
+def test_flush_returns_true_when_the_sender_has_sent_all_messages(driver: aeron.MediaDriver, channel: str) -> None:
     with aeron.connect(driver) as client:
         subscription = client.add_subscription(channel, 1)
         publication = client.add_publication(channel, 1)
@@ -225,10 +227,10 @@ def test_flush_is_true_when_the_sender_has_sent_everything(driver: aeron.MediaDr
         assert publication.flush(timeout=0), "all messages are sent, because the subscriber has consumed them"
 
 
-def test_flush_over_ipc_is_true_when_every_subscriber_has_consumed_everything(driver: aeron.MediaDriver) -> None:
+def test_flush_over_ipc_returns_true_when_every_subscriber_has_consumed_all_messages(driver: aeron.MediaDriver) -> None:
     with aeron.connect(driver) as client:
         publication = client.add_exclusive_publication("aeron:ipc?alias=flushed", 77)
-        assert publication.flush(timeout=0), "flush is true if nothing was published"
+        assert publication.flush(timeout=0), "`flush` returns true if nothing was published"
         subscriptions = [client.add_subscription("aeron:ipc", 77) for _ in range(2)]
         publication.wait_connected(timeout=5)
         eventually(lambda: all(subscription.image_count == 1 for subscription in subscriptions))
@@ -241,7 +243,7 @@ def test_flush_over_ipc_is_true_when_every_subscriber_has_consumed_everything(dr
         publication.publish(_MESSAGE, timeout=5)
         subscriptions[0].close()
         subscriptions[1].close()
-        assert publication.flush(timeout=5), "flush does not wait for closed subscriptions"
+        assert publication.flush(timeout=5), "`flush` does not wait for closed subscriptions"
         publication.close()
         with pytest.raises(aeron.PublicationClosedError):
             publication.flush(timeout=0)
@@ -254,12 +256,12 @@ def test_flush_over_udp_does_not_wait_for_consumption(driver: aeron.MediaDriver,
         publication.wait_connected(timeout=5)
         publication.publish(_MESSAGE, timeout=5)
         assert publication.flush(timeout=5)
-        # The flushed message is sent, but the receiver of the driver may not have polled its socket yet.
+        # The flushed message is sent, but the driver's receiver may not have polled its socket yet.
         eventually(subscription.poll_batch)
 
 
-def test_warnings_of_a_close_are_not_errors_of_the_closed_object() -> None:
-    """If a warning filter turns the warning into an exception, `close` has still closed the driver."""
+def test_a_driver_is_closed_even_if_the_warning_of_its_close_becomes_an_exception() -> None:
+    """A warning filter turns the warning into an exception."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}|linger=100ms"
     with receiver(channel) as process, warnings.catch_warnings():
         warnings.simplefilter("error")

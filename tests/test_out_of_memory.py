@@ -1,4 +1,5 @@
-"""A subscriber without memory: a poll raises MemoryError and consumes nothing; the next poll gets the same messages."""
+"""Tests of subscribers without memory. A poll raises MemoryError and consumes nothing, so the next poll returns the
+same messages."""
 
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import aeron
 
 CHANNEL = "aeron:ipc?term-length=32m"
 Publish = Callable[[Iterable[bytes]], None]
-LONG = 3 << 20  # length of a message in bytes; the longest for this term length has 4 MiB
+LONG = 3 << 20  # length of a message in bytes; the maximum for this term length is 4 MiB
 RECORD, RECORDS = 8192, 1200
 
 _PRELUDE = f"""
@@ -21,7 +22,7 @@ import aeron
 LONG, RECORD, RECORDS = {LONG}, {RECORD}, {RECORDS}
 
 def leave(bytes_left):
-    # Memory that is already mapped does not help: the tested allocations are so long that each needs a new mapping.
+    # The limit applies to new mappings. The tested allocations are so long that each of them needs a new mapping.
     with open("/proc/self/statm") as statm:
         used = int(statm.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + bytes_left, resource.RLIM_INFINITY))
@@ -40,7 +41,8 @@ while not subscription.images:
 
 
 def run_subscriber(directory: str, stream_id: int, body: str, publish: Callable[[], None]) -> str:
-    """Runs `body` in a separate process after `publish` has published. Returns the output of the process."""
+    """Runs `body` in a separate process after `publish` has published the messages. Returns the output of the
+    process."""
     program = _PRELUDE + textwrap.dedent(body)
     with subprocess.Popen(
         [sys.executable, "-c", program, directory, str(stream_id)],
@@ -75,7 +77,7 @@ def record(number: int) -> bytes:
     return number.to_bytes(8, "little").ljust(RECORD, b".")
 
 
-def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
+def test_a_poll_of_a_batch_without_memory_consumes_only_the_messages_that_it_returns(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
     body = """
@@ -97,7 +99,7 @@ def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
         else:
             kept.append(batch)
     leave_all()
-    for batch in kept:  # only after `leave_all`, because reading a batch takes memory too
+    for batch in kept:  # only after `leave_all`, because reading a batch also needs memory
         take(batch)
     assert "could not be allocated" in text, text
     assert len(numbers) < RECORDS, "the limit of memory must stop the polls before the last record"
@@ -109,7 +111,7 @@ def test_a_batch_without_memory_consumes_nothing_that_it_does_not_hold(
     assert run_subscriber(driver.dir, stream_id, body, lambda: publish(map(record, range(RECORDS)))) == "whole\n"
 
 
-def test_a_long_message_without_memory_comes_again_in_a_batch(
+def test_a_batch_has_a_long_message_that_an_earlier_poll_had_no_memory_for(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
     body = """
@@ -134,7 +136,7 @@ def test_a_long_message_without_memory_comes_again_in_a_batch(
 
 
 @pytest.mark.parametrize("method", ["poll", "controlled_poll"])
-def test_an_assembler_without_memory_gets_the_same_fragments_again(
+def test_an_assembler_that_had_no_memory_receives_the_same_fragments_again(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish, method: str
 ) -> None:
     body = f"""
@@ -163,16 +165,17 @@ def test_an_assembler_without_memory_gets_the_same_fragments_again(
     assert run_subscriber(driver.dir, stream_id, body, lambda: publish([message])) == "whole\n"
 
 
-def test_a_message_that_python_has_no_memory_for_comes_again(
+def test_a_message_is_delivered_again_if_there_was_no_memory_for_its_bytes_object(
     driver: aeron.MediaDriver, stream_id: int, publish: Publish
 ) -> None:
-    """The `bytes` object for the handler is a second copy of the message. Here only this copy has no memory."""
+    """The `bytes` object for the handler is a second copy of the message. In this test, only the second copy has no
+    memory."""
     body = """
     received = []
     assembler = aeron.FragmentAssembler(lambda message, header: received.append(message))
     while image.position < LONG // 2:
         subscription.poll(assembler, 10)
-    # The assembler's buffer is now longer than half of the message, and grows by half of its length. So the buffer
+    # The assembler's buffer is now longer than half of the message, and grows by half of its own length. So the buffer
     # never grows by more than the limit.
     leave(LONG - (64 << 10))
     failures = 0

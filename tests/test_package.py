@@ -1,4 +1,4 @@
-"""`import aeron` provides a version, and imports no heavy libraries."""
+"""Tests of `import aeron`, of docstrings, and of subinterpreters."""
 
 import subprocess
 import sys
@@ -8,18 +8,18 @@ import pytest
 import aeron
 
 
-def test_the_version_is_that_of_the_native_module() -> None:
+def test_the_version_has_three_numbers() -> None:
     assert aeron.__version__.count(".") == 2
 
 
-def test_import_aeron_does_not_import_the_heavy_libraries() -> None:
+def test_import_aeron_imports_no_heavy_libraries() -> None:
     heavy = {"numpy", "pyarrow", "pyspark", "click", "rich", "asyncio"}
     code = f"import sys, aeron; print(sorted({heavy!r} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
 
 
-def test_every_public_class_has_a_docstring_about_its_use_by_threads() -> None:
+def test_the_docstring_of_every_public_class_mentions_threads_or_immutability() -> None:
     for name in aeron.__all__:
         thing = getattr(aeron, name)
         if isinstance(thing, type) and not issubclass(thing, (BaseException, int)):
@@ -68,7 +68,9 @@ except aeron.DriverTimeoutError:
 
 
 @pytest.mark.parametrize("first", ["main", "subinterpreter"])
-def test_a_subinterpreter_is_refused_and_the_main_interpreter_keeps_its_exceptions(first: str) -> None:
+def test_a_subinterpreter_cannot_import_aeron_and_the_main_interpreter_can_still_catch_its_exceptions(
+    first: str,
+) -> None:
     command = [sys.executable, "-c", _SUBINTERPRETER, first]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "caught\n"), done.stderr

@@ -1,4 +1,4 @@
-"""Partitions of recordings: messages in segment files are read as rows of record batches."""
+"""Tests of partitions of recordings: messages in segment files are read as rows of record batches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def batches(partition: str, schema: pa.Schema, **options: Any) -> list[pa.Record
     return [pa.record_batch(batch) for batch in _aeron.PartitionReader(partition, schema, **options)]
 
 
-def test_rows_come_in_batches_of_the_requested_schema(segment: Segment) -> None:
+def test_batches_have_the_rows_of_the_requested_schema(segment: Segment) -> None:
     """08-10"""
     first = segment.frame(b"one", reserved_value=-1)
     segment.frame(b"t", BEGIN, 2)
@@ -52,7 +52,7 @@ def test_rows_come_in_batches_of_the_requested_schema(segment: Segment) -> None:
     assert batches(segment.partition(second), schema, value_format="string") == []
 
 
-def test_records_come_as_their_fields(segment: Segment) -> None:
+def test_records_become_columns_of_their_fields(segment: Segment) -> None:
     """08-64"""
     segment.frame(struct.pack("<iBiB", 1, 1, 2, 0))
     segment.frame(struct.pack("<iB", 3, 7))
@@ -66,7 +66,7 @@ def test_records_come_as_their_fields(segment: Segment) -> None:
         batches(segment.partition(), schema, **options)
 
 
-def test_options_that_contradict_each_other_are_refused(segment: Segment) -> None:
+def test_contradictory_options_are_refused(segment: Segment) -> None:
     partition = segment.partition()
     for options in (
         {"value_format": "struct"},
@@ -84,7 +84,7 @@ def test_options_that_contradict_each_other_are_refused(segment: Segment) -> Non
         batches("{}", VALUE)
 
 
-def test_damaged_and_missing_segments_are_errors_by_name(segment: Segment) -> None:
+def test_the_error_for_a_damaged_or_missing_segment_names_the_file(segment: Segment) -> None:
     segment.frame(b"whole")
     begin = segment.position
     segment.frame(b"damaged")

@@ -1,4 +1,4 @@
-"""The requests of a `PersistentSubscription` to an archive with scripted responses.
+"""Tests of the requests that a `PersistentSubscription` sends to an archive with scripted responses.
 
 A number such as 11-20 is line 20 of the checklist in document 11 of the specification (`docs/spec`).
 """
@@ -27,7 +27,7 @@ def source(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublication:
 
 @pytest.fixture
 def archive(client: aeron.Aeron, source: aeron.ExclusivePublication) -> ScriptedArchive:
-    """A scripted archive that lists an active recording of the source."""
+    """Returns a scripted archive that lists an active recording of the source."""
     archive = ScriptedArchive(client, control_stream_id=source.stream_id + 100_000)
     archive.answers["list"] = lambda request: archive.describe(request, source)
     return archive
@@ -79,13 +79,13 @@ def program(archive: ScriptedArchive, subscription: aeron.PersistentSubscription
 def replay(
     client: aeron.Aeron, source: aeron.ExclusivePublication, position: int = 0, session_id: int = 12345
 ) -> aeron.ExclusivePublication:
-    """Adds a publication that looks like a replay of the source from a position."""
+    """Adds a publication that simulates a replay of the source from a position."""
     uri = aeron.ChannelUriBuilder("ipc")
     uri.initial_position(position, source.initial_term_id, source.term_buffer_length)
     return client.add_exclusive_publication(f"{uri}|session-id={session_id}", REPLAY_STREAM)
 
 
-def test_the_recording_is_listed_first_and_replayed_from_the_position_to_its_end_and_on(program: Program) -> None:
+def test_the_recording_is_listed_and_then_replayed_from_the_start_position_without_an_end(program: Program) -> None:
     """11-11, 11-12, 11-13, 07-131"""
     request = program.until_asked("list", "replay")
     _, _, recording_id, position, length, stream_id, file_io_max_length, token = request.block
@@ -103,7 +103,7 @@ def test_a_request_without_a_response_is_repeated_with_another_correlation_id(pr
     assert second.block[2:] == first.block[2:]
 
 
-def test_a_replay_that_is_granted_too_late_is_stopped(program: Program) -> None:
+def test_a_replay_of_a_late_response_is_stopped(program: Program) -> None:
     """11-20"""
     first = program.until_asked("list", "replay")
     program.until_asked("list", "replay", "replay")
@@ -112,7 +112,7 @@ def test_a_replay_that_is_granted_too_late_is_stopped(program: Program) -> None:
     assert program.archive.last("stop replay").block[2] == 1 << 32 | 5
 
 
-def test_a_replay_without_an_image_is_stopped_and_requested_again_without_a_listing(program: Program) -> None:
+def test_a_replay_without_an_image_is_stopped_and_requested_again_without_another_listing(program: Program) -> None:
     """11-21"""
     first = program.until_asked("list", "replay")
     program.archive.respond(first, 3 << 32 | 5)
@@ -123,7 +123,7 @@ def test_a_replay_without_an_image_is_stopped_and_requested_again_without_a_list
     assert second.block[2:] == first.block[2:]
 
 
-def test_a_lost_replay_is_followed_by_a_listing_and_a_replay_from_the_position_reached(
+def test_after_a_lost_replay_the_recording_is_listed_and_replayed_from_the_last_position(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:
     """11-11, 11-43"""
@@ -138,7 +138,7 @@ def test_a_lost_replay_is_followed_by_a_listing_and_a_replay_from_the_position_r
     assert program.archive.last("replay").block[3] == position
 
 
-def test_messages_of_a_replay_that_is_lost_while_a_handler_runs_are_not_replayed_again(
+def test_a_message_is_not_replayed_again_if_the_replay_is_lost_while_its_handler_runs(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:
     """11-43"""
@@ -161,7 +161,7 @@ def test_messages_of_a_replay_that_is_lost_while_a_handler_runs_are_not_replayed
     assert program.messages == [b"first"]
 
 
-def test_a_live_stream_that_lags_behind_the_replay_delivers_nothing_twice(
+def test_a_live_stream_that_lags_behind_the_replay_delivers_no_message_twice(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:
     """11-38, 07-131"""
@@ -180,7 +180,7 @@ def test_a_live_stream_that_lags_behind_the_replay_delivers_nothing_twice(
     assert program.messages == [b"one", b"two", b"three"]
 
 
-def test_a_live_stream_that_is_lost_before_anything_was_read_is_joined_again(
+def test_a_live_stream_that_is_lost_before_its_first_message_is_joined_again(
     program: Program, client: aeron.Aeron, source: aeron.ExclusivePublication
 ) -> None:
     """11-50"""
@@ -199,7 +199,7 @@ def test_a_live_stream_that_is_lost_before_anything_was_read_is_joined_again(
     assert program.messages == [b"hello"]
 
 
-def test_an_unknown_recording_is_named(program: Program, archive: ScriptedArchive) -> None:
+def test_the_error_for_an_unknown_recording_names_the_recording_id(program: Program, archive: ScriptedArchive) -> None:
     """11-30"""
     archive.answers["list"] = lambda request: archive.respond(request, RECORDING, RECORDING_UNKNOWN)
     with pytest.raises(aeron.PersistentSubscriptionError, match=f"unknown recording id: {RECORDING}"):

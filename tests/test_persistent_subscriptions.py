@@ -1,4 +1,4 @@
-"""`PersistentSubscription` in one process: forms of polling, handlers, and closing.
+"""Tests of `PersistentSubscription` in one process: forms of polling, handlers and closing.
 
 A number such as 11-64 is line 64 of the checklist in document 11 of the specification (`docs/spec`).
 """
@@ -37,7 +37,7 @@ def archive(driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path) -> I
 
 @pytest.fixture
 def publication(archive: aeron.AeronArchive, stream_id: int) -> aeron.Publication:
-    """Returns a recorded publication. All `MESSAGES` are published on it and recorded."""
+    """Returns a publication on which all `MESSAGES` were published and recorded."""
     publication = archive.add_recorded_publication("aeron:ipc?term-length=64k", stream_id)
     for message in MESSAGES:
         position = publication.publish(message, timeout=5)
@@ -75,7 +75,7 @@ def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     assert "LIVE [b'after']" in done.stdout
 
 
-def test_all_forms_of_polling_read_the_same(archive: aeron.AeronArchive, settings: dict[str, Any]) -> None:
+def test_all_forms_of_polling_return_the_same_messages(archive: aeron.AeronArchive, settings: dict[str, Any]) -> None:
     """11-71"""
     with archive.persistent_subscription(**settings) as subscription:
         assert read(subscription, len(MESSAGES)) == MESSAGES
@@ -95,7 +95,7 @@ def test_all_forms_of_polling_read_the_same(archive: aeron.AeronArchive, setting
     assert batches == MESSAGES
 
 
-def test_a_coroutine_reads_new_messages_and_gets_the_events(
+def test_a_coroutine_receives_new_messages_and_events(
     archive: aeron.AeronArchive, publication: aeron.Publication, settings: dict[str, Any]
 ) -> None:
     events: list[str] = []
@@ -118,7 +118,7 @@ def test_a_coroutine_reads_new_messages_and_gets_the_events(
     assert events == ["joined"]
 
 
-def test_a_failure_is_raised_by_every_form_and_reported_once(
+def test_every_form_of_polling_raises_a_failure_and_the_handler_receives_it_once(
     archive: aeron.AeronArchive, settings: dict[str, Any]
 ) -> None:
     """11-64, 11-65"""
@@ -139,7 +139,7 @@ def test_a_failure_is_raised_by_every_form_and_reported_once(
     assert [str(error) for error in told] == ["unknown recording id: 7"]
 
 
-def test_handlers_may_close_the_subscription_and_not_poll_it(
+def test_a_handler_may_close_the_subscription_but_not_poll_it(
     archive: aeron.AeronArchive, settings: dict[str, Any]
 ) -> None:
     refused: list[Exception] = []
@@ -170,7 +170,7 @@ def test_a_close_ends_the_wait_of_another_thread(archive: aeron.AeronArchive, se
         assert got == [[]]
 
 
-def test_an_object_that_is_dropped_without_a_close_leaves_no_files(
+def test_dropping_a_subscription_without_closing_it_leaves_no_files(
     archive: aeron.AeronArchive, client: aeron.Aeron, settings: dict[str, Any]
 ) -> None:
     """11-67"""
@@ -190,7 +190,7 @@ def test_an_object_that_is_dropped_without_a_close_leaves_no_files(
     eventually(lambda: not [counter for counter in client.counters_reader if 114 <= counter.type_id <= 117])
 
 
-def test_a_subscription_in_a_cycle_with_the_function_of_its_credentials_is_collected(
+def test_a_reference_cycle_of_a_subscription_and_its_credentials_function_is_collected(
     archive: aeron.AeronArchive, client: aeron.Aeron, settings: dict[str, Any]
 ) -> None:
     class Owner:
@@ -208,7 +208,7 @@ def test_a_subscription_in_a_cycle_with_the_function_of_its_credentials_is_colle
     assert reference() is None
 
 
-def test_a_merge_in_a_cycle_with_its_subscription_is_collected(
+def test_a_reference_cycle_of_a_merge_and_its_subscription_is_collected(
     archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
 ) -> None:
     class Owner:
@@ -228,7 +228,7 @@ def test_a_merge_in_a_cycle_with_its_subscription_is_collected(
     assert reference() is None
 
 
-def test_settings_that_are_missing_or_wrong_are_refused(
+def test_missing_and_invalid_settings_are_refused(
     client: aeron.Aeron, archive: aeron.AeronArchive, settings: dict[str, Any]
 ) -> None:
     """11-1, 11-2, 11-5"""

@@ -21,7 +21,7 @@ def messages(prose: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("instead_of", "write"), ROWS)
-def test_an_example_of_the_guide_is_found_and_its_replacement_is_not(instead_of: str, write: str) -> None:
+def test_the_linter_finds_each_example_of_the_guide_but_not_its_replacement(instead_of: str, write: str) -> None:
     assert messages(instead_of)
     assert messages(write) == []
 
@@ -48,7 +48,7 @@ def test_each_pattern_has_an_example_in_the_guide(pattern: re.Pattern[str], advi
         "A question\nin two lines: what is\nthis?",
     ],
 )
-def test_an_allowed_form_is_not_found(prose: str) -> None:
+def test_the_linter_does_not_find_an_allowed_form(prose: str) -> None:
     assert messages(prose) == []
 
 
@@ -61,7 +61,7 @@ def test_an_allowed_form_is_not_found(prose: str) -> None:
         ("```\nanswers\n```\nThe call answers nothing.", 3),
     ],
 )
-def test_a_finding_has_the_line_it_begins_in(prose: str, line: int) -> None:
+def test_a_finding_has_the_number_of_its_first_line(prose: str, line: int) -> None:
     assert [offset for offset, _ in plain_english.findings_in_prose(prose)] == [line]
 
 
@@ -91,7 +91,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_comments_and_texts_of_a_file_are_read_and_code_is_not(name: str, tmp_path: Path) -> None:
+def test_the_linter_reads_comments_and_texts_but_not_code(name: str, tmp_path: Path) -> None:
     text, expected = FILES[name]
     path = tmp_path / name
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Process boundaries: forks, the end of the interpreter, killed peers, and calls in any order."""
+"""Tests of forks, of the end of the interpreter, of killed peers, and of calls in any order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import aeron
 
 
 def run(code: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    """Runs a program with its own default driver directory. The directory is deleted even if the program was killed."""
+    """Runs a program with its own default driver directory. Deletes the directory even if the program was killed."""
     shared_memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
     with tempfile.TemporaryDirectory(prefix="aeron-test-", dir=shared_memory) as directory:
         return subprocess.run(
-            # These programs fork while threads run, and Python 3.12 and later warn of such a fork.
+            # These programs fork while threads run. Python 3.12 and later warn about such a fork.
             [
                 sys.executable,
                 "-X",
@@ -149,7 +149,7 @@ IDLE_LOOP = """
 """
 
 
-def test_an_idle_loop_and_one_in_a_forked_child_are_woken() -> None:
+def test_a_message_wakes_an_idle_event_loop_and_an_idle_loop_of_a_forked_child() -> None:
     result = run(
         FORK
         + IDLE_LOOP
@@ -170,7 +170,7 @@ def test_an_idle_loop_and_one_in_a_forked_child_are_woken() -> None:
     assert_fine(result)
 
 
-def test_the_interpreter_ends_while_an_idle_loop_waits() -> None:
+def test_the_interpreter_can_end_while_an_idle_event_loop_waits() -> None:
     result = run(
         FORK
         + IDLE_LOOP
@@ -186,7 +186,7 @@ def test_the_interpreter_ends_while_an_idle_loop_waits() -> None:
 
 
 @pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "raise SystemExit(0)"])
-def test_objects_open_at_the_end_of_the_interpreter_are_closed_in_order(end: str) -> None:
+def test_open_objects_are_closed_at_the_end_of_the_interpreter(end: str) -> None:
     result = run(
         f"""
     import aeron, atexit, sys, os
@@ -202,7 +202,7 @@ def test_objects_open_at_the_end_of_the_interpreter_are_closed_in_order(end: str
     assert_fine(result, "client closed True\n")
 
 
-def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
+def test_the_end_of_the_interpreter_waits_at_most_two_seconds() -> None:
     result = run(
         """
     import aeron, time
@@ -219,7 +219,7 @@ def test_the_end_of_the_interpreter_waits_two_seconds_at_most() -> None:
     assert ended - float(result.stdout) < 6
 
 
-def test_an_exception_that_ends_the_program_leaves_no_directory(tmp_path: Path) -> None:
+def test_no_driver_directory_remains_if_an_exception_ends_the_program(tmp_path: Path) -> None:
     result = run(
         f"""
     import aeron
@@ -233,7 +233,7 @@ def test_an_exception_that_ends_the_program_leaves_no_directory(tmp_path: Path) 
     assert not (tmp_path / "md").exists()
 
 
-def test_threads_that_are_still_sending_when_the_interpreter_ends() -> None:
+def test_the_interpreter_can_end_while_threads_send_and_receive() -> None:
     result = run(
         """
     import aeron, threading, time
@@ -262,7 +262,7 @@ def test_threads_that_are_still_sending_when_the_interpreter_ends() -> None:
 
 
 @pytest.mark.parametrize("where", ["poll", "image handler"])
-def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str) -> None:
+def test_the_interpreter_can_end_while_a_thread_runs_a_handler(where: str) -> None:
     result = run(
         f"""
     import aeron, threading, time
@@ -287,7 +287,7 @@ def test_threads_that_are_inside_a_handler_when_the_interpreter_ends(where: str)
 
 
 @pytest.mark.parametrize("what", ["hook for errors", "finalizer of a result"])
-def test_code_after_a_handler_may_run_when_the_interpreter_ends(what: str) -> None:
+def test_the_interpreter_can_end_while_code_runs_after_a_handler(what: str) -> None:
     result = run(
         f"""
     import aeron, sys, time
@@ -312,7 +312,7 @@ def test_code_after_a_handler_may_run_when_the_interpreter_ends(what: str) -> No
     assert result.returncode == 0, result.stderr
 
 
-def test_a_child_that_was_forked_in_a_handler_polls_no_further() -> None:
+def test_a_child_that_was_forked_in_a_handler_polls_no_more_messages() -> None:
     result = run(
         """
     import aeron, os
@@ -382,7 +382,7 @@ def test_a_child_that_was_forked_in_a_supplier_of_reserved_values_sends_nothing(
     assert_fine(result)
 
 
-def test_control_c_ends_a_wait() -> None:
+def test_sigint_ends_a_wait() -> None:
     import signal
 
     code = """
@@ -404,7 +404,7 @@ def test_control_c_ends_a_wait() -> None:
     assert "KeyboardInterrupt" in stderr
 
 
-def test_control_c_ends_a_wait_for_a_driver_that_has_died_unnoticed(tmp_path: Path) -> None:
+def test_sigint_ends_a_wait_for_a_dead_driver_before_its_death_is_detected(tmp_path: Path) -> None:
     import signal
 
     code = f"""
@@ -436,7 +436,7 @@ def test_control_c_ends_a_wait_for_a_driver_that_has_died_unnoticed(tmp_path: Pa
     assert (process.returncode, stderr) == (0, "")
 
 
-def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: Path) -> None:
+def test_sigint_ends_the_start_of_a_driver_that_waits_for_an_unclear_directory(tmp_path: Path) -> None:
     import signal
 
     (tmp_path / "cnc.dat").write_bytes(bytes(4096))
@@ -457,15 +457,15 @@ def test_control_c_ends_the_start_of_a_driver_in_a_directory_of_doubt(tmp_path: 
 
 
 @pytest.mark.slow
-def test_a_publisher_killed_in_a_claim_is_cleaned_up_and_the_others_go_on(tmp_path: Path) -> None:
-    """04-8 from Python: kill -9 during a claim."""
+def test_an_unfinished_claim_of_a_killed_publisher_does_not_block_other_publishers(tmp_path: Path) -> None:
+    """04-8: the publisher is a Python program that is killed during a claim."""
     import signal
 
     with (
         aeron.MediaDriver(
             dir=tmp_path / "md",
             timer_interval_ns=50_000_000,
-            # Long enough that the client of this test does not time out on a busy machine.
+            # The timeout is long enough that the client of this test does not time out on a busy machine.
             client_liveness_timeout_ns=3_000_000_000,
             publication_unblock_timeout_ns=3_500_000_000,
         ) as driver,
@@ -508,7 +508,7 @@ def test_no_sequence_of_calls_crashes_the_interpreter(seed: int) -> None:
     assert "Traceback" not in result.stderr, result.stderr[-3000:]
 
 
-def test_a_handler_that_is_garbage_is_not_called() -> None:
+def test_a_handler_that_the_garbage_collector_has_cleared_is_not_called() -> None:
     """The garbage collector clears a handler before the client, and other threads may run between the two."""
     result = run(
         """
@@ -557,7 +557,7 @@ def test_a_handler_that_is_garbage_is_not_called() -> None:
     assert_fine(result, "survived\n")
 
 
-def test_handlers_that_close_each_others_client_do_not_wait_for_each_other() -> None:
+def test_handlers_that_close_each_others_clients_do_not_deadlock() -> None:
     result = run(
         """
     import aeron, threading, time
@@ -609,7 +609,7 @@ FINALIZER = """
 """
 
 
-def test_a_finalizer_that_runs_while_a_result_is_made_may_use_the_operation() -> None:
+def test_a_finalizer_may_use_an_operation_while_the_result_of_the_operation_is_created() -> None:
     result = run(
         FINALIZER
         + """
@@ -635,7 +635,7 @@ def test_a_finalizer_that_runs_while_a_result_is_made_may_use_the_operation() ->
     assert_fine(result)
 
 
-def test_a_finalizer_that_runs_while_an_error_is_made_may_use_the_claim() -> None:
+def test_a_finalizer_may_use_a_claim_while_an_error_of_the_claim_is_created() -> None:
     result = run(
         FINALIZER
         + """
@@ -662,7 +662,7 @@ def test_a_finalizer_that_runs_while_an_error_is_made_may_use_the_claim() -> Non
     assert_fine(result)
 
 
-def test_the_end_of_a_handler_may_use_the_operation_that_let_it_go() -> None:
+def test_the_finalizer_of_a_handler_may_use_the_operation_that_released_the_handler() -> None:
     result = run(
         FINALIZER
         + """
@@ -683,7 +683,7 @@ def test_the_end_of_a_handler_may_use_the_operation_that_let_it_go() -> None:
     assert_fine(result)
 
 
-def test_a_pending_operation_of_the_parent_is_printed_in_a_child_that_has_none_of_its_threads() -> None:
+def test_a_forked_child_can_print_a_pending_operation_of_its_parent() -> None:
     result = run(
         """
     import aeron, os, signal, threading
@@ -713,7 +713,7 @@ def test_a_pending_operation_of_the_parent_is_printed_in_a_child_that_has_none_o
     assert_fine(result, "printed\n")
 
 
-def test_objects_shared_between_threads(stream: Stream) -> None:
+def test_several_threads_can_publish_on_one_publication(stream: Stream) -> None:
     import threading
 
     publication = stream.client.add_publication("aeron:ipc", stream.stream_id)

@@ -1,4 +1,4 @@
-"""Sending: offer, publish, claim, and their results if nothing was sent."""
+"""Tests of sending with `offer`, `publish` and claims, and of the results if nothing was sent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ import aeron
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_offer_takes_anything_with_the_buffer_protocol(stream: Stream, message: object) -> None:
+def test_offer_accepts_any_object_with_the_buffer_protocol(stream: Stream, message: object) -> None:
     position = stream.publication.offer(message)
     assert isinstance(position, int)
     assert position > 0
@@ -37,13 +37,13 @@ def test_offer_takes_anything_with_the_buffer_protocol(stream: Stream, message: 
 
 
 @pytest.mark.parametrize("message", ["text", 5, None, np.arange(10)[::2], [b"list"]])
-def test_offer_refuses_a_buffer_that_is_not_contiguous(stream: Stream, message: object) -> None:
+def test_offer_refuses_objects_without_a_contiguous_buffer(stream: Stream, message: object) -> None:
     with pytest.raises((TypeError, ValueError, BufferError)):
         stream.publication.offer(message)
     assert stream.publication.offer(b"still works")
 
 
-def test_the_constants_are_false_integers_with_names() -> None:
+def test_the_constants_for_unsent_messages_are_falsy_integers_with_names() -> None:
     for constant, code, name in [
         (aeron.NOT_CONNECTED, -1, "NOT_CONNECTED"),
         (aeron.BACK_PRESSURED, -2, "BACK_PRESSURED"),
@@ -56,7 +56,7 @@ def test_the_constants_are_false_integers_with_names() -> None:
         assert pickle.loads(pickle.dumps(constant)) is constant
 
 
-def test_without_a_subscriber_an_offer_is_not_connected(client: aeron.Aeron, stream_id: int) -> None:
+def test_an_offer_without_a_subscriber_returns_not_connected(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
     assert publication.offer(b"nobody") is aeron.NOT_CONNECTED
     assert publication.try_claim(8) is aeron.NOT_CONNECTED
@@ -64,7 +64,7 @@ def test_without_a_subscriber_an_offer_is_not_connected(client: aeron.Aeron, str
     assert not publication.is_connected
 
 
-def test_a_slow_subscriber_pushes_back_and_the_offer_succeeds_once_it_has_read(stream: Stream) -> None:
+def test_a_slow_subscriber_causes_back_pressure_until_it_has_read(stream: Stream) -> None:
     results = {}
     while (result := stream.publication.offer(bytes(1000))) is not aeron.BACK_PRESSURED:
         results[repr(result) if result < 0 else "sent"] = True
@@ -74,18 +74,19 @@ def test_a_slow_subscriber_pushes_back_and_the_offer_succeeds_once_it_has_read(s
     eventually(lambda: stream.publication.offer(b"room again"))
 
 
-def test_the_end_of_a_term_is_an_admin_action(stream: Stream) -> None:
+def test_an_offer_at_the_end_of_a_term_returns_admin_action(stream: Stream) -> None:
     def is_end_of_term() -> bool:
         result = stream.publication.offer(bytes(1000))
         stream.subscription.poll(lambda *_: None, 100)
         return result is aeron.ADMIN_ACTION
 
-    # The driver decides when the limit moves, so the number of calls is unknown. The term ends after 62 messages.
+    # The driver decides when the publisher limit moves, so the number of calls is unknown. The term ends after 62
+    # messages.
     eventually(is_end_of_term)
     assert stream.publication.position == stream.publication.term_buffer_length
 
 
-def test_a_closed_publication_raises(stream: Stream) -> None:
+def test_calls_of_a_closed_publication_raise_an_error(stream: Stream) -> None:
     stream.publication.close()
     stream.publication.close()
     assert stream.publication.is_closed
@@ -124,7 +125,7 @@ def test_the_cause_of_a_closed_publication_is_the_error_that_closed_it(stream_id
         shutil.rmtree(driver.dir, ignore_errors=True)
 
 
-def test_a_message_over_the_maximum_is_refused_with_the_limit_named(stream: Stream) -> None:
+def test_the_error_for_a_message_that_is_too_long_names_the_limit(stream: Stream) -> None:
     limit = stream.publication.max_message_length
     assert stream.publication.offer(bytes(limit))
     with pytest.raises(aeron.MessageTooLongError, match=str(limit)):
@@ -137,8 +138,8 @@ def test_a_message_over_the_maximum_is_refused_with_the_limit_named(stream: Stre
         stream.publication.try_claim(-1)
 
 
-def test_the_last_position_of_a_stream_raises(client: aeron.Aeron, stream_id: int) -> None:
-    """03-86: at the end of the last term."""
+def test_an_offer_beyond_the_maximum_position_raises_an_error(client: aeron.Aeron, stream_id: int) -> None:
+    """03-86: at the end of the last term"""
     channel = aeron.ChannelUriBuilder(term_length=65536)
     channel.initial_position((2**31 - 1) * 65536 + 65536 - 64, 0, 65536)
     publication = client.add_exclusive_publication(channel, stream_id)
@@ -149,7 +150,7 @@ def test_the_last_position_of_a_stream_raises(client: aeron.Aeron, stream_id: in
             publication.offer(bytes(64))
 
 
-def test_publish_waits_for_room_without_holding_up_the_subscriber_in_another_thread(stream: Stream) -> None:
+def test_a_waiting_publish_does_not_block_the_subscriber_in_another_thread(stream: Stream) -> None:
     count, got = 2000, []
 
     def read() -> None:
@@ -164,7 +165,7 @@ def test_publish_waits_for_room_without_holding_up_the_subscriber_in_another_thr
     assert [int.from_bytes(message, "little") for message in got] == list(range(count))
 
 
-def test_a_wait_that_times_out_says_what_is_missing(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_error_of_a_wait_that_times_out_names_the_cause(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication("aeron:ipc", stream_id)
     start = time.monotonic()
     with pytest.raises(aeron.NotConnectedError, match=rf"aeron:ipc, stream {stream_id}: no subscriber"):
@@ -175,7 +176,8 @@ def test_a_wait_that_times_out_says_what_is_missing(client: aeron.Aeron, stream_
 
     subscription = client.add_subscription("aeron:ipc", stream_id)
     publication.wait_connected(timeout=5)
-    # The publication may be connected before the client has read the event of the image.
+    # The publication may be connected before the client has read the event of the image, so the test waits for the
+    # image.
     subscription.wait_connected(timeout=5)
     with pytest.raises(aeron.BackPressureTimeoutError, match="does not keep up"):
         while True:
@@ -184,12 +186,12 @@ def test_a_wait_that_times_out_says_what_is_missing(client: aeron.Aeron, stream_
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), float("-inf")])
-def test_a_timeout_that_is_no_number_of_seconds_is_refused(stream: Stream, timeout: float) -> None:
+def test_an_invalid_timeout_is_refused(stream: Stream, timeout: float) -> None:
     with pytest.raises(ValueError, match="timeout"):
         stream.publication.publish(b"x", timeout=timeout)
 
 
-def test_reserved_values_are_constants_or_computed_from_each_fragment(stream: Stream) -> None:
+def test_a_reserved_value_is_a_constant_or_a_function_of_the_fragment(stream: Stream) -> None:
     stream.publication.offer(b"constant", reserved_value=-7)
     stream.publication.offer(b"computed", reserved_value=len)
     stream.publication.offer(b"none")
@@ -215,7 +217,7 @@ def test_nothing_is_sent_if_the_function_for_reserved_values_raises(
 
     def value(fragment: bytes) -> int:
         seen.append(fragment)
-        assert publication.position == before, "the function is called before anything is appended"
+        assert publication.position == before, "the function must be called before a fragment is appended"
         return 1 // (fails_at - len(seen))
 
     message = bytes(publication.max_payload_length) * 2 + b"the end"
@@ -278,7 +280,7 @@ class _Strings(ctypes.Structure):
     ],
     ids=lambda message: type(message).__name__,
 )
-def test_memory_that_holds_addresses_instead_of_values_is_refused(stream: Stream, message: Any) -> None:
+def test_buffers_of_addresses_instead_of_values_are_refused(stream: Stream, message: Any) -> None:
     publication = stream.publication
     for send in (
         publication.offer,
@@ -296,7 +298,7 @@ def test_memory_that_holds_addresses_instead_of_values_is_refused(stream: Stream
     assert publication.position == 0
 
 
-def test_values_of_every_other_kind_are_sent(stream: Stream) -> None:
+def test_buffers_of_values_are_sent(stream: Stream) -> None:
     for message in (
         np.array([1 + 2j]),
         np.array([(1, 2j)], dtype=[("O", "<i4"), ("Z", "<c8")]),
@@ -310,8 +312,8 @@ def test_values_of_every_other_kind_are_sent(stream: Stream) -> None:
         assert stream.receive() == [message.tobytes() if isinstance(message, np.ndarray) else bytes(message)]
 
 
-def test_offer_parts_joins_them(stream: Stream) -> None:
-    """03-98: vectored offers equal a single offer of the concatenation."""
+def test_offer_parts_joins_the_parts_into_one_message(stream: Stream) -> None:
+    """03-98: an offer of parts equals an offer of the joined parts."""
     assert stream.publication.offer_parts([b"one, ", bytearray(b""), memoryview(b"two")])
     assert stream.publication.offer_parts(bytes([i]) * 500 for i in range(10))
     assert stream.receive(2) == [b"one, two", b"".join(bytes([i]) * 500 for i in range(10))]
@@ -319,7 +321,7 @@ def test_offer_parts_joins_them(stream: Stream) -> None:
         stream.publication.offer_parts([b"one", 2])
 
 
-def test_an_exclusive_publication_has_calls_of_its_own(stream: Stream) -> None:
+def test_an_exclusive_publication_appends_padding_and_refuses_an_invalid_block(stream: Stream) -> None:
     publication = stream.publication
     before = publication.term_offset
     assert publication.append_padding(64) == publication.position
@@ -330,7 +332,7 @@ def test_an_exclusive_publication_has_calls_of_its_own(stream: Stream) -> None:
         publication.offer_block(bytes(64))
 
 
-def test_facts_about_a_publication(stream: Stream) -> None:
+def test_the_properties_of_a_publication_have_the_values_of_its_stream(stream: Stream) -> None:
     publication = stream.publication
     assert publication.channel == "aeron:ipc"
     assert publication.stream_id == stream.stream_id
@@ -348,8 +350,8 @@ def test_facts_about_a_publication(stream: Stream) -> None:
     assert str(publication.session_id) in repr(publication)
 
 
-def test_shared_publications_write_one_stream(client: aeron.Aeron, stream_id: int) -> None:
-    """03-97: closing one of two shared publications leaves the other usable."""
+def test_two_concurrent_publications_write_to_one_stream(client: aeron.Aeron, stream_id: int) -> None:
+    """03-97: after one publication is closed, the other one stays usable."""
     first, second = (client.add_publication("aeron:ipc", stream_id) for _ in range(2))
     assert first.session_id == second.session_id
     assert second.original_registration_id == first.registration_id
@@ -363,7 +365,7 @@ def test_shared_publications_write_one_stream(client: aeron.Aeron, stream_id: in
     assert got == [b"first", b"second"]
 
 
-def test_revoking_ends_the_stream_at_once(stream: Stream) -> None:
+def test_revoking_a_publication_ends_its_stream_immediately(stream: Stream) -> None:
     image = stream.subscription.images[0]
     stream.publication.revoke()
     assert stream.publication.is_closed
@@ -371,7 +373,7 @@ def test_revoking_ends_the_stream_at_once(stream: Stream) -> None:
     assert image.is_publication_revoked
 
 
-def test_offer_in_all_forms_of_a_call(stream: Stream) -> None:
+def test_offer_accepts_its_arguments_by_position_and_by_keyword(stream: Stream) -> None:
     publication = stream.publication
     assert publication.offer(b"positional")
     assert publication.offer(message=b"keyword")

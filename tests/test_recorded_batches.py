@@ -1,4 +1,4 @@
-"""`read_recording`: recordings in the directory of an archive as Arrow record batches."""
+"""Tests of `read_recording`, which reads recordings in an archive's directory as Arrow record batches."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def recordings(driver: aeron.MediaDriver, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def trades(recordings: Recorder) -> aeron.Recording:
-    """A recording of 5,000 messages with one to three trades each, in several segments."""
+    """Returns a recording of 5,000 messages with one to three trades each, in several segments."""
     numbers = itertools.count()
     messages = [b"".join(trade(next(numbers)) for _ in range(1 + index % 3)) for index in range(5000)]
     return recordings.record(next(stream_ids), messages)
@@ -72,7 +72,7 @@ def expected(messages: list[Message]) -> list[tuple[int, int, bytes]]:
     lengths=st.lists(st.integers(0, 64) | st.integers(1300, 1500) | st.integers(0, MAX_MESSAGE_LENGTH), max_size=60),
     cuts=st.lists(st.floats(0, 1), max_size=5),
 )
-def test_random_messages_are_read_once_in_any_ranges(
+def test_each_random_message_is_read_once_in_any_division_into_ranges(
     recordings: Recorder, lengths: list[int], cuts: list[float]
 ) -> None:
     payloads = [bytes([index % 251 + 1]) * length for index, length in enumerate(lengths, start=1)]
@@ -90,7 +90,7 @@ def test_random_messages_are_read_once_in_any_ranges(
         assert last <= batches.position == batches.to_position < last + 32
 
 
-def test_all_columns_are_those_of_the_frames(recordings: Recorder) -> None:
+def test_all_columns_have_the_values_of_the_frames(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), [b"a" * 100, b"b" * 5000, b""])
     messages = recordings.messages(recording)
     columns = ["flags", "term_offset", "term_id", "recording_id", "channel", *reversed(HEADERS), "value"]
@@ -133,7 +133,7 @@ def test_records_of_a_layout_are_columns(recordings: Recorder, trades: aeron.Rec
     assert table["position"].to_pylist() == positions
 
 
-def test_columns_may_be_chosen_and_a_field_hides_the_column_of_a_message(recordings: Recorder) -> None:
+def test_columns_can_be_selected_and_a_field_replaces_a_column_of_the_same_name(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), [struct.pack("<qq", 7, 8)])
     chosen = read(recordings, recording, layout="position i64", columns=["RECORD_INDEX", "position", "stream_id"])
     assert pa.table(chosen).drop("stream_id").to_pydict() == {"record_index": [0, 1], "position": [7, 8]}
@@ -143,7 +143,7 @@ def test_columns_may_be_chosen_and_a_field_hides_the_column_of_a_message(recordi
     ]
 
 
-def test_text_is_a_column_of_strings(recordings: Recorder) -> None:
+def test_text_messages_become_a_column_of_strings(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), ["grüße".encode(), b"\xff", b""])
     batches = read(recordings, recording, text=True, drop_malformed=True)
     assert pa.table(batches)["value"].to_pylist() == ["grüße", ""]
@@ -152,13 +152,13 @@ def test_text_is_a_column_of_strings(recordings: Recorder) -> None:
         next(read(recordings, recording, text=True))
 
 
-def test_messages_that_do_not_fit_are_an_error_or_left_out_and_counted(recordings: Recorder) -> None:
+def test_malformed_messages_are_an_error_or_are_dropped_and_counted(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), [trade(1), b"seven.." * 2, trade(2)])
     dropped = read(recordings, recording, layout=TRADE, drop_malformed=True)
     assert pa.table(dropped)["n"].to_pylist() == [1, 2]
     assert dropped.malformed == 1
     failing = read(recordings, recording, layout=TRADE)
-    for _ in range(2):  # A second attempt must not look like the end of the recording.
+    for _ in range(2):  # The second attempt must raise the error again, and not end like a complete recording.
         with pytest.raises(aeron.InvalidArgumentError, match=r"position 128 .*: its 14 bytes are no records of 16"):
             list(failing)
     with pytest.raises(pa.ArrowInvalid, match="its 14 bytes are no records of 16 bytes"):
@@ -168,7 +168,7 @@ def test_messages_that_do_not_fit_are_an_error_or_left_out_and_counted(recording
 # ---- Arrow libraries -------------------------------------------------------------------------------------------------
 
 
-def test_other_libraries_read_the_stream_and_share_it_with_the_iterator(
+def test_arrow_libraries_read_the_stream_and_share_it_with_the_iterator(
     recordings: Recorder, trades: aeron.Recording
 ) -> None:
     batches = read(recordings, trades)
@@ -196,7 +196,9 @@ def test_the_schema_names_the_origin(recordings: Recorder, trades: aeron.Recordi
     assert batches.recording == trades
 
 
-def test_a_batch_is_small_however_long_the_recording_is(recordings: Recorder, trades: aeron.Recording) -> None:
+def test_the_size_of_a_batch_does_not_depend_on_the_length_of_the_recording(
+    recordings: Recorder, trades: aeron.Recording
+) -> None:
     lengths = [batch.num_rows for batch in read(recordings, trades)]
     assert lengths == [4096, 904]
     long = recordings.record(next(stream_ids), [bytes(8000)] * 400)
@@ -208,7 +210,7 @@ def test_a_batch_is_small_however_long_the_recording_is(recordings: Recorder, tr
 # ---- recordings that are active or damaged ---------------------------------------------------------------------------
 
 
-def test_an_active_recording_is_read_without_gap_or_repetition_while_it_grows(recordings: Recorder) -> None:
+def test_a_growing_recording_is_read_without_gap_or_repetition(recordings: Recorder) -> None:
     payloads = [bytes([number % 256]) * (number * 37 % MAX_MESSAGE_LENGTH) for number in range(3000)]
     publication = recordings.archive.add_recorded_exclusive_publication(
         "aeron:ipc?term-length=64k|mtu=1408", next(stream_ids)
@@ -231,7 +233,7 @@ def test_an_active_recording_is_read_without_gap_or_repetition_while_it_grows(re
     publication.close()
 
 
-def test_a_recording_of_an_archive_whose_driver_is_elsewhere_is_read_up_to_its_index(
+def test_a_recording_of_an_archive_with_an_unknown_driver_is_read_up_to_the_end_of_its_index(
     driver: aeron.MediaDriver, recordings: Recorder, tmp_path: Path
 ) -> None:
     with recordings.archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", next(stream_ids)) as active:
@@ -252,7 +254,7 @@ def test_a_recording_of_an_archive_whose_driver_is_elsewhere_is_read_up_to_its_i
         assert len(rows(aeron.read_recording(copy, recording.recording_id, to_position=10560))) == 10
 
 
-def test_damaged_and_missing_segments_are_errors_with_file_and_position(
+def test_the_error_for_a_damaged_or_missing_segment_has_file_and_position(
     recordings: Recorder, trades: aeron.Recording, tmp_path: Path
 ) -> None:
     copy = shutil.copytree(recordings.directory, tmp_path / "copy")
@@ -294,7 +296,7 @@ def test_damaged_and_missing_segments_are_errors_with_file_and_position(
         ({"columns": ["value", "Value"]}, "column 'value' is there twice"),
     ],
 )
-def test_a_wrong_value_is_refused_by_name(
+def test_the_error_for_an_invalid_value_names_the_argument(
     recordings: Recorder, trades: aeron.Recording, options: dict[str, Any], error: str
 ) -> None:
     with pytest.raises(aeron.InvalidArgumentError) as raised:

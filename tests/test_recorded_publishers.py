@@ -1,4 +1,4 @@
-"""`RecordedPublisher` in one process: forms of sending, losses, refusals, and closing.
+"""Tests of `RecordedPublisher` in one process: forms of sending, losses, refusals and closing.
 
 Tests with killed processes are in `interop/test_recorded_publishers.py`.
 """
@@ -34,7 +34,7 @@ MESSAGES = [b"%d " % number * number for number in range(1, 100)]
 
 
 class Server:
-    """An archive that a test stops and starts again, in the same directory."""
+    """An archive that a test stops and starts again in the same directory."""
 
     def __init__(self, driver: aeron.MediaDriver, directory: Path) -> None:
         self.driver = driver
@@ -74,7 +74,7 @@ def publisher(
 
 
 def with_rest(publisher: aeron.RecordedPublisher) -> None:
-    """Closes a publisher in any state."""
+    """Closes a publisher that may have unrecorded messages."""
     with contextlib.suppress(aeron.UnrecordedMessagesError):
         publisher.close(timeout=0)
 
@@ -91,7 +91,7 @@ def recorded(server: Server, recording_id: int) -> list[bytes]:
 
 
 def poll_until(publisher: aeron.RecordedPublisher, condition: Callable[[], object]) -> None:
-    """Polls until the condition holds."""
+    """Polls until `condition` returns true."""
 
     def holds() -> bool:
         publisher.poll()
@@ -144,7 +144,9 @@ def test_coroutines_offer_and_wait(server: Server, stream_id: int) -> None:
     assert recorded(server, asyncio.run(run())) == [b"first", *MESSAGES]
 
 
-def test_a_cancelled_coroutine_and_one_that_fails_tell_how_much_was_accepted(server: Server, stream_id: int) -> None:
+def test_the_error_of_a_cancelled_or_failed_coroutine_has_the_number_of_accepted_messages(
+    server: Server, stream_id: int
+) -> None:
     async def run() -> None:
         publisher = aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, buffer_length=64 * 1024)
         await asyncio.wait_for(publisher.offer_async(b"first"), 10)
@@ -163,7 +165,7 @@ def test_a_cancelled_coroutine_and_one_that_fails_tell_how_much_was_accepted(ser
     asyncio.run(run())
 
 
-def test_messages_that_are_accepted_while_the_archive_is_away_are_recorded_when_it_is_back(
+def test_messages_that_are_accepted_while_the_archive_is_down_are_recorded_after_its_restart(
     server: Server, stream_id: int
 ) -> None:
     positions: list[int] = []
@@ -189,7 +191,7 @@ def test_messages_that_are_accepted_while_the_archive_is_away_are_recorded_when_
     assert recorded(server, recording_id) == expected
 
 
-def test_a_recording_that_is_stopped_is_extended(
+def test_the_publisher_extends_a_recording_that_was_stopped(
     server: Server, publisher: aeron.RecordedPublisher, client: aeron.Aeron
 ) -> None:
     publisher.publish(b"before", timeout=5)
@@ -203,7 +205,7 @@ def test_a_recording_that_is_stopped_is_extended(
     assert recorded(server, the_id(publisher)) == [b"before", b"after"]
 
 
-def test_a_new_driver_in_the_same_directory_is_found(tmp_path: Path) -> None:
+def test_the_publisher_connects_to_a_new_driver_in_the_same_directory(tmp_path: Path) -> None:
     directory = Path(tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
     settings: dict[str, Any] = {"ipc_term_buffer_length": 64 * 1024, "dir_delete_on_shutdown": True}
     errors: list[aeron.RecordedPublisherError] = []
@@ -257,7 +259,7 @@ def test_a_local_stream_over_udp_is_recorded_without_another_subscriber(server: 
 
 
 @pytest.mark.parametrize("name", ["alias", "recording_id"])
-def test_another_publisher_goes_on_at_the_end_of_the_recording(server: Server, stream_id: int, name: str) -> None:
+def test_a_later_publisher_continues_at_the_end_of_the_recording(server: Server, stream_id: int, name: str) -> None:
     settings: dict[str, Any] = {"alias": "trades"} if name == "alias" else {}
     with aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, **settings) as first:
         end = first.publish(b"first", timeout=10)
@@ -271,7 +273,7 @@ def test_another_publisher_goes_on_at_the_end_of_the_recording(server: Server, s
     assert recorded(server, the_id(second)) == [b"first", b"second"]
 
 
-def test_an_alias_is_compared_as_a_whole(server: Server, stream_id: int) -> None:
+def test_an_alias_must_match_completely(server: Server, stream_id: int) -> None:
     ids = []
     for alias in ("trades-eu", "trades", "trades-us", "trades"):
         with aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, alias=alias) as publisher:
@@ -281,7 +283,7 @@ def test_an_alias_is_compared_as_a_whole(server: Server, stream_id: int) -> None
     assert len(set(ids)) == 3
 
 
-def test_the_archive_client_makes_publishers_with_its_settings(
+def test_a_publisher_of_an_archive_client_has_the_settings_of_the_client(
     server: Server, client: aeron.Aeron, stream_id: int
 ) -> None:
     with aeron.connect_archive(client, client_name="settings") as archive:
@@ -294,7 +296,7 @@ def test_the_archive_client_makes_publishers_with_its_settings(
             archive.recorded_publisher(CHANNEL, stream_id, client_name="x")  # type: ignore[call-arg]
 
 
-def test_no_message_is_accepted_before_an_archive_records_the_stream(
+def test_the_publisher_accepts_no_message_before_an_archive_records_the_stream(
     driver: aeron.MediaDriver, stream_id: int, tmp_path: Path
 ) -> None:
     publisher = aeron.RecordedPublisher(CHANNEL, stream_id, driver=driver)
@@ -314,7 +316,7 @@ def test_no_message_is_accepted_before_an_archive_records_the_stream(
     server.stop()
 
 
-def test_a_full_buffer_pushes_back(server: Server, stream_id: int) -> None:
+def test_a_full_buffer_causes_back_pressure(server: Server, stream_id: int) -> None:
     with aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, buffer_length=64 * 1024) as publisher:
         publisher.wait_connected(timeout=10)
         server.stop()
@@ -343,7 +345,7 @@ def test_a_message_that_is_too_long_is_refused(server: Server, publisher: aeron.
     assert recorded(server, the_id(publisher)) == [b"short", bytes(8192)]
 
 
-def test_a_close_reports_what_is_not_recorded(server: Server, stream_id: int) -> None:
+def test_closing_the_publisher_reports_unrecorded_messages(server: Server, stream_id: int) -> None:
     publisher = aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver)
     first = publisher.publish(b"first", timeout=10)
     assert publisher.flush(timeout=5)
@@ -362,7 +364,7 @@ def test_a_close_reports_what_is_not_recorded(server: Server, stream_id: int) ->
         publisher.poll()
 
 
-def test_an_exception_of_the_block_gets_a_note_about_what_is_not_recorded(server: Server, stream_id: int) -> None:
+def test_an_exception_in_the_block_has_a_note_about_unrecorded_messages(server: Server, stream_id: int) -> None:
     with (
         pytest.raises(IndexError) as caught,
         aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver) as publisher,
@@ -384,7 +386,7 @@ def test_an_exception_of_the_block_gets_a_note_about_what_is_not_recorded(server
     assert "messages" in raised.value.__notes__[0]
 
 
-def test_a_recording_that_is_deleted_fails_the_publisher_and_its_messages_are_kept(
+def test_a_deleted_recording_fails_the_publisher_and_the_publisher_keeps_its_messages(
     server: Server, publisher: aeron.RecordedPublisher, client: aeron.Aeron, errors: list[Any]
 ) -> None:
     publisher.publish(b"deleted", timeout=5)
@@ -410,7 +412,7 @@ def test_a_recording_that_is_deleted_fails_the_publisher_and_its_messages_are_ke
     assert isinstance(unrecorded.value.__cause__, aeron.RecordedPublisherError)
 
 
-def test_a_recording_with_another_publisher_is_awaited_for_a_limited_time(
+def test_the_publisher_waits_for_the_end_of_another_publisher_for_a_limited_time(
     server: Server, publisher: aeron.RecordedPublisher, stream_id: int
 ) -> None:
     publisher.publish(b"first", timeout=5)
@@ -428,14 +430,14 @@ def test_a_recording_with_another_publisher_is_awaited_for_a_limited_time(
     assert recorded(server, the_id(other)) == [b"first", b"second"]
 
 
-def test_a_recording_that_another_publisher_has_extended_meanwhile_fails_the_publisher(
+def test_a_publisher_fails_if_another_publisher_has_extended_its_recording(
     server: Server, publisher: aeron.RecordedPublisher, stream_id: int, client: aeron.Aeron
 ) -> None:
     publisher.publish(b"first", timeout=5)
     assert publisher.flush(timeout=5)
     with aeron.connect_archive(client) as archive:
         archive.try_stop_recording_by_identity(the_id(publisher))
-    # The first publisher makes no call, so it does not notice the end of its recording.
+    # The first publisher makes no call meanwhile, so it does not detect the end of its recording.
     with aeron.RecordedPublisher(
         CHANNEL, stream_id, driver=server.driver, recording_id=publisher.recording_id
     ) as other:
@@ -461,7 +463,7 @@ def test_a_recording_of_another_stream_is_refused(
     assert caught.value.reason == "STREAM_ID_MISMATCH"
 
 
-def test_a_truncated_recording_fails_the_publisher(
+def test_a_publisher_fails_if_its_recording_was_truncated(
     server: Server, publisher: aeron.RecordedPublisher, client: aeron.Aeron
 ) -> None:
     for message in MESSAGES:
@@ -476,7 +478,7 @@ def test_a_truncated_recording_fails_the_publisher(
     assert caught.value.reason == "RECORDED_POSITION_LOST"
 
 
-def test_a_full_disk_is_reported_and_tried_again(server: Server, stream_id: int) -> None:
+def test_a_full_disk_is_reported_and_the_publisher_tries_again(server: Server, stream_id: int) -> None:
     errors: list[aeron.RecordedPublisherError] = []
     with aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, on_error=errors.append) as publisher:
         publisher.publish(b"before", timeout=10)
@@ -498,7 +500,7 @@ def test_a_full_disk_is_reported_and_tried_again(server: Server, stream_id: int)
 
 @pytest.fixture
 def users(tmp_path: Path) -> Path:
-    """Returns a users file with one user of each role. The secret of each is her role."""
+    """Returns a users file with one user for each role. The password of a user is the name of the role."""
     text = ""
     for role in ("read", "record"):
         salt = b"0123456789abcdef"
@@ -512,7 +514,7 @@ def users(tmp_path: Path) -> Path:
     return users
 
 
-def test_the_right_to_record_is_needed_and_is_enough(server: Server, stream_id: int, users: Path) -> None:
+def test_a_publisher_needs_a_user_with_the_role_record(server: Server, stream_id: int, users: Path) -> None:
     server.stop()
     server.start(users_file=users)
     settings: dict[str, Any] = {"driver": server.driver, "message_timeout": 5}
@@ -536,7 +538,7 @@ def test_the_right_to_record_is_needed_and_is_enough(server: Server, stream_id: 
     assert recorded(server, the_id(publisher)) == [b"before", b"after"]
 
 
-def test_a_handler_may_call_the_publisher_and_the_call_raises_its_exception(
+def test_a_handler_may_call_the_publisher_and_its_exception_is_raised_by_the_outer_call(
     server: Server, publisher: aeron.RecordedPublisher, stream_id: int
 ) -> None:
     accepted: list[object] = []
@@ -567,8 +569,8 @@ def test_a_handler_may_close_the_publisher(server: Server, stream_id: int) -> No
     assert publisher.is_closed
 
 
-def test_a_second_thread_is_refused_while_a_call_runs(server: Server, stream_id: int) -> None:
-    """A call that waits lets other threads in between its steps."""
+def test_calls_of_a_second_thread_are_refused_while_a_call_runs(server: Server, stream_id: int) -> None:
+    """A waiting call releases the GIL between its steps, so other threads run and may call the publisher."""
     with aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver) as publisher:
         publisher.wait_connected(timeout=10)
         count = 2_000
@@ -590,12 +592,12 @@ def test_a_second_thread_is_refused_while_a_call_runs(server: Server, stream_id:
     assert recorded(server, the_id(publisher)) == [b"x"] * (2 * count)
 
 
-def test_a_publisher_is_closed_and_its_handlers_are_released_when_it_is_dropped(
+def test_dropping_a_publisher_closes_it_and_releases_its_handlers(
     server: Server, stream_id: int, client: aeron.Aeron
 ) -> None:
     class Handler:
         def __call__(self, _error: object) -> None:
-            """Handles nothing."""
+            """Does nothing."""
 
     handler = Handler()
     publisher = aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver, on_error=handler)
@@ -641,12 +643,12 @@ def test_a_forked_child_cannot_use_the_publisher(server: Server, publisher: aero
         ({"message_timeout": 0}, aeron.ConfigurationError, "message_timeout_ns"),
     ],
 )
-def test_settings_that_cannot_be_used_are_refused(change: dict[str, Any], error: Any, text: str) -> None:
+def test_invalid_settings_are_refused(change: dict[str, Any], error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         aeron.RecordedPublisher(CHANNEL, 1001, driver="/nowhere", **change)
 
 
-def test_the_text_of_a_publisher_shows_its_stream_and_its_state(server: Server, stream_id: int) -> None:
+def test_the_repr_of_a_publisher_shows_its_stream_and_state(server: Server, stream_id: int) -> None:
     publisher = aeron.RecordedPublisher(CHANNEL, stream_id, driver=server.driver)
     assert (publisher.channel, publisher.stream_id) == (CHANNEL, stream_id)
     assert repr(publisher) == f"<RecordedPublisher {CHANNEL} stream {stream_id}, recording -1, not recorded>"
@@ -656,7 +658,9 @@ def test_the_text_of_a_publisher_shows_its_stream_and_its_state(server: Server, 
     assert repr(publisher).endswith(", closed>")
 
 
-def test_a_position_that_is_not_recorded_in_time_raises(publisher: aeron.RecordedPublisher) -> None:
+def test_waiting_for_a_position_that_is_not_recorded_raises_an_error_after_the_timeout(
+    publisher: aeron.RecordedPublisher,
+) -> None:
     position = publisher.publish(b"hello", timeout=5)
     publisher.wait_recorded(position, timeout=5)
     begin = time.monotonic()

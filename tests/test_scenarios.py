@@ -1,4 +1,5 @@
-"""The scenarios of document 06, section 9, with two drivers and the commands of `docs/cli.md`, on one or two hosts.
+"""Runs the scenarios of document 06, section 9, with two drivers and the commands of `docs/cli.md`, on one or two
+hosts.
 
 The two hosts are network namespaces, which only root can make. They share the file system, so the two drivers have
 different directories.
@@ -38,7 +39,7 @@ SETTINGS = {
     "AERON_PUBLICATION_LINGER_TIMEOUT": "500ms",
 }
 SLACK_S = 2.0
-"""Seconds that are added to a time limit, for a busy machine."""
+"""Seconds that are added to a time limit on a busy machine."""
 
 
 def free_port() -> int:
@@ -65,7 +66,8 @@ class Host:
         return Command(name, "--dir", self.directory, "-c", channel, *arguments, namespace=self.namespace)
 
     def files(self) -> dict[str, int]:
-        """Returns the number of files in each folder of the driver's directory, and 1 for each file beside them."""
+        """Returns the number of files in each folder of the driver's directory, and 1 for each file beside the
+        folders."""
         found: dict[str, int] = {}
         for path in self.directory.rglob("*"):
             if path.is_file():
@@ -74,7 +76,7 @@ class Host:
         return found
 
     def has_files(self, **logs: int) -> bool:
-        """Returns whether the directory has only the driver's own files and these numbers of logs in each folder."""
+        """Returns whether the directory has only the driver's own files and, in each folder, this number of logs."""
         return self.files() == {"aeron-driver.lock": 1, "cnc.dat": 1, "loss-report.dat": 1, **logs}
 
 
@@ -114,7 +116,7 @@ def hosts(namespaces: tuple[str, str] | None) -> Iterator[Hosts]:
 
 @contextmanager
 def both_drivers(hosts: Hosts) -> Iterator[None]:
-    """Runs both drivers. After the block, each driver must end in order at a SIGINT."""
+    """Runs both drivers. After the block, each driver must end cleanly at a SIGINT."""
     with hosts.subscriber.driver() as one, hosts.publisher.driver() as two:
         yield
         for driver in (one, two):
@@ -132,8 +134,8 @@ def numbers(subscriber: Command) -> list[int]:
 
 
 @pytest.mark.parametrize("form", ["multicast", "unicast"])
-def test_subscriber_first(hosts: Hosts, form: str) -> None:
-    """06-24, 06-27 (9.1, 9.3): all messages arrive in order; the image ends after the publisher"""
+def test_a_subscriber_that_starts_first_receives_all_messages_in_order(hosts: Hosts, form: str) -> None:
+    """06-24, 06-27 (9.1, 9.3): the image ends after the publisher has ended"""
     channel = getattr(hosts, form)()
     with both_drivers(hosts):
         assert hosts.subscriber.has_files()
@@ -162,8 +164,8 @@ def test_subscriber_first(hosts: Hosts, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["multicast", "unicast"])
-def test_publisher_first(hosts: Hosts, form: str) -> None:
-    """06-24, 06-27 (9.2, 9.3): a late subscriber misses earlier messages, and none after its first message"""
+def test_a_subscriber_that_starts_later_misses_no_message_after_its_first_message(hosts: Hosts, form: str) -> None:
+    """06-24, 06-27 (9.2, 9.3)"""
     channel = getattr(hosts, form)()
     with both_drivers(hosts):
         with hosts.publisher.command("pub", channel, "--interval", 0.2) as pub:
@@ -195,7 +197,7 @@ def host() -> Iterator[Host]:
         yield Host(directory, "127.0.0.1")
 
 
-def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
+def test_a_spy_receives_the_same_messages_as_the_network_subscriber(host: Host) -> None:
     """06-24 (9.5)"""
     channel = f"aeron:udp?endpoint={host.address}:{free_port()}"
     with (
@@ -205,7 +207,7 @@ def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
     ):
         for each in (spy, sub):
             each.wait_for("Subscription channel status 1\n")
-        # The publisher runs until both subscribers have their messages, because an unknown number of offers fails
+        # The publisher runs until both subscribers have enough messages, because an unknown number of offers fails
         # before the publication is connected.
         with host.command("pub", channel, "--interval", 0.2) as pub:
             assert (spy.end(), sub.end()) == (0, 0)
@@ -216,7 +218,7 @@ def test_a_spy_sees_what_the_network_subscriber_sees(host: Host) -> None:
         assert " from aeron:ipc" in spy.output()
 
 
-def test_a_spy_alone_connects_a_publication_only_if_the_channel_asks_for_it(host: Host) -> None:
+def test_a_spy_alone_connects_a_publication_only_with_the_channel_parameter_ssc(host: Host) -> None:
     """06-24 (9.5)"""
     channel = f"aeron:udp?endpoint={host.address}:{free_port()}"
     with host.driver(), host.command("sub", f"aeron-spy:{channel}") as spy:
@@ -263,7 +265,7 @@ def test_a_killed_driver_ends_its_network_clients(hosts: Hosts) -> None:
         shutil.rmtree(host.directory)
 
 
-def test_a_driver_that_ends_in_order_ends_its_network_clients_at_once(hosts: Hosts) -> None:
+def test_network_clients_end_immediately_after_a_clean_end_of_their_driver(hosts: Hosts) -> None:
     """06-26 (9.7)"""
     channel = hosts.unicast()
     with (
@@ -324,7 +326,7 @@ def test_lost_data_is_retransmitted_and_reported(hosts: Hosts) -> None:
         )
 
 
-def test_numbered_messages_arrive_in_order_through_loss() -> None:
+def test_numbered_messages_arrive_in_order_although_datagrams_are_lost() -> None:
     """06-24 (9.11)"""
     count, channel = 200_000, f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     with (

@@ -1,11 +1,11 @@
-"""Drivers with 64 MiB of shared memory, the default of containers."""
+"""Tests of drivers with 64 MiB of shared memory, the default in containers."""
 
 import subprocess
 import sys
 
 import pytest
 
-# Limit for a script, because a driver that runs out of pages could wait for ever.
+# Time limit for a script: a driver without free pages could wait for ever.
 TIMEOUT_S = 60
 
 TEN_LINES = """
@@ -20,7 +20,8 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         pass
 """
 
-# Both publishers continue until neither gets another page. A store to a missing page would raise SIGBUS.
+# Both publishers continue until no further page can be allocated for either. A store to a missing page would raise
+# SIGBUS.
 TWO_PUBLISHERS = """
 import aeron
 
@@ -68,5 +69,5 @@ def test_the_ten_lines_of_the_readme_run_in_64_mib(channel):
 
 
 @pytest.mark.slow
-def test_two_publishers_that_compete_for_the_last_pages_see_back_pressure_and_lose_nothing():
+def test_two_publishers_that_need_the_last_pages_get_back_pressure_and_lose_no_message():
     assert run(TWO_PUBLISHERS) == "True True\n"

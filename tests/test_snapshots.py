@@ -1,4 +1,4 @@
-"""Snapshots are pickled and compared by their values. Live objects refuse to be pickled.
+"""Tests that snapshots can be pickled and compared by their values, and that live objects cannot be pickled.
 
 Each public class is in one of the lists of this file.
 """
@@ -46,7 +46,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
 }
 """An object of each snapshot class. Snapshots are immutable values."""
 OTHERS = {"Batch", "ChannelUriBuilder", "Recordings"}
-"""Classes that other files test: `Batch` and `Recordings` need contents, builders are compared by their texts."""
+"""Classes with tests in other files. `Batch` and `Recordings` need contents; builders are compared by their texts."""
 
 
 def live(stream: Stream, tmp_path: Path, driver: aeron.MediaDriver) -> dict[str, Any]:
@@ -114,7 +114,7 @@ PLAIN = {
 }
 """Classes written in Python that are not pickled."""
 PROTOCOLS = {"AnyPublication", "ArrowArray", "ArrowSchema"}
-"""Protocols: classes without instances."""
+"""Protocols, which are classes without instances."""
 
 
 def public_classes() -> dict[str, type]:
@@ -127,7 +127,7 @@ def again(thing: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)
-def test_a_snapshot_is_pickled_copied_and_compared_by_its_values(name: str) -> None:
+def test_a_snapshot_can_be_pickled_copied_and_compared_by_its_values(name: str) -> None:
     snapshot = SNAPSHOTS[name]()
     for other in (again(snapshot), copy.copy(snapshot), copy.deepcopy(snapshot), SNAPSHOTS[name]()):
         assert type(other) is type(snapshot)
@@ -142,7 +142,7 @@ def test_snapshots_with_other_values_are_not_equal() -> None:
     assert aeron.ErrorObservation(1, 2, 3, "a") != aeron.ErrorObservation(2, 2, 3, "a")
 
 
-def test_values_read_from_a_driver_are_pickled(stream: Stream, driver: aeron.MediaDriver) -> None:
+def test_values_that_were_read_from_a_driver_can_be_pickled(stream: Stream, driver: aeron.MediaDriver) -> None:
     counter = stream.client.add_counter(1001, "pickled", b"key")
     snapshot = next(each for each in stream.client.counters_reader if each.id == counter.id)
     assert again(snapshot) == snapshot
@@ -170,7 +170,7 @@ def test_pickling_an_open_object_raises_an_error_that_names_it(
     assert ours - PLAIN - PROTOCOLS == {*SNAPSHOTS, *OTHERS, *objects} & ours
 
 
-def test_errors_are_pickled_with_their_codes() -> None:
+def test_pickled_errors_keep_their_codes() -> None:
     for kind in public_classes().values():
         if issubclass(kind, aeron.AeronError):
             assert str(again(kind("what happened"))) == "what happened"

@@ -1,6 +1,6 @@
-"""The specification in docs/spec and the rule numbers that tests and comments cite.
+"""Tests that the rule numbers in tests and comments match the specification in docs/spec.
 
-Rule `04-188` is line 188 of the checklist of document 04; names cite it as `04_188`.
+Rule `04-188` is line 188 of the checklist of document 04. Names cite the rule as `04_188`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SPECIFICATION = ROOT / "docs" / "spec"
 CITATION = re.compile(r"(?<![0-9A-Za-z-])(?:[A-Za-z_]\w*_)?(0[1-8]|11)[-_](\d{1,3})(?!\d|-\d|_\d{3})")
 
 
-def test_each_rule_that_is_cited_exists() -> None:
+def test_each_cited_rule_exists() -> None:
     rules = checklists()
     unknown = {
         f"{path.relative_to(ROOT)}: {document}-{number}"
@@ -49,7 +49,7 @@ def checklists() -> set[tuple[str, int]]:
 
 
 def cited(text: str) -> Iterator[tuple[str, int]]:
-    # No rule has the number 0, but file names such as `11-0.rec` look like one.
+    # No rule has the number 0, but file names such as `11-0.rec` look like such a rule.
     return ((document, int(number)) for document, number in CITATION.findall(text) if int(number) > 0)
 
 

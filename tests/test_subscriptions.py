@@ -1,4 +1,4 @@
-"""Receiving: handlers, headers, views of the log, assemblers, images."""
+"""Tests of receiving: handlers, headers, views of the log, assemblers and images."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_header_has_all_fields_of_its_frame(stream: Stream) -> None:
     }
 
 
-def test_a_header_is_valid_only_inside_its_handler(stream: Stream) -> None:
+def test_a_header_is_valid_only_within_its_handler(stream: Stream) -> None:
     offer_all(stream, b"x")
     kept = []
     stream.subscription.poll(lambda _, header: kept.append(header))
@@ -110,7 +110,7 @@ def test_a_handler_may_close_its_subscription_and_its_client(stream: Stream) -> 
     assert stream.subscription.poll(lambda *_: None) == 0
 
 
-def test_a_handler_may_offer(stream: Stream) -> None:
+def test_a_handler_may_offer_messages(stream: Stream) -> None:
     offer_all(stream, b"ping")
     stream.subscription.poll(lambda *_: stream.publication.offer(b"pong"))
     assert stream.receive() == [b"pong"]
@@ -123,8 +123,8 @@ def test_a_handler_that_is_not_callable_is_refused_and_consumes_one_message(stre
         stream.subscription.poll(handler)
 
 
-def test_controlled_poll_obeys_its_handler(stream: Stream) -> None:
-    """03-102: ABORT delivers the fragment again, BREAK ends the poll, COMMIT moves the position at once."""
+def test_controlled_poll_performs_the_action_that_its_handler_returns(stream: Stream) -> None:
+    """03-102: ABORT delivers the fragment again, BREAK ends the poll, and COMMIT moves the position immediately."""
     offer_all(stream, *[bytes([i]) for i in range(6)])
     image = stream.subscription.images[0]
     actions = iter([Action.CONTINUE, None, Action.COMMIT, Action.ABORT])
@@ -143,7 +143,7 @@ def test_controlled_poll_obeys_its_handler(stream: Stream) -> None:
     assert stream.subscription.controlled_poll(lambda payload, _: got.append(payload[0]), 10) == 2
 
 
-def test_poll_takes_its_arguments_by_position_or_by_keyword(stream: Stream) -> None:
+def test_poll_accepts_its_arguments_by_position_or_by_keyword(stream: Stream) -> None:
     offer_all(stream, *[bytes([i]) for i in range(20)])
     got: list[bytes] = []
 
@@ -168,7 +168,7 @@ def test_poll_takes_its_arguments_by_position_or_by_keyword(stream: Stream) -> N
             poll(*arguments)  # type: ignore[arg-type]
 
 
-def test_an_invalid_result_of_a_controlled_handler_raises(stream: Stream) -> None:
+def test_an_invalid_result_of_a_controlled_handler_raises_an_error(stream: Stream) -> None:
     offer_all(stream, b"x")
     with pytest.raises(TypeError, match=r"aeron\.Action"):
         stream.subscription.controlled_poll(lambda *_: "nonsense")
@@ -193,7 +193,7 @@ def test_views_of_the_log_are_released_when_the_handler_returns(stream: Stream) 
 
 
 @pytest.mark.parametrize("keep", [lambda view: np.frombuffer(view, "u1"), lambda view: view[2:4], memoryview])
-def test_a_view_that_is_kept_is_an_error_and_never_dangles(stream: Stream, keep: object) -> None:
+def test_keeping_a_view_of_the_log_is_an_error_and_the_view_stays_readable(stream: Stream, keep: object) -> None:
     offer_all(stream, b"in the log", b"next")
     kept = []
     with pytest.raises(BufferError, match="kept"):
@@ -226,7 +226,7 @@ def test_an_assembler_joins_fragments(stream: Stream) -> None:
     assert not assembler.free_session_buffer(1)
 
 
-def test_an_assembled_message_as_a_view_and_one_whose_handler_raises(stream: Stream) -> None:
+def test_an_assembler_passes_views_and_a_message_is_consumed_although_its_handler_raises(stream: Stream) -> None:
     payload = bytes(range(256)) * 20
     offer_all(stream, payload)
     got = []
@@ -245,7 +245,7 @@ def test_an_assembled_message_as_a_view_and_one_whose_handler_raises(stream: Str
     assert stream.receive() == [b"next"]
 
 
-def test_a_view_of_an_assembled_message_that_is_kept_does_not_change(stream: Stream) -> None:
+def test_a_kept_view_of_an_assembled_message_does_not_change(stream: Stream) -> None:
     first, second = bytes(range(256)) * 20, bytes(reversed(range(256))) * 20
     kept: list[np.ndarray] = []
     keeping = aeron.FragmentAssembler(lambda view, _: kept.append(np.frombuffer(view, "u1")))
@@ -277,7 +277,7 @@ def test_a_controlled_assembler_delivers_an_aborted_message_again(stream: Stream
     assert got == [payload, payload]
 
 
-def test_block_poll_passes_whole_frames(stream: Stream) -> None:
+def test_block_poll_passes_complete_frames(stream: Stream) -> None:
     """03-105"""
     offer_all(stream, b"one", b"two")
     blocks = []
@@ -296,7 +296,7 @@ def test_block_poll_passes_whole_frames(stream: Stream) -> None:
         stream.subscription.block_poll(lambda *_: 1 // 0, 1 << 16)
 
 
-def test_images_can_be_polled_one_by_one(stream: Stream) -> None:
+def test_each_image_can_be_polled_separately(stream: Stream) -> None:
     offer_all(stream, b"a", b"b", b"c")
     image = stream.subscription.images[0]
     got = []
@@ -307,7 +307,7 @@ def test_images_can_be_polled_one_by_one(stream: Stream) -> None:
     assert got == [b"a", b"b", b"c"]
 
 
-def test_facts_about_an_image_and_its_subscription(stream: Stream) -> None:
+def test_the_properties_of_an_image_and_its_subscription_have_the_values_of_the_stream(stream: Stream) -> None:
     subscription, publication = stream.subscription, stream.publication
     assert subscription.is_connected
     assert subscription.image_count == 1
@@ -339,7 +339,7 @@ def test_facts_about_an_image_and_its_subscription(stream: Stream) -> None:
     assert image.poll(lambda *_: None) == 0
 
 
-def test_an_image_can_be_rejected_and_the_publisher_gets_the_reason(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_the_publisher_receives_the_reason_of_a_rejected_image(driver: aeron.MediaDriver, stream_id: int) -> None:
     """03-111, 03-112"""
     errors = []
     with aeron.connect(driver, on_publication_error=errors.append) as client:
@@ -375,7 +375,7 @@ def test_image_handlers_are_called_for_available_and_unavailable_images(client: 
     assert subscription.has_no_images
 
 
-def test_a_second_thread_cannot_poll_meanwhile(stream: Stream) -> None:
+def test_a_second_thread_cannot_poll_during_a_poll(stream: Stream) -> None:
     offer_all(stream, b"x", b"y")
     is_inside, go_on, errors = threading.Event(), threading.Event(), []
 
@@ -395,7 +395,7 @@ def test_a_second_thread_cannot_poll_meanwhile(stream: Stream) -> None:
     assert len(errors) == 2
 
 
-def test_wait_connected_says_what_is_missing(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_error_of_wait_connected_names_the_missing_publisher(client: aeron.Aeron, stream_id: int) -> None:
     subscription = client.add_subscription("aeron:ipc", stream_id)
     with pytest.raises(aeron.NotConnectedError, match=f"stream {stream_id}: no publisher"):
         subscription.wait_connected(timeout=0.1)

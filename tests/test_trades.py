@@ -1,4 +1,4 @@
-"""Trades that are read from files or generated (``aeron.demo.trades``), and their totals (``aeron.demo.totals``)."""
+"""Tests of trades from files and of generated trades (``aeron.demo.trades``), and of totals (``aeron.demo.totals``)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_record_is_between_48_and_64_bytes() -> None:
+def test_a_record_has_48_to_64_bytes() -> None:
     assert 48 <= TRADE.itemsize <= 64
 
 
@@ -34,7 +34,7 @@ def test_real_trades_are_read_from_parquet_with_the_file_name_as_symbol() -> Non
     assert trades.records["time_ns"][0] == 1_610_064_000_278_000_000
 
 
-def test_quotes_become_trades_at_the_middle_with_a_quantity_of_one() -> None:
+def test_quotes_become_trades_at_the_mid_price_with_a_quantity_of_one() -> None:
     quotes = load_trades(DATA / "usdjpy-ticks.csv", symbol="USD/JPY")
     assert len(quotes.records) == 1000
     assert quotes.symbols == ["USD/JPY"]
@@ -90,14 +90,14 @@ def test_columns_with_unusual_names_are_named_by_options(tmp_path: Path) -> None
         ("a.json", "{}", "unknown kind of file '.json'"),
     ],
 )
-def test_a_file_that_holds_no_trades_is_refused_with_the_remedy(
+def test_the_error_for_a_file_without_valid_trades_names_the_cause_and_the_remedy(
     tmp_path: Path, name: str, text: str, says: str
 ) -> None:
     with pytest.raises(TradesError, match=says):
         load_trades(write(tmp_path / name, text))
 
 
-def test_texts_of_another_encoding_are_refused_and_a_byte_order_mark_is_not_part_of_the_name(tmp_path: Path) -> None:
+def test_a_text_in_another_encoding_is_refused_and_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"time,price,size,symbol\n1,1,1,Z\xfcrich\n")
     with pytest.raises(TradesError, match=r"a\.csv: cannot be read: 'utf-8' codec can't decode"):
@@ -106,7 +106,7 @@ def test_texts_of_another_encoding_are_refused_and_a_byte_order_mark_is_not_part
     assert len(load_trades(path).records) == 1
 
 
-def test_missing_values_of_parquet_are_refused_by_row(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_value_in_a_parquet_file_names_the_row(tmp_path: Path) -> None:
     columns = {"time": [1, 2], "price": [1.0, 2.0], "size": [1.0, 2.0]}
     for name, values, says in (
         ("time", pa.array([1, None], pa.timestamp("us")), "NaT in row 2 is no time"),
@@ -119,7 +119,7 @@ def test_missing_values_of_parquet_are_refused_by_row(tmp_path: Path) -> None:
             load_trades(tmp_path / "a.parquet")
 
 
-def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_or_column_names_it(tmp_path: Path) -> None:
     with pytest.raises(TradesError, match="no such file"):
         load_trades(tmp_path / "none.csv")
     path = write(tmp_path / "a.csv", "time,price,size\n1,1,1\n")
@@ -127,7 +127,7 @@ def test_a_missing_file_and_a_missing_column_are_named(tmp_path: Path) -> None:
         load_trades(path, ColumnNames(price="px"))
 
 
-def test_the_same_seed_makes_the_same_trades() -> None:
+def test_the_same_seed_generates_the_same_trades() -> None:
     one, same, other = generate_trades(1000, 7), generate_trades(1000, 7), generate_trades(1000, 8)
     assert np.array_equal(one.records, same.records)
     assert not np.array_equal(one.records, other.records)
@@ -135,7 +135,7 @@ def test_the_same_seed_makes_the_same_trades() -> None:
     assert len(one.symbols) == 4
 
 
-def test_totals_equal_those_of_all_records_at_once() -> None:
+def test_totals_of_several_parts_equal_the_totals_of_all_records() -> None:
     records = generate_trades(10_000).records
     records["sequence"] = np.arange(len(records))
     totals = Totals()
@@ -149,7 +149,7 @@ def test_totals_equal_those_of_all_records_at_once() -> None:
         assert symbol.volume == pytest.approx(mine["quantity"].sum())
 
 
-def test_a_missing_trade_is_noticed() -> None:
+def test_a_missing_trade_raises_an_error() -> None:
     records = generate_trades(10).records
     records["sequence"] = np.arange(10)
     with pytest.raises(RuntimeError, match="expected trade 4 but received 5"):

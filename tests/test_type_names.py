@@ -1,4 +1,4 @@
-"""Each Rust type has its own name: no two types of a crate share a name, and no two public types of any crates."""
+"""Tests that no two Rust types of a crate share a name, and that no two public types of any crates share a name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 RUST = Path(__file__).parent.parent / "rust"
 
-# Names that two types of a crate may share, and why.
+# Names that two types of a crate may share, with the reason.
 SAME_IN_A_CRATE = {
     ("driver", "Received"): "two declarations, for Linux and for other systems; a build contains one of them",
 }
 
-# Names that public types of several crates may share, and why.
+# Names that public types of several crates may share, with the reason.
 SAME_IN_EACH_CRATE = {
     "Result": "Rust's idiom: an alias of the standard `Result` with the error type of the crate",
 }
@@ -105,7 +105,7 @@ def shared_names(types: Iterable[Type]) -> Iterator[list[Type]]:
     return (same for _, same in sorted(named.items()) if len(same) > 1)
 
 
-def test_the_types_of_a_crate_have_names_of_their_own() -> None:
+def test_no_two_types_of_a_crate_share_a_name() -> None:
     crates: dict[str, list[Type]] = defaultdict(list)
     for kind in declared_types():
         crates[kind.crate].append(kind)
@@ -119,7 +119,7 @@ def test_the_types_of_a_crate_have_names_of_their_own() -> None:
     assert not found, "types of one crate share a name:\n" + "\n".join(found)
 
 
-def test_public_types_have_names_of_their_own() -> None:
+def test_no_two_public_types_share_a_name() -> None:
     found = [
         listing(same)
         for same in shared_names(kind for kind in declared_types() if kind.public)
@@ -128,7 +128,7 @@ def test_public_types_have_names_of_their_own() -> None:
     assert not found, "public types of two crates share a name:\n" + "\n".join(found)
 
 
-def test_names_that_may_be_shared_are_shared() -> None:
+def test_each_name_in_the_lists_of_exceptions_is_shared() -> None:
     types = declared_types()
     for (crate, name), reason in SAME_IN_A_CRATE.items():
         assert len([kind for kind in types if (kind.crate, kind.name) == (crate, name)]) > 1, f"{name}: {reason}"
@@ -136,7 +136,7 @@ def test_names_that_may_be_shared_are_shared() -> None:
         assert len({kind.crate for kind in types if kind.public and kind.name == name}) > 1, f"{name}: {reason}"
 
 
-def test_the_scan_finds_types_and_leaves_out_those_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scan_finds_all_types_except_those_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = tmp_path / "sample" / "src"
     (source / "deep").mkdir(parents=True)
     (source / "lib.rs").write_text(

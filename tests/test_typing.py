@@ -1,4 +1,4 @@
-"""Programs of the documentation are correctly typed: mypy in strict mode and pyright accept them.
+"""Tests that mypy in strict mode and pyright accept the programs of the documentation.
 
 All blocks of a page form one program. `GIVEN` defines the names that pages use without a definition.
 """
@@ -54,7 +54,7 @@ GIVEN_NAMES = {
 }
 
 WITHOUT_ANNOTATIONS = ["no-untyped-def", "no-untyped-call", "var-annotated"]
-"""Strict mode's error codes for missing annotations. Pages leave annotations out to be short; examples have them."""
+"""Error codes of strict mode for missing annotations. Pages leave out annotations to be short; examples have them."""
 
 
 def pages() -> list[Path]:
@@ -68,7 +68,8 @@ def examples() -> list[Path]:
 
 
 def program_of(page: Path) -> str:
-    """Returns the blocks of a page as the body of a coroutine, because blocks may await. Lines keep their numbers."""
+    """Returns the blocks of a page as the body of a coroutine, because they may use `await`. Lines keep their
+    numbers."""
     text = page.read_text()
     lines = [""] * (text.count("\n") + 1)
     for block in BLOCK.finditer(text):
@@ -115,7 +116,8 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
 
 
 def readable(output: str, programs: dict[Path, Path]) -> str:
-    """Returns the messages of a checker with the names of pages in place of the files made from them."""
+    """Returns the messages of a checker. The names of pages replace the names of the files that were made from the
+    pages."""
     for page, program in programs.items():
         output = output.replace(str(program), str(page.relative_to(ROOT)))
     return output

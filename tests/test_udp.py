@@ -1,4 +1,4 @@
-"""UDP from Python: channels of every form through one driver, their addresses, destinations, spies and loss."""
+"""Tests of UDP channels of every kind through one driver: addresses, destinations, spies, flow control and loss."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def driver() -> Iterator[aeron.MediaDriver]:
     with aeron.MediaDriver(
         term_buffer_length=64 * 1024,
         timer_interval_ns=50_000_000,
-        # Short, because tests wait for this timeout. If the driver gets no processor time for this long, it loses its
-        # images. A shorter timeout would therefore fail on a busy machine.
+        # This timeout is short, because tests wait for it. It is not shorter, because the driver loses its images if it
+        # gets no processor time for this long on a busy machine.
         image_liveness_timeout_ns=2_000_000_000,
         status_message_timeout_ns=50_000_000,
     ) as driver:
@@ -34,8 +34,8 @@ def unicast() -> str:
 
 
 def exchange(publication: Publisher, *subscriptions: aeron.Subscription, count: int = 20) -> None:
-    """Checks that each subscription gets every message once and in order: short messages, and messages of several
-    frames."""
+    """Publishes short messages and messages of several frames. Checks that each subscription receives every message
+    once and in order."""
     messages = [struct.pack("<q", number).ljust(100 if number % 2 else 3000, b".") for number in range(count)]
     received: list[list[bytes]] = [[] for _ in subscriptions]
 
@@ -60,7 +60,7 @@ def connected(publication: Publisher, *subscriptions: aeron.Subscription) -> Non
 
 
 @pytest.mark.parametrize("kind", ["add_publication", "add_exclusive_publication"])
-def test_messages_go_through_sockets(client: aeron.Aeron, stream_id: int, kind: str) -> None:
+def test_messages_are_sent_through_sockets(client: aeron.Aeron, stream_id: int, kind: str) -> None:
     channel = unicast()
     subscription = client.add_subscription(channel, stream_id)
     publication = getattr(client, kind)(channel, stream_id)
@@ -73,7 +73,7 @@ def test_messages_go_through_sockets(client: aeron.Aeron, stream_id: int, kind: 
     eventually(lambda: image.active_transport_count == 1)
 
 
-def test_ipv6(client: aeron.Aeron, stream_id: int) -> None:
+def test_messages_are_sent_over_ipv6(client: aeron.Aeron, stream_id: int) -> None:
     """05-8"""
     channel = f"aeron:udp?endpoint=[::1]:{free_port('::1')}"
     subscription = client.add_subscription(channel, stream_id)
@@ -90,7 +90,7 @@ def test_a_publication_without_subscribers_raises_not_connected(client: aeron.Ae
         publication.wait_connected(timeout=0.2)
 
 
-def test_a_builder_makes_network_channels(client: aeron.Aeron, stream_id: int) -> None:
+def test_the_channel_builder_builds_network_channels(client: aeron.Aeron, stream_id: int) -> None:
     channel = aeron.ChannelUriBuilder("udp", endpoint=f"localhost:{free_port()}", mtu=8192, term_length=65536)
     subscription = client.add_subscription(channel, stream_id)
     publication = client.add_exclusive_publication(channel, stream_id)
@@ -109,7 +109,7 @@ def test_a_builder_makes_network_channels(client: aeron.Aeron, stream_id: int) -
         ("aeron-spy:aeron:udp?endpoint=localhost:9", aeron.InvalidChannelError),
     ],
 )
-def test_each_refusal_of_the_driver_has_its_own_exception(
+def test_each_error_code_of_the_driver_has_its_own_exception(
     client: aeron.Aeron, channel: str, error: type[aeron.AeronError]
 ) -> None:
     """03-55"""
@@ -213,7 +213,7 @@ def test_destinations_are_added_without_waiting(client: aeron.Aeron, stream_id: 
     eventually(lambda: not subscription.is_connected)
 
 
-def test_destinations_are_awaited(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_coroutine_can_wait_for_destinations(driver: aeron.MediaDriver, stream_id: int) -> None:
     async def main() -> None:
         async with aeron.connect(driver) as client:
             channel = unicast()
@@ -285,7 +285,7 @@ def test_a_subscription_receives_on_several_destinations(client: aeron.Aeron, st
 # ---- spies ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_spy_gets_what_the_network_subscriber_gets(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_spy_receives_the_same_messages_as_the_network_subscriber(client: aeron.Aeron, stream_id: int) -> None:
     """03-31, 03-111: a spy cannot reject its image"""
     channel = unicast()
     spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
@@ -327,13 +327,13 @@ def _rejected(
         reject(client, image)
         eventually(lambda: errors)
         eventually(lambda: not publication.is_connected)
-        # The test checks this image, because the stream continues and may get another image at once.
+        # The test checks this image, because the stream continues and may get a new image immediately.
         eventually(lambda: image.is_closed)
         return errors[0], publication
 
 
 @pytest.mark.parametrize("how", ["waiting", "polled"])
-def test_a_rejected_image_ends_and_its_publisher_gets_the_reason(
+def test_a_rejected_image_ends_and_the_publisher_receives_the_reason(
     driver: aeron.MediaDriver, stream_id: int, how: str
 ) -> None:
     """03-111, 03-112"""
@@ -353,7 +353,7 @@ def test_a_rejected_image_ends_and_its_publisher_gets_the_reason(
     assert error.source_address.startswith("127.0.0.1:")
 
 
-def test_a_rejection_is_awaited(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_coroutine_can_wait_for_a_rejection(driver: aeron.MediaDriver, stream_id: int) -> None:
     error, _ = _rejected(driver, stream_id, lambda _, image: asyncio.run(_reject(image)))
     assert error.error_message == "no longer"
 
@@ -418,7 +418,7 @@ def asking_client(request: pytest.FixtureRequest, driver: aeron.MediaDriver) -> 
         yield stack.enter_context(aeron.connect(driver))
 
 
-def test_each_client_of_a_response_channel_gets_its_own_responses(
+def test_each_client_of_a_response_channel_receives_only_its_own_responses(
     client: aeron.Aeron, asking_client: aeron.Aeron, stream_id: int
 ) -> None:
     """06-21, 06-24 (9.12)"""
@@ -432,7 +432,8 @@ def test_each_client_of_a_response_channel_gets_its_own_responses(
                 answers[image.session_id] = client.add_publication(
                     f"{responses}|response-correlation-id={image.correlation_id}", stream_id + 1
                 )
-            # Polls only this image: another one may become available now, before it has a publication for responses.
+            # Polls only this image. Another image may become available now, before there is a publication for its
+            # responses.
             image.poll(lambda payload, header: sent.append((header.session_id, b"answer to " + payload)))
         while sent and answers[sent[0][0]].offer(sent[0][1]):
             sent.pop(0)

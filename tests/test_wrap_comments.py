@@ -1,4 +1,4 @@
-"""`wrap_comments` wraps paragraphs of comments that have a line of more than 120 columns, and leaves all others."""
+"""Tests of `wrap_comments`. It wraps paragraphs with a line of more than 120 columns, and leaves other paragraphs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_long_paragraph_of_rust_is_wrapped(marker: str) -> None:
     assert " ".join(line.strip().removeprefix(f"{marker} ") for line in comments) == f"First {LONG.strip()}. Last line."
 
 
-def test_short_paragraphs_stay_as_they_are() -> None:
+def test_short_paragraphs_stay_unchanged() -> None:
     text = "/// A short\n/// paragraph.\n///\n/// Another one.\n// A comment.\nfn f() {}\n"
     assert wrapped(RUST, text) == text
 
@@ -77,19 +77,19 @@ def test_sections_of_a_docstring_in_rust_keep_their_entries() -> None:
         f'let x = "{LONG}"; // {LONG}',
     ],
 )
-def test_tables_headings_links_rules_and_code_are_left(line: str) -> None:
+def test_tables_headings_links_rules_and_code_stay_unchanged(line: str) -> None:
     assert wrapped(RUST, line + "\n") == line + "\n"
 
 
 @pytest.mark.parametrize("start", ["SAFETY:", "TODO:"])
-def test_a_safety_comment_stays_a_paragraph_of_its_own(start: str) -> None:
+def test_a_safety_comment_stays_a_separate_paragraph(start: str) -> None:
     lines = wrapped(RUST, f"// Short.\n// {start} {LONG}\n").split("\n")
     assert lines[0] == "// Short."
     assert lines[1].startswith(f"// {start} word")
     assert lines[2].startswith("// word")
 
 
-def test_a_sign_that_would_begin_a_list_does_not_come_first() -> None:
+def test_a_sign_that_would_start_a_list_is_not_moved_to_the_start_of_a_line() -> None:
     for length in range(100, 120):
         lines = wrapped(RUST, f"/// {'x' * length} - 3. {LONG}\n").split("\n")
         assert not any(line.startswith(("/// -", "/// 3.")) for line in lines)
@@ -116,7 +116,7 @@ def test_comments_of_a_makefile_are_wrapped() -> None:
     assert [line[:6] for line in lines] == ["# word", "# word", "goal:", "\t@# wo", "\t@# wo", "\tcomma", ""]
 
 
-def test_docstrings_are_wrapped_and_their_sections_kept() -> None:
+def test_docstrings_are_wrapped_and_keep_their_sections() -> None:
     text = f'''
 class C:
     """A class. {LONG}
@@ -156,7 +156,7 @@ WORDS = st.sampled_from(
 @given(
     st.lists(st.tuples(st.sampled_from(["", "", "  ", "* ", "- ", "1. "]), st.lists(WORDS, max_size=40)), max_size=6)
 )
-def test_any_comment_keeps_its_words_and_is_wrapped_once(lines: list[tuple[str, list[str]]]) -> None:
+def test_any_comment_keeps_its_words_and_a_second_run_changes_nothing(lines: list[tuple[str, list[str]]]) -> None:
     text = [indent + " ".join(words) for indent, words in lines]
     result = wrap_comments.wrap(text, 116)
     assert " ".join(result).split() == " ".join(text).split()

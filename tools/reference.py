@@ -1,7 +1,8 @@
 """Writes the files that are derived from the native module: docstrings of the stubs, pages of settings and parameters.
 
 The texts have one source: the doc comments and tables of the Rust crates. The native module contains them as
-``__doc__`` and as tables. This script copies them to the files that editors and the site read. Build the module first:
+``__doc__`` and as tables. This script copies the texts to the files that editors and the site read. Build the module
+first:
 
     make quick && .venv/bin/python tools/reference.py
 
@@ -211,9 +212,9 @@ def parameters_page() -> str:
         "example is `aeron:udp?endpoint=localhost:20121|term-length=64k`. A subscription whose channel has the prefix",
         "`aeron-spy:` reads the log of a publication on the same driver.",
         "",
-        "As a keyword of `aeron.ChannelUriBuilder` a parameter has `_` for `-`. Sizes are bytes or end in `k`, `m`",
-        "or `g`; durations are nanoseconds or end in `us`, `ms` or `s`. If a parameter is missing, the",
-        "[setting](settings.md) of the driver holds.",
+        "As a keyword of `aeron.ChannelUriBuilder` a parameter has `_` in place of `-`. Sizes are bytes or end in `k`,",
+        "`m` or `g`; durations are nanoseconds or end in `us`, `ms` or `s`. If a parameter is missing, the",
+        "[setting](settings.md) of the driver applies.",
         "",
         "| parameter | keyword | meaning |",
         "|---|---|---|",

@@ -1,9 +1,9 @@
 """Wraps paragraphs of comments at 120 columns.
 
 Usage: `python tools/wrap_comments.py [PATH ...]`. Without a path, it handles all Rust, Python, TOML and YAML files that
-git lists, and the Makefile. It rewrites a file if a comment or docstring has a longer line. Only the paragraph of such
-a line changes. Code, tables, headings, link definitions and directives such as `# noqa` stay as they are. A second run
-changes nothing.
+git lists, and the Makefile. The script rewrites a file if a comment or docstring has a longer line. Only the paragraph
+with the longer line changes. Code, tables, headings, link definitions and directives such as `# noqa` stay as they are.
+A second run changes nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Paragraph:
     fixed: bool = False
 
     def wrapped(self, columns: int) -> list[str]:
-        """Returns the lines wrapped at `columns`. They stay as they are if none is longer. Long words are not split."""
+        """Returns the lines wrapped at `columns`. If no line is longer than `columns`, the lines stay as they are. Long
+        words are not split."""
         if self.fixed or all(len(line) <= columns for line in self.lines):
             return self.lines
         first = self.lines[0]
@@ -84,7 +85,7 @@ class Splitter:
         return self.paragraphs
 
     def take(self, line: str) -> None:
-        """Adds a line to the open paragraph, or begins another one with it."""
+        """Adds a line to the open paragraph, or begins another paragraph with the line."""
         fence = bool(FENCE.match(line))
         if fence or self.fenced:
             self.fenced ^= fence

@@ -1,4 +1,4 @@
-"""Archives with many recordings or without any: time of start and listing, and the resources of an idle archive."""
+"""Archives with and without recordings: time to start, time to list recordings, and resources of an idle archive."""
 
 import atexit
 import functools
@@ -32,12 +32,13 @@ _LISTINGS = 6
 
 
 def _count(seconds):
-    """Returns the number of recordings. A short run, which only shows that all parts work, has fewer."""
+    """Returns the number of recordings. A short run has fewer, because it only shows that all parts work."""
     return MANY if seconds >= _FULL_S else _FEW
 
 
 class ManyRecordings:
-    """A directory with copies of one short recording, each with a segment file. They are stopped or need recovery."""
+    """A directory with copies of one short recording, each with a segment file. Either all copies are stopped or all
+    need recovery."""
 
     def __init__(self, parent, count, is_stopped):
         self._made = new_directory(parent)
@@ -58,7 +59,7 @@ class ManyRecordings:
         self.restore()
 
     def restore(self):
-        """Restores the directory's state from before an archive ran in it."""
+        """Restores the state that the directory had before an archive used it."""
         for entry in os.scandir(self.path):
             if not entry.name.endswith(".rec"):
                 os.unlink(entry.path)
@@ -71,12 +72,15 @@ class ManyRecordings:
 
 @functools.cache
 def many_recordings(parent, count, is_stopped):
-    """Returns the directory for these arguments. It is made once, and deleted at the end of this process."""
+    """Returns the directory for these arguments. The first call makes it, and the end of this process deletes it."""
     return ManyRecordings(parent, count, is_stopped)
 
 
 def _record_one(directory, is_stopped):
-    """Makes recording 0 with three messages in an archive. Then the archive ends, or is killed while it records."""
+    """Makes recording 0 with three messages.
+
+    The archive stops the recording before it ends, or it is killed during the recording.
+    """
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", SHARED))
         archive = stack.enter_context(running_archive("ours", driver, directory, **_SEGMENT))
@@ -95,7 +99,8 @@ def _record_one(directory, is_stopped):
 
 
 def _copies(catalog, count):
-    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the id have the values of recording 0."""
+    """Returns a catalog of the recordings 0 to `count` - 1. All fields except the ids have the values of
+    recording 0."""
     length = _HEADER + int.from_bytes(catalog[_HEADER : _HEADER + 4], "little")
     entries = np.tile(np.frombuffer(catalog[_HEADER : _HEADER + length], np.uint8), (count, 1))
     entries[:, _ID_AT : _ID_AT + 8] = np.arange(count, dtype="<i8").view(np.uint8).reshape(count, 8)
@@ -106,7 +111,7 @@ def _copies(catalog, count):
 
 @dataclass
 class Start:
-    """Time from the start of the archive's process until the mark file says that the archive is ready.
+    """Time from the start of the archive's process until the mark file shows that the archive is ready.
 
     The metric `over driver` is this time minus the start time of our driver.
     """
@@ -150,12 +155,14 @@ def _driver_start_ms():
 
 @dataclass
 class List:
-    """Time to list all recordings of a large archive, by the real client, or by our client to an Arrow table."""
+    """Time in which the real client lists all recordings of a large archive, or our client lists them as an Arrow
+    table."""
 
     name: str
     kind: str
     response_term: str | None
-    """Term length of the responses for the real client. `None`: our client with its default."""
+    """Term length of the channel on which the real client receives responses. `None` measures our client with its
+    default channel."""
     unit: str = "ms"
 
     def measure(self, seconds):
@@ -173,7 +180,7 @@ class List:
                 process.kill()
         if any(listing["count"] != count for listing in listings):
             raise AssertionError(f"{self.name}: {count} recordings, listed {listings}")
-        # The first listing warms up the client, and does not count.
+        # The first listing is a warm-up and does not count.
         return {"listing": statistics.median(listing["ms"] for listing in listings[1:])}
 
     def _command(self, driver, count):
@@ -184,7 +191,7 @@ class List:
 
 @dataclass
 class IdleArchive:
-    """An archive without work: CPU share of a core, and resident memory."""
+    """Resources of an archive without work: CPU time as a share of one core, and resident memory."""
 
     name: str
     kind: str
@@ -206,7 +213,7 @@ class IdleArchive:
 
 @dataclass
 class StreamsAtRest:
-    """CPU share and memory of an archive with a connected client and a recording that waits for messages."""
+    """Resources of an archive with a connected client, and with a recording that waits for messages."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""The lines of the archive, and their goals relative to the real archive."""
+"""The lines of the archive, and the goals of the lines relative to the real archive."""
 
 from bench.archive.catalogs import IdleArchive, List, Start, StreamsAtRest
 from bench.archive.streams import DISK, Files, PythonRead, RecordAndReplay, Recorded
@@ -11,7 +11,7 @@ _CORE = "% of a core"
 
 
 def _pair(make, what, **settings):
-    """Returns the same cell for our archive and for the real one."""
+    """Returns two cells with the same settings: one for our archive and one for the real archive."""
     return make(f"ours, {what}", "ours", **settings), make(f"Java archive, {what}", "java", **settings)
 
 

@@ -35,7 +35,7 @@ def new_directory(parent="/dev/shm"):
 
 
 class ArchiveProcess:
-    """A running archive. `start_s` is the time until its mark file said that the archive was ready, in seconds."""
+    """A running archive. `start_s` is the time in seconds until the mark file showed that the archive was ready."""
 
     def __init__(self, kind, driver_directory, directory, log, **settings):
         self.directory = Path(directory)
@@ -78,7 +78,7 @@ class ArchiveProcess:
         return False
 
     def kill(self):
-        """Ends the archive as `kill -9` does."""
+        """Kills the archive with SIGKILL."""
         self.process.kill()
 
     def end(self):
@@ -108,7 +108,7 @@ def _command(kind, settings):
 
 
 def missing():
-    """Returns the reason why these lines cannot be measured here, or None."""
+    """Returns the reason why this machine cannot measure the lines of the archive, or `None` if it can."""
     try:
         toolchain.java_command({}, "")
     except toolchain.Unavailable as reason:

@@ -1,4 +1,4 @@
-"""Recorded and replayed streams: rates, CPU time per KiB of log, and latencies."""
+"""Cells with recorded and replayed streams. They measure rates, CPU time per KiB of log, and latencies."""
 
 import json
 import tempfile
@@ -28,8 +28,8 @@ _IPC = "aeron:ipc"
 _RECORDING_POSITION_TYPE = 100
 _SAMPLE_S = 0.001
 _WARM_UP_S = 0.4
-# Longest recording on a disk, in seconds. Its bytes stay below a tenth of the free memory. Above that share the kernel
-# by default begins to write to the disk.
+# Longest recording on a disk, in seconds. The bytes of such a recording are less than a tenth of the free memory. Above
+# that share the kernel by default begins to write to the disk.
 _DISK_S = 0.8
 
 
@@ -60,7 +60,7 @@ def rig(kind, parent="/dev/shm", **settings):
 
 @dataclass
 class Transfer:
-    """The recording or the replay of a stream: messages per second, bytes of log, and CPU seconds of the archive."""
+    """Result of recording or replaying a stream: messages per second, bytes of log, and CPU seconds of the archive."""
 
     rate: float
     bytes: int
@@ -149,7 +149,7 @@ def record(stand, channel, length, seconds):
 
 @dataclass
 class PositionCounter:
-    """The counter of a recording's position."""
+    """The counter with the recorded position of a recording."""
 
     reader: object
     id: int
@@ -159,7 +159,7 @@ class PositionCounter:
 
 
 def _active_recording(stand):
-    """Waits for the only active recording. Returns its id and the counter of its position."""
+    """Waits for the only active recording. Returns the recording's id and the counter of the recorded position."""
     reader, deadline = stand.client.counters_reader, time.monotonic() + SPARE_TIME_S
     while time.monotonic() < deadline:
         for counter in reader.snapshot():
@@ -170,7 +170,7 @@ def _active_recording(stand):
 
 
 class Samples:
-    """Samples of a position, which a thread takes every millisecond."""
+    """Samples of a position. A thread takes one every millisecond."""
 
     def __init__(self, position):
         self._position, self._points = position, []
@@ -186,7 +186,7 @@ class Samples:
         self._thread.join()
 
     def wait_for(self, position):
-        """Waits until the position is reached."""
+        """Waits until a sample is at least `position`."""
         deadline = time.monotonic() + SPARE_TIME_S
         while not self._points or self._points[-1][1] < position:
             if time.monotonic() > deadline:
@@ -194,11 +194,12 @@ class Samples:
             time.sleep(_SAMPLE_S)
 
     def span(self):
-        """Returns seconds and bytes from the first position above 0 to the last position."""
+        """Returns the seconds and the bytes between the first sample above 0 and the sample that reached the last
+        position."""
         points = [point for point in self._points if point[1] > 0]
         first, last = points[0], next(point for point in points if point[1] == points[-1][1])
         if last[0] <= first[0]:
-            raise AssertionError("all was recorded within a millisecond: send for longer")
+            raise AssertionError("all messages were recorded within a millisecond: send for longer")
         return last[0] - first[0], last[1] - first[1]
 
     def _run(self):
@@ -209,7 +210,8 @@ class Samples:
 
 @dataclass
 class Files:
-    """The limit of the file system: blocks are written to new files and read. Rates count messages of this length."""
+    """Limit of the file system: a program writes blocks to new files and reads the files. The rates count messages of
+    `length` bytes."""
 
     name: str
     length: int
@@ -219,7 +221,7 @@ class Files:
     def measure(self, seconds):
         framed = (self.length + 32 + 31) // 32 * 32
         with new_directory(self.parent) as directory:
-            # About as many bytes as an archive records in this time.
+            # An archive records about 1 GiB per second.
             words = words_of({"bytes": int(min(max(seconds, 0.1), _DISK_S) * (1 << 30))})
             with started((env.native(),), str(directory), ["files", *words]) as process:
                 found = json.loads(process.read(SPARE_TIME_S))
@@ -233,7 +235,7 @@ class Files:
 
 @dataclass
 class Recorded:
-    """Time from the offer of a message until it is recorded, at 2,000 messages per second."""
+    """Time from the offer of a message until the message is recorded, at 2,000 messages per second."""
 
     name: str
     kind: str
@@ -251,7 +253,7 @@ class Recorded:
 
 @dataclass
 class PythonRead:
-    """Rate at which Python reads a recording in batches: by a `replay`, or directly from the segment `files`."""
+    """Rate at which Python reads a recording in batches. The source is a `replay` or the segment `files` themselves."""
 
     name: str
     how: str

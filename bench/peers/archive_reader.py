@@ -1,4 +1,4 @@
-"""Reads a recording in batches from Python: by a replay, or directly from the segment files, with the same check."""
+"""Reads a recording in batches from Python, and checks the messages. The source is a replay or the segment files."""
 
 import glob
 import os
@@ -14,7 +14,8 @@ BLOCK = 1 << 20
 
 
 class Check:
-    """Checks the sequence and adds up the values of the native publisher's records, whose numbers never start again."""
+    """Checks the sequence of the native publisher's records and adds up their values. The numbers never start again at
+    0."""
 
     def __init__(self, length):
         self._type = record_type(length)

@@ -1,4 +1,5 @@
-"""`iceoryx2` slices: loaned memory that is written once and read as views. The publisher waits instead of dropping."""
+"""`iceoryx2` slices. The publisher writes into loaned memory, and the subscriber reads views of it. If the subscriber
+is slow, the publisher waits and drops nothing."""
 
 import ctypes
 import os

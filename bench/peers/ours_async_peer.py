@@ -1,4 +1,7 @@
-"""Our package in coroutines: a stream, and one request and response at a time. `how=uvloop` selects uvloop's loop."""
+"""Coroutines with our package: one receives a stream, others exchange one request and one response at a time.
+
+`how=uvloop` selects the event loop of uvloop.
+"""
 
 import asyncio
 import time
@@ -61,7 +64,7 @@ async def pong(arguments):
 
 
 def on_loop(role):
-    """Returns a function that runs the coroutine `role` on uvloop's loop if `how=uvloop`, or else on asyncio's."""
+    """Returns a function that runs the coroutine `role` on the loop of uvloop if `how=uvloop`, or else of asyncio."""
 
     def start(arguments):
         if arguments.how == "uvloop":

@@ -1,4 +1,5 @@
-"""Our package without work: a subscriber, a subscriber in a coroutine, or an embedded driver with a publication."""
+"""Programs with our package and without work: a subscriber, a subscriber in a coroutine, or an embedded driver with a
+publication."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Our package from Python: rows, lists of bytes, one call per message, claims, and long messages."""
+"""Programs with our package. `how` selects rows, lists of bytes, one call per message, claims, or long messages."""
 
 import os
 import struct

@@ -1,4 +1,4 @@
-"""`pyaeron`, a Python package around Aeron's C client, with the C driver."""
+"""Programs with `pyaeron`, a Python package around Aeron's C client, on the C driver."""
 
 import os
 import time

@@ -1,7 +1,8 @@
 """Content of messages from Python, and the check of received messages. All Python peers use this module.
 
-Records are made once, before the measurement, and sent again and again as a ring. Record n has the number n modulo the
-ring's size, and a value. The receiver checks whole batches with numpy. The last message has the number -1.
+The ring of records is made once, before the measurement. After the last record of the ring, the publisher sends the
+first record again. Message n has the number n modulo the number of records in the ring, and a value. The receiver
+checks whole batches with numpy. The last message of a stream has the number -1.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""`zmq.asyncio`: a stream into a coroutine, and one request and response at a time. `how=uvloop` selects uvloop."""
+"""Coroutines with `zmq.asyncio`: one receives a stream, others exchange one request and one response at a time.
+
+`how=uvloop` selects the event loop of uvloop.
+"""
 
 import asyncio
 import time
@@ -52,7 +55,7 @@ async def pong(arguments):
 
 
 def on_loop(role):
-    """Returns a function that runs the coroutine `role` on uvloop's loop if `how=uvloop`, or else on asyncio's."""
+    """Returns a function that runs the coroutine `role` on the loop of uvloop if `how=uvloop`, or else of asyncio."""
 
     def start(arguments):
         if arguments.how == "uvloop":

@@ -1,4 +1,4 @@
-"""`pyzmq` over ipc://: one message per record, and one message per hundred records."""
+"""Programs with `pyzmq` over `ipc://`. A message contains one record or a hundred records."""
 
 import sys
 import time

@@ -1,9 +1,10 @@
-"""The subscriber of a sink's stream, as a process that checks every number.
+"""Subscribes to the stream of a sink, and checks the number in every row. Runs as a process with these arguments:
 
 `DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
 
-Row n has the number n modulo MODULUS. Each partition has an equal range of the rows, in order. Rows of different
-partitions may interleave. At the end the process prints the number of received rows and of faults.
+Row n contains the number n modulo MODULUS. The rows are divided into PARTITIONS equal ranges. The rows of one partition
+arrive in order, and rows of different partitions may interleave. At the end, the process prints the number of received
+rows and the number of faults.
 """
 
 import sys
@@ -48,7 +49,7 @@ def typed_numbers(batch):
 
 
 def text_numbers(batch):
-    """Returns the number of each message, which is its first sixteen digits."""
+    """Returns the number in the first sixteen digits of each message."""
     digits = np.frombuffer(batch.payload, np.uint8).reshape(len(batch), -1)[:, :_DIGITS]
     return (digits - 48) @ _POWERS
 

@@ -1,4 +1,5 @@
-"""Content of messages: records that are made once, before the measurement, and sent again and again as a ring."""
+"""Content of messages. The records are made once, before the measurement. After the last record of this ring, the first
+one is sent again."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ import numpy as np
 
 RING = 4096
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20
-"""Limits of a record batch of our source: rows and bytes. A batch ends at the limit that it reaches first."""
+"""Limits of a record batch of our source: number of rows and number of bytes. A batch ends at the limit that it reaches
+first."""
 
 TYPED_TYPE = np.dtype(
     [
@@ -31,7 +33,7 @@ _START_NS = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages of one length. `rate` is roughly the number of them that Spark reads per second."""
+    """Messages of one length. `rate` is roughly the number of messages that Spark reads per second."""
 
     name: str
     length: int
@@ -41,12 +43,13 @@ class Kind:
     """Options of `format("aeron")`, by name."""
 
     def rows(self, seconds):
-        """Returns the number of messages for a run of `seconds`: whole rings, divisible between two partitions."""
+        """Returns the number of messages for a run of `seconds`. It is an even number of rings, so that two partitions
+        have the same number of whole rings."""
         return 2 * RING * max(1, round(self.rate * seconds / (2 * RING)))
 
     @property
     def columns(self):
-        """The columns with content, without the columns that come from Aeron's frame headers."""
+        """Names of the columns with content. Columns from Aeron's frame headers are left out."""
         names = [field.split()[0] for field in self.schema.split(", ")]
         return names if self is TYPED else ["value"]
 
@@ -55,7 +58,7 @@ class Kind:
         return min(BATCH_ROWS, BATCH_BYTES // self.length)
 
     def messages(self):
-        """Returns the ring in a form that `offer_batch` takes."""
+        """Returns the ring in a form that `offer_batch` accepts."""
         if self is JSON:
             names = TYPED_TYPE.names
             return [json.dumps(dict(zip(names, row.item(), strict=True))).encode() for row in typed_ring()]
@@ -95,7 +98,7 @@ def typed_ring():
 
 
 def decoded(values):
-    """Decodes raw typed records in a UDF: returns their columns as an Arrow array of structs."""
+    """Decodes binary records in a UDF. Returns the columns of the records as an Arrow array of structs."""
     import pyarrow as pa
 
     buffer = values.buffers()[2]

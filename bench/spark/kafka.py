@@ -1,4 +1,4 @@
-"""Cases that read the same rows by `format("aeron")` and by `format("kafka")`."""
+"""Cases that read the same rows with `format("aeron")` and with `format("kafka")`."""
 
 import statistics
 import struct
@@ -28,11 +28,11 @@ from bench.spark.source import (
 )
 
 ROWS = 1_000_000
-"""Rows for a run of one second, the same for both sources. Kafka's source needs several seconds for them."""
+"""Number of rows in a run of one second, for both sources. Kafka's source needs several seconds to read these rows."""
 SETTLE_S = 3
-"""Seconds until a query has settled. The latency of earlier messages does not count."""
+"""Seconds until a query has settled. The latency of messages that were sent earlier does not count."""
 STEADY_SECONDS = 8
-"""Seconds of messages whose latency counts, in a run of one second."""
+"""Duration of the measurement in a run of one second, in seconds. The latency of messages from this time counts."""
 _TIMEOUT_S = 120
 _STAMP = struct.Struct("<q")
 
@@ -43,7 +43,7 @@ def summed(by_process):
 
 
 def subscribed(topic, reader):
-    """Returns a frame of a topic from its beginning. `reader` is the reader of a stream or of a batch."""
+    """Returns a frame with all rows of a topic. `reader` is `readStream` or `read` of the Spark session."""
     options = {"kafka.bootstrap.servers": broker().address, "subscribe": topic, "startingOffsets": "earliest"}
     return reader.format("kafka").options(**options).load()
 
@@ -57,7 +57,7 @@ def _sender(python, role, address, *words):
 
 
 class AeronDrain(Drain):
-    """Our source with as many rows as Kafka's source, and the CPU time of all processes."""
+    """Our source with the number of rows of Kafka's source. Measures the CPU time of all processes."""
 
     def once(self, seconds):
         measured = super().once(seconds * ROWS / self.kind.rate)
@@ -67,7 +67,7 @@ class AeronDrain(Drain):
 
 @dataclass
 class KafkaDrain(Case):
-    """Reads a topic of one partition and drops the rows. The topic is filled once, and read in each run."""
+    """Reads a topic of one partition and drops the rows. The topic is filled once and read in each run."""
 
     name: str
     kind: content.Kind
@@ -85,7 +85,7 @@ class KafkaDrain(Case):
             return {"rate": rate, **summed(costs(before, rows, broker=broker().pid))}
 
     def _filled(self, rows):
-        """Fills a topic, compares its messages with the sent ones by count and checksum, and returns its name."""
+        """Fills a topic, checks the count and the checksum of its messages, and returns the name of the topic."""
         from pyspark.sql import functions as F
 
         topic = f"drained-{uuid.uuid4().hex[:12]}"
@@ -102,7 +102,7 @@ class KafkaDrain(Case):
 
 
 class Arrivals:
-    """For each message the time when it was sent, and the latency until `foreachBatch` received it."""
+    """Send time of each message, and latency until `foreachBatch` received the message."""
 
     def __init__(self):
         self._stamps_and_delays = []
@@ -116,7 +116,8 @@ class Arrivals:
         self._stamps_and_delays += [(stamp, now - stamp) for stamp in stamps]
 
     def percentiles(self):
-        """Returns percentiles of the latency in milliseconds. Only messages after the query has settled count."""
+        """Returns percentiles of the latency in milliseconds. Only messages that were sent after the query had settled
+        count."""
         settled = min(stamp for stamp, _ in self._stamps_and_delays) + SETTLE_S * 1_000_000_000
         delays = [delay / 1e6 for stamp, delay in self._stamps_and_delays if stamp >= settled]
         return {"p50": statistics.median(delays), "p99": statistics.quantiles(delays, n=100)[98]}

@@ -1,4 +1,5 @@
-"""One Kafka broker with its controller in the same process and its logs in memory, and Spark's source for Kafka."""
+"""Runs one Kafka broker, with its controller in the same process and its logs in memory, and finds Spark's source for
+Kafka."""
 
 import atexit
 import functools
@@ -83,7 +84,7 @@ def client():
 
 @functools.cache
 def broker():
-    """Starts the broker at the first call, and returns it. The broker ends with this process."""
+    """Returns the broker. The first call starts it, and it ends with this process."""
     kept = ExitStack()
     atexit.register(kept.close)
     return kept.enter_context(_running_broker())
@@ -109,7 +110,7 @@ def _running_broker():
 
 
 def broker_settings(port, controller_port, logs):
-    """Returns the server.properties of a node that is broker and controller. Other settings have their defaults."""
+    """Returns the `server.properties` of a node that is broker and controller. Other settings have their defaults."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,

@@ -1,4 +1,4 @@
-"""The lines with Spark and their goals."""
+"""The lines with Spark, and the goals of these lines."""
 
 import tempfile
 
@@ -31,7 +31,8 @@ def _goal(text, ours, peer, at_least):
 
 
 def _source(kind):
-    """Compares the source and the batch read with prepared rows, and the recording rate with the source's rate."""
+    """Returns lines that compare our source and batch read with prepared rows, and the rate of recording with the
+    source."""
     cells, goals = [], []
     for partitions in (1, 2):
         what = f"{kind.name}, {partitions} partition{'s' * (partitions > 1)}"
@@ -60,7 +61,7 @@ def _from_json(frame):
 
 
 def _typed():
-    """The same data as typed columns, as JSON text, and as binary through a UDF."""
+    """Returns lines that read the same data as typed columns, as JSON text, and as binary values through a UDF."""
 
     def by_udf(frame):
         import pyarrow as pa

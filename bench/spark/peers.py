@@ -1,6 +1,6 @@
-"""Peers as Spark data sources: prepared record batches, writers that only count, and hand-written code.
+"""Peers of our source and sink in Spark. They read prepared record batches, only count rows, or are hand-written code.
 
-Workers import this module. A reader makes its data once for each task.
+Spark's workers import this module. A reader prepares its data once in each task.
 """
 
 import itertools
@@ -34,13 +34,14 @@ KINDS = {kind.name: kind for kind in (*content.KINDS, content.PLAIN)}
 
 @dataclass
 class Share(InputPartition):
-    """A partition: its number of rows."""
+    """A partition with the given number of rows."""
 
     rows: int
 
 
 class Prebuilt(DataSource):
-    """Prepared rows. Options: number of `rows`, their `kind`, number of equal `partitions`, rows `perTrigger`."""
+    """A source of prepared rows. Options: number of `rows`, `kind` of rows, number of equal `partitions`, and number of
+    rows `perTrigger`."""
 
     @classmethod
     def name(cls):
@@ -92,7 +93,8 @@ class PrebuiltStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def ring_of(kind, schema):
-    """Returns the ring as record batches as long as those of our source, with header columns of the same types."""
+    """Returns the ring as record batches. They have the same number of rows and the same column types as the record
+    batches of our source."""
     arrow, messages = to_arrow_schema(schema, timezone="UTC"), kind.messages()
     ends = range(kind.batch_rows, content.RING + 1, kind.batch_rows)
     return [_batch_of(messages[end - kind.batch_rows : end], arrow) for end in ends]
@@ -163,7 +165,8 @@ class CountingStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ByHand(DataSource):
-    """A source that yields a tuple for each `recv` of pyzmq. Options: number of `rows`, `address` of the socket."""
+    """A source that yields one tuple for each `recv` of pyzmq. Options: number of `rows`, and `address` of the
+    socket."""
 
     @classmethod
     def name(cls):
@@ -198,7 +201,7 @@ class ByHandReader(DataSourceReader):
 
 
 def offer_rows(directory, channel, stream_id):
-    """Returns a function for `foreachPartition` that makes one `offer` for the value of each row."""
+    """Returns a function for `foreachPartition` that calls `offer` once for the value of each row."""
 
     def send(rows):
         import os
@@ -216,7 +219,7 @@ def offer_rows(directory, channel, stream_id):
 
 
 def send_rows(address):
-    """Returns a function for `foreachPartition` that makes one `send` of pyzmq for the value of each row."""
+    """Returns a function for `foreachPartition` that calls `send` of pyzmq once for the value of each row."""
 
     def send(rows):
         import zmq
@@ -236,7 +239,7 @@ def send_rows(address):
 class Timed(AeronDataSource):
     """Our source with a clock. For each call of a hook, the reader appends a line of JSON to the file `times`.
 
-    The line has the name of the hook and its duration in nanoseconds.
+    The line has the name of the hook and the duration of the call in nanoseconds.
     """
 
     def __init__(self, options):

@@ -1,9 +1,8 @@
-"""The publisher of the lines with Kafka, as a process.
+"""Publishes the messages of the lines with Kafka. Runs as a process.
 
 `fill ADDRESS TOPIC KIND ROWS` fills a topic. `kafka ADDRESS TOPIC SECONDS` and `aeron DIRECTORY SECONDS` print `ready`
-and wait for a line. Then they send messages at a steady rate, and print how many they have sent. Each of these messages
-begins with the time when it was sent.
-"""
+and wait for a line. Then they send messages at a steady rate, and print the number of sent messages. Each message
+begins with its send time."""
 
 import os
 import struct

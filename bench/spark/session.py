@@ -1,4 +1,4 @@
-"""The Spark session of all cases, the directories of a case, and the CPU time of its processes."""
+"""The Spark session of all cases, the directories of a case, and the CPU time of the processes of a case."""
 
 import atexit
 import functools
@@ -20,7 +20,8 @@ from interop import toolchain
 from interop.drivers import Driver
 
 NO_LIMIT = 2**31 - 1
-"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`. With a lower value the JVM measures every written row."""
+"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`. With a lower value, the JVM computes the size of every written
+row."""
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 DEFAULT_BYTES_PER_BATCH = 64 * 1024 * 1024
 
@@ -38,7 +39,7 @@ SETTINGS = {
 
 @functools.cache
 def session():
-    """Returns the session, in which the peers' formats are registered. The session ends with the process."""
+    """Returns the session. The formats of the peers are registered in it. The session ends with the process."""
     from pyspark.sql import SparkSession
 
     import aeron.spark
@@ -50,7 +51,7 @@ def session():
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with suppress(toolchain.Unavailable):  # without Maven, only the lines with Kafka are not measured
+    with suppress(toolchain.Unavailable):  # without Maven, the lines with Kafka are not measured
         if jars := kafka_broker.connector_jars():
             builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()
@@ -72,8 +73,8 @@ def versions(packages=("pyspark", "pyarrow", "pyzmq")):
 
 
 def missing():
-    """Returns the programs that are missing for Spark on this machine, each with the remedy. Empty if none is
-    missing."""
+    """Returns the programs that Spark needs and this machine lacks, each with the remedy. The text is empty if the
+    machine has all of them."""
     return "; ".join(f"{check.what}: {check.found}; {check.remedy}" for check in _checks() if not check.ok)
 
 
@@ -105,9 +106,9 @@ def media_driver():
 
 
 def used(**others):
-    """Returns the CPU seconds so far of the JVM, of its Python processes and of `others`, which are process ids.
+    """Returns the CPU seconds that the JVM, its Python processes and `others` have used. `others` are process ids.
 
-    Python processes that have ended count too.
+    Ended Python processes count too.
     """
     jvm = psutil.Process(session().sparkContext._gateway.proc.pid)
     own, python = jvm.cpu_times(), 0.0

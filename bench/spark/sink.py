@@ -1,4 +1,5 @@
-"""Cases that write: our sink with a checking subscriber, writers that only count, and hand-written code."""
+"""Cases that write rows: our sink with a subscriber that checks them, writers that only count, and hand-written
+code."""
 
 import subprocess
 import sys
@@ -27,7 +28,7 @@ SINK_STREAM = 1002
 
 
 def numbered(kind, rows, partitions):
-    """Returns rows with consecutive numbers, which the JVM makes."""
+    """Returns a frame of rows with consecutive numbers. The JVM makes the rows."""
     from pyspark.sql import functions as F
 
     ids = session().range(0, rows, 1, partitions)
@@ -48,7 +49,8 @@ def numbered(kind, rows, partitions):
 
 @contextmanager
 def subscriber(directory, kind, rows, partitions=1, modulus=None):
-    """Runs the process that checks the written rows. The end of the block waits for all rows."""
+    """Runs the process that checks the written rows. The end of the block waits until the process has received all
+    rows."""
     typed = "typed" if kind is content.TYPED else "text"
     command = [sys.executable, "-m", "bench.spark.consumer", directory, CHANNEL, SINK_STREAM]
     command += [rows, partitions, typed, modulus or rows]
@@ -58,7 +60,7 @@ def subscriber(directory, kind, rows, partitions=1, modulus=None):
 
 @contextmanager
 def checked(command, expected):
-    """Runs a process that prints `ready`. At the end of the block it must print the expected line."""
+    """Runs a process that prints `ready`. At the end of the block, the process must print the expected line."""
     with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout.readline().strip() == "ready"
@@ -80,14 +82,15 @@ def bytes_per_batch(limit):
 
 
 def timed_write(action, rows):
-    """Runs an action. Returns its rows per second of wall time, and its CPU costs."""
+    """Runs an action that writes `rows` rows. Returns the rows per second of wall time, and the CPU costs of the
+    action."""
     before, start = used(), time.perf_counter()
     action()
     return {"rate": rows / (time.perf_counter() - start), **costs(before, rows)}
 
 
 def to_aeron(writer, kind, directory):
-    """Returns a writer of our sink with the options of these messages."""
+    """Returns a writer of our sink with the options for messages of this kind."""
     options = {"channel": CHANNEL, "streamId": str(SINK_STREAM), "aeron.dir": directory, **dict(kind.options)}
     return writer.format("aeron").options(**options)
 
@@ -114,7 +117,7 @@ class Sink(Case):
 
 @dataclass
 class CountingSink(Case):
-    """The same rows to an Arrow writer that only counts."""
+    """An Arrow writer that only counts the rows of `Sink`."""
 
     name: str
     kind: content.Kind
@@ -131,7 +134,7 @@ class CountingSink(Case):
 
 @contextmanager
 def by_offer(kind, rows):
-    """Yields a function that makes one `offer` for each row. Our subscriber checks the rows."""
+    """Yields a function that calls `offer` once for each row. Our subscriber checks the rows."""
     from bench.spark import peers
 
     with media_driver() as (directory, _), subscriber(directory, kind, rows):
@@ -140,7 +143,7 @@ def by_offer(kind, rows):
 
 @contextmanager
 def by_zmq(kind, rows):
-    """Yields a function that makes one `send` of pyzmq for each row. The receiver checks their order."""
+    """Yields a function that calls `send` of pyzmq once for each row. The receiver checks the order of the rows."""
     from bench.spark import peers
 
     with place() as path:
@@ -152,7 +155,8 @@ def by_zmq(kind, rows):
 
 @dataclass
 class EachRow(Case):
-    """`foreachPartition` with one call for each row, in the given way."""
+    """`foreachPartition` with one call for each row. `way` is `by_offer` or `by_zmq`, which make the function with the
+    call."""
 
     name: str
     way: Callable
@@ -168,7 +172,7 @@ class EachRow(Case):
 
 @dataclass
 class Round(Case):
-    """From one stream to another: our source reads a backlog, our sink writes it to a subscriber."""
+    """A query from one stream to another. Our source reads a backlog, and our sink writes the rows to a subscriber."""
 
     name: str
     kind: content.Kind
@@ -188,7 +192,7 @@ class Round(Case):
 
 @dataclass
 class PrebuiltRound(Case):
-    """A stream of prepared rows to a writer that only counts."""
+    """A query that reads prepared rows and writes them to a writer that only counts."""
 
     name: str
     kind: content.Kind

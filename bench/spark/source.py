@@ -1,4 +1,4 @@
-"""Cases that read: a backlog, recordings, the rate of the stream recorder, and the cost of a trigger."""
+"""Cases that read: a backlog, recordings, a live stream, the rate of the stream recorder, and the cost of a trigger."""
 
 import json
 import os
@@ -22,14 +22,14 @@ CHANNEL = "aeron:ipc?term-length=16m"
 STREAM = 1001
 WARM_UPS = 2
 FULL_SECONDS = 1.0
-"""Duration from which a run needs a warm-up. A shorter run only shows that all parts work."""
+"""Shortest duration of a run that needs a warm-up, in seconds. A shorter run only shows that all parts work."""
 _TIMEOUT_S = 600
 _SUBSCRIBER_POSITION = 4
 _NEVER = "1 hour"
 
 
 class Case:
-    """Base of the cases. Before the first full run of a case there are warm-up runs, which do not count."""
+    """Base of the cases. Warm-up runs, which do not count, precede the first full run of a case."""
 
     unit = "rows/s"
     _is_warm = False
@@ -49,8 +49,8 @@ class Case:
 class Recorded:
     """Messages that a query has recorded. Queries that read prepared rows use only `path`.
 
-    `path` has the query's checkpoint and archives, `directory` is the driver's, `seconds` is the time of the recording.
-    """
+    `path` contains the query's checkpoint and archives. `directory` is the driver's directory. `seconds` is the
+    duration of the recording."""
 
     path: object
     directory: str
@@ -90,7 +90,7 @@ def recorded_backlog(kind, rows, parent="/dev/shm"):
 
 
 def publish(client, publication, kind, rows):
-    """Offers the ring until `rows` are published, and waits until they are recorded. Returns the seconds until then."""
+    """Publishes `rows` messages of the ring, and waits until they are recorded. Returns the seconds for both."""
     messages, start, sent = kind.messages(), time.perf_counter(), 0
     while sent < rows:
         first = sent % len(messages)
@@ -107,7 +107,8 @@ def publish(client, publication, kind, rows):
 
 
 def _least_position(client):
-    """Returns the lowest subscriber position of the stream. The recorder moves its position after it has written."""
+    """Returns the lowest subscriber position of the stream. The recorder moves its position only after it has
+    written."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
     return min((each.value for each in positions if stream_key(each).stream_id == STREAM), default=0)
 
@@ -133,7 +134,7 @@ def costs(before, rows, **others):
 
 
 def hashed(frame, kind):
-    """Returns count and checksum of the content as one row."""
+    """Returns the count and the checksum of the rows' content, as one row."""
     from pyspark.sql import functions as F
 
     return frame.agg(F.count("*"), F.sum(F.xxhash64(*kind.columns) % (1 << 31))).first()
@@ -168,7 +169,8 @@ class Drain(Case):
             return {"rate": rate, **costs(before, rows, driver=recorded.driver.pid)}
 
     def _check(self, recorded, rows):
-        """Checks by count and checksum that the recorded messages are the published ones. A batch query reads them."""
+        """Reads the recorded messages with a batch query. Checks that their count and checksum are those of the
+        published ones."""
         if self.kind.name in {kind.name for kind in content.KINDS}:
             expected = session().read.format("prebuilt").options(**prebuilt(self.kind, rows, 2)).load()
             found = archived(self.kind, recorded, 2)
@@ -180,7 +182,7 @@ class Drain(Case):
 
 @dataclass
 class PrebuiltDrain(Case):
-    """Reads a stream of prepared rows, as many as `Drain`, and drops them."""
+    """Reads a stream of prepared rows and drops the rows. Their number is the same as in `Drain`."""
 
     name: str
     kind: content.Kind
@@ -197,7 +199,7 @@ class PrebuiltDrain(Case):
 
 @dataclass
 class Recording(Case):
-    """The rate at which the stream recorder writes an image to segment files and index."""
+    """Rate at which the stream recorder writes an image to segment files and indexes."""
 
     name: str
     kind: content.Kind
@@ -236,7 +238,7 @@ class BatchRead(Case):
 
 @dataclass
 class PrebuiltRead(Case):
-    """Reads prepared rows, as many as `BatchRead`, in a batch query."""
+    """Reads prepared rows in a batch query. Their number is the same as in `BatchRead`."""
 
     name: str
     kind: content.Kind
@@ -255,7 +257,7 @@ class ByHand(Case):
     name: str
     kind: content.Kind
     share: float = 0.1
-    """Share of the rows that other cases read, because all rows would take too long."""
+    """Share of the rows that this case reads. With all rows of the other cases, a run would take too long."""
 
     def once(self, seconds):
         rows = self.kind.rows(seconds * self.share)
@@ -270,7 +272,7 @@ class ByHand(Case):
 
 
 def timed_read(frame, rows):
-    """Reads a frame without output. Returns rows per second of wall time, and CPU costs.
+    """Reads a frame and drops the rows. Returns rows per second of wall time, and CPU costs.
 
     An observation in the same query checks the number of rows.
     """
@@ -293,7 +295,8 @@ TRIGGER_ROWS = 100
 
 @dataclass
 class Trigger(Case):
-    """Batches of 100 rows from a backlog: time of the whole trigger, and time of our hooks in it."""
+    """Batches of 100 rows from a backlog. Measures the time of the whole trigger, and the time of our hooks within
+    it."""
 
     name: str
     unit: str = "ms"
@@ -312,7 +315,7 @@ class Trigger(Case):
 
 @dataclass
 class PrebuiltTrigger(Case):
-    """Batches of 100 prepared rows: time of the whole trigger."""
+    """Batches of 100 prepared rows. Measures the time of the whole trigger."""
 
     name: str
     unit: str = "ms"
@@ -342,7 +345,7 @@ def trigger_p50(progress):
 def hooks_p50(hooks):
     """Returns the median milliseconds of `latestOffset` and `partitions` together.
 
-    The first call of each, which opens the archive, and the last call do not count.
+    The first call of each hook does not count, because it opens the archive. The last call does not count either.
     """
     medians = [
         statistics.median([ns for name, ns in hooks if name == hook][1:-1]) for hook in ("latestOffset", "partitions")
@@ -362,7 +365,7 @@ class Live(Case):
     name: str
     kind: content.Kind
     times: float = 30.0
-    """Factor for the duration of a run, compared with other cases."""
+    """Factor by which a run is longer than a run of other cases."""
 
     def once(self, seconds):
         publisher = (sys.executable, "-u", PEERS / "ours_peer.py")
@@ -383,7 +386,7 @@ class Live(Case):
 
 @dataclass
 class IdleQuery(Case):
-    """CPU shares of a query without a publisher."""
+    """CPU shares of the processes of a query without a publisher."""
 
     name: str
     unit: str = "% of a core"
@@ -402,7 +405,7 @@ class IdleQuery(Case):
 
 @dataclass
 class Memory(Case):
-    """Memory growth of the source process during 10^8 messages. Pages of files do not count.
+    """Memory growth of the source process while it reads 10^8 messages. Pages of files do not count.
 
     A run of less than one second has fewer messages.
     """

@@ -1,4 +1,4 @@
-"""The sender or receiver for a pyzmq peer in Spark, as a process: `push|pull ADDRESS ROWS LENGTH`.
+"""Sends or receives the messages of a pyzmq peer in Spark. Runs as a process: `push|pull ADDRESS ROWS LENGTH`.
 
 The receiver checks the order of the messages, and prints the number of faults.
 """

@@ -1,4 +1,5 @@
-//! A catalog file of any content: refused, or opened by readers and writers, and then changed, purged and compacted.
+//! A catalog file of any content. The file is refused, or it is opened by readers and writers, and then changed, purged
+//! and compacted.
 #![no_main]
 
 use aeron_archive::catalog::{Catalog, CatalogEntry, NULL_VALUE, RecordingState};

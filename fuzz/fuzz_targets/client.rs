@@ -343,7 +343,7 @@ impl Drop for Peers {
     }
 }
 
-/// Pending adds, without a response of the driver.
+/// Operations that add a resource and have no response of the driver yet.
 #[derive(Default)]
 struct Adding {
     publications: Vec<PendingOperation<Publication>>,
@@ -365,7 +365,7 @@ struct Handles {
 }
 
 impl Handles {
-    /// Takes resources that the driver has confirmed meanwhile.
+    /// Takes the resources that the driver has confirmed since the last call.
     fn find(&mut self) {
         fn take<T: Clone>(pending: &mut Vec<PendingOperation<T>>, open: &mut Vec<T>) {
             pending.retain_mut(|operation| {
@@ -567,7 +567,7 @@ impl Handles {
     }
 }
 
-/// Messages of some hundred bytes, of one frame or several.
+/// Returns messages of some hundred bytes. Each message has one frame or several.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     let lengths = if lengths.is_empty() { &[0] } else { lengths };
     lengths

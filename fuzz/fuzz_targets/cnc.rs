@@ -1,4 +1,5 @@
-//! A CnC file of any content: refused, or opened, and every section read by the code of driver, client and tools.
+//! A CnC file of any content. The file is refused, or the code of driver, client and tools opens it and reads every
+//! section.
 #![no_main]
 
 use aeron_memory::broadcast::BroadcastReceiver;

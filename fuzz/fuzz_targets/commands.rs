@@ -1,5 +1,5 @@
-//! Records of the two control streams: any type id with any body is decoded or refused. A decoded record survives a
-//! round trip through the encoder.
+//! Records of the ring and of the broadcast. Any type id with any body is decoded or refused. A decoded record
+//! survives a round trip through the encoder.
 #![no_main]
 
 use aeron_protocol::command::Command;

@@ -1,4 +1,4 @@
-//! Nearly right datagrams: with few sessions, streams and ports, so that they match resources of the clients.
+//! Nearly valid datagrams. They use few sessions, streams and ports, so that they match resources of the clients.
 
 use std::net::SocketAddr;
 
@@ -88,7 +88,7 @@ impl Datagram<'_> {
         address(self.to)
     }
 
-    /// The bytes; `session_ids` are those of the driver's own publications.
+    /// Returns the bytes. `session_ids` are the session ids of the driver's own publications.
     pub fn bytes(&self, session_ids: &[i32]) -> Vec<u8> {
         let session = |index: u8| match session_ids.get(usize::from(index) % 8) {
             Some(session_id) => *session_id,

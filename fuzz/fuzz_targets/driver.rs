@@ -1,5 +1,5 @@
-//! A driver with hostile clients, which send any command and overwrite any shared memory, and with any datagrams: it
-//! must continue. There are no files, threads or clocks; logs and network are on the heap.
+//! A driver that gets any datagrams and has hostile clients. The clients send any command and overwrite any shared
+//! memory. The driver must continue. There are no files, threads or clocks. Logs and network are on the heap.
 #![no_main]
 
 mod datagrams;
@@ -276,7 +276,7 @@ impl Driver {
         }
     }
 
-    /// Number of duty cycles for a command, its log, and its response.
+    /// Runs three duty cycles: a command, its log and its response need one each.
     fn work(&mut self) {
         let now_ns = self.now_ms * NANOS_PER_MILLI;
         self.nano_clock.update(now_ns);

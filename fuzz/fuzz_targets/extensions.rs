@@ -1,5 +1,6 @@
-//! A file of extensions of any content, with checksums that fit: an archive with it opens, deletes no file outside its
-//! recordings, and stores further changes. Retention by its policies deletes no data that its readers need.
+//! A file of extensions of any content, with correct checksums. An archive with this file opens, deletes no file
+//! outside its recordings, and stores further changes. Retention by the policies in the file deletes no data that the
+//! readers in the file need.
 #![no_main]
 
 use aeron_archive::extensions::{EXTENSIONS_FILE_NAME, ExtensionChange, NamedReader};
@@ -12,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 type Store = ArchiveStore<MemoryStorage>;
 
 const SEGMENT: i64 = 65_536;
-/// Length of a padding frame: a whole term, and a whole segment.
+/// Length of a padding frame, in bytes. The frame fills a whole term, which is a whole segment.
 const PADDING: i64 = SEGMENT;
 const SEGMENTS: i64 = 4;
 const HEADER_LENGTH: usize = 16;
@@ -145,13 +146,14 @@ fn segments(storage: &MemoryStorage) -> Vec<String> {
         .collect()
 }
 
-/// The bytes after a right header, with right lengths and checksums of the records, unless a bit says otherwise.
+/// Returns a valid header, and the bytes as records with correct lengths and checksums. If the second byte of a record
+/// is 255, its checksum is wrong.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = b"AEXT\x01\0\0\0\0\0\0\0".to_vec();
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     assert_eq!(bytes.len(), HEADER_LENGTH);
     let mut rest = data;
-    // Each record: its length in one byte, a byte that says whether the checksum is right, and the message.
+    // The input has for each record: the length in one byte, a byte that is 255 for a wrong checksum, and the message.
     while let [length, is_damaged, after @ ..] = rest {
         let length = usize::from(*length).min(after.len());
         let (message, next) = after.split_at(length);

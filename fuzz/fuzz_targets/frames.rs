@@ -1,5 +1,5 @@
-//! Datagrams for the socket of a receiver, a sender or a name resolver: decoded, dropped or refused. A decoded datagram
-//! survives a round trip through the encoder, and accepted frames are within the term.
+//! Datagrams for the socket of a receiver, a sender or a name resolver. A datagram is decoded, dropped or refused. A
+//! decoded datagram survives a round trip through the encoder, and accepted frames are within the term.
 #![no_main]
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder};

@@ -1,5 +1,6 @@
 //! An index file of any content, with correct checksums. The times and counts in it are read, and opening a private
-//! archive repairs it. An archive server with this file either refuses to start, or starts and extends the recording.
+//! archive repairs the file. An archive server with this file either refuses to start, or starts and extends the
+//! recording.
 #![no_main]
 
 use aeron_archive::index::{IndexFile, IndexForm};
@@ -88,7 +89,7 @@ fn record(storage: &MemoryStorage) -> PrivateArchive<MemoryStorage> {
 
 fn frame(number: usize) -> [u8; FRAME_LENGTH] {
     let mut frame = [number as u8; FRAME_LENGTH];
-    // Messages of one frame and of two.
+    // Messages of one frame and of two frames.
     let flags = [0xC0, 0x80, 0x40][number % 3];
     frame[..32].copy_from_slice(&header(number * FRAME_LENGTH, FRAME_LENGTH, flags));
     frame

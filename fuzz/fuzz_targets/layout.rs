@@ -1,6 +1,6 @@
-//! Record layouts and records: a text, a line end, then bytes that are read as records. The layout of any text is
-//! printed to a text that parses to the same layout. Any records become columns, or an error names the wrong record.
-//! Columns become records that give the same columns.
+//! Record layouts and records. The input is a text, a line end, and bytes that are read as records. The layout of a
+//! valid text is printed to a text that parses to the same layout. Any records become columns, or an error names the
+//! bad record. The columns become records again, and these records become the same columns.
 #![no_main]
 
 use std::sync::Arc;

@@ -271,7 +271,7 @@ fn poll(log: &LogBuffers<SharedBuffer>, position: i64, limit: i64) {
     }
 }
 
-/// Messages of some hundred bytes, of one frame or several.
+/// Returns messages of some hundred bytes. Each message has one frame or several.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     lengths
         .iter()

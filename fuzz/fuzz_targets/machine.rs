@@ -9,7 +9,7 @@ use aeron_driver::media::interfaces::{InterfaceAddress, Interfaces};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
 
-/// Knows addresses and `localhost`.
+/// Resolves addresses and `localhost`.
 pub struct Literals;
 
 /// Has a loopback interface only.

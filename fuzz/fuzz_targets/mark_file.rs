@@ -1,4 +1,5 @@
-//! A mark file of any content, and a link to one: refused or read. A new owner can take over in both cases.
+//! A mark file of any content, and a file of any content that links to a mark file. Each file is refused or read. In
+//! both cases, a new owner can replace the mark file.
 #![no_main]
 
 use aeron_archive::mark_file::{self, MarkFile, Owner};
@@ -29,7 +30,8 @@ fuzz_target!(|data: &[u8]| {
     let names = storage.names().expect("listed");
     assert_eq!(names.len(), 1 + usize::from(has_errors), "errors are saved");
     if data.len() > mark_file::HEADER_LENGTH {
-        // Only in this case an old file existed. Reading a whole log takes long.
+        // Only in this case, the old file had bytes at the place of the error log. The log is not read in other cases,
+        // because reading a whole log takes a long time.
         let found = mark_file::read_errors(&storage).expect("just written");
         assert_eq!(found.len(), 1);
     }

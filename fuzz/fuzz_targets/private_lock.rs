@@ -1,4 +1,4 @@
-//! Decodes a lock file of any content. The decoder refuses it, or returns a record that survives a round trip.
+//! Decodes a lock file of any content. The decoder refuses the file, or returns a record that survives a round trip.
 #![no_main]
 
 use aeron_pipeline::private::LockRecord;

@@ -1,4 +1,4 @@
-//! Error log and loss report of another process: reading any bytes ends, and stays within bounds.
+//! Error log and loss report of another process. Reading any bytes ends, and stays within the bytes.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;

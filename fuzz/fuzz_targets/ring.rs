@@ -1,4 +1,5 @@
-//! A to-driver ring filled by a hostile client: reading ends, returns only bytes of the ring, and works afterwards.
+//! A to-driver ring that a hostile client has filled. Reading ends, and returns only bytes of the ring. After that,
+//! reading and writing still return.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;

@@ -1,5 +1,5 @@
-//! Segment files of any content: reading ends with frames or an error. Recovery finds an end, and a second recovery
-//! changes nothing.
+//! Segment files of any content. Reading them ends with frames or an error. Recovery finds the end of the
+//! recording, and a second recovery changes nothing.
 #![no_main]
 
 use aeron_archive::memory_storage::MemoryStorage;
@@ -11,8 +11,8 @@ use libfuzzer_sys::fuzz_target;
 const LENGTH: usize = 64 * 1024;
 const ALIGNMENT: i64 = 32;
 
-/// Values from the first bytes of the input, two bytes for each. The input has positions in units of 32 bytes. `split`
-/// is where the bytes of the second segment start.
+/// Values from the first bytes of the input, two bytes for each value. The input has positions in units of 32 bytes.
+/// `split` is the offset of the bytes of the second segment.
 struct Layout {
     start: i64,
     known: i64,

@@ -1,5 +1,5 @@
-//! Channel URIs in a command to a driver: parsed or refused, and printed to a text that parses to the same URI. All
-//! parameters are read, and the addresses resolved.
+//! Channel URIs in a command to a driver. A URI is parsed or refused. A parsed URI is printed to a text that parses
+//! to the same URI. All parameters are read, and the addresses resolved.
 #![no_main]
 
 mod machine;

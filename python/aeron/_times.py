@@ -1,4 +1,4 @@
-"""Times of programs as microseconds since the epoch, the unit of the index beside a recording."""
+"""Converts times of programs to microseconds since the epoch, the unit of the index of a recording."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 def epoch_us(value: object, name: str) -> int:
-    """Converts a time to microseconds since the epoch, rounded up: an arrival time has whole microseconds.
+    """Converts a time to microseconds since the epoch. Rounds up, because arrival times have whole
+    microseconds.
 
     Args:
         value: A datetime with a time zone, or a numpy ``datetime64``, which numpy defines in UTC.
-        name: Parameter of the value, for the text of an error.
+        name: Name of the parameter, for the text of an error.
 
     Returns:
         The microseconds.

@@ -2,7 +2,7 @@
 
 An agent is single-threaded. Its runner calls ``on_start`` once, then ``do_work`` repeatedly, then ``on_close`` once.
 `AgentRunner` runs an agent on its own thread. `AgentInvoker` runs it when the program calls ``invoke``. A composite
-runs several agents in one duty cycle. All of them behave as Agrona's classes of the same names.
+runs several agents in one duty cycle. These classes behave like Agrona's classes with the same names.
 """
 
 import abc
@@ -19,7 +19,7 @@ __all__ = ["Agent", "AgentInvoker", "AgentRunner", "CompositeAgent", "DynamicCom
 ErrorHandler = Callable[[Exception], object]
 """A handler of errors: ``handler(error)``, where ``error`` is an exception that an agent raised.
 
-The thread that runs the agent calls the handler. Its result is ignored.
+The thread that runs the agent calls the handler. The result of the handler is ignored.
 """
 
 
@@ -128,7 +128,8 @@ class AgentRunner:
     """Runs an agent on its own thread. Thread-safe. A runner can be started once.
 
     If ``do_work`` raises, the runner counts the error, calls the error handler, and continues. An
-    ``AgentTerminationError`` ends the runner. A context manager that starts the thread and closes the runner.
+    ``AgentTerminationError`` ends the runner. A ``with`` block starts the thread, and closes the runner at
+    its end.
 
     Args:
         agent: The agent.
@@ -251,7 +252,7 @@ class AgentRunner:
 class AgentInvoker:
     """Runs an agent when the program calls `invoke`. Not thread-safe: one thread uses it.
 
-    A context manager that starts the agent and closes it.
+    A ``with`` block starts the agent, and closes the agent at its end.
 
     Args:
         agent: The agent.
@@ -292,7 +293,7 @@ class AgentInvoker:
             self.close()
 
     def invoke(self) -> int:
-        """Runs one duty cycle. If the agent ends in it, the agent is closed.
+        """Runs one duty cycle. If the agent ends in this cycle, the agent is closed.
 
         Returns:
             The amount of work; 0 if the agent is not running.
@@ -357,12 +358,13 @@ class CompositeAgent(Agent):
         """Starts all agents.
 
         Raises:
-            ExceptionGroup: If agents fail to start: all their errors.
+            ExceptionGroup: If agents fail to start. The group has the errors of all these agents.
         """
         _call_all((agent.on_start for agent in self._agents), "agents failed to start")
 
     def do_work(self) -> int:
-        """Runs one duty cycle of each agent. If an agent raises, the next call resumes with the agent after it.
+        """Runs one duty cycle of each agent. If an agent raises, the next call resumes with the agent after
+        that agent.
 
         Returns:
             The sum of the amounts of work.
@@ -379,7 +381,7 @@ class CompositeAgent(Agent):
         """Closes all agents.
 
         Raises:
-            ExceptionGroup: If agents fail to close: all their errors.
+            ExceptionGroup: If agents fail to close. The group has the errors of all these agents.
         """
         _call_all((agent.on_close for agent in self._agents), "agents failed to close")
 
@@ -465,7 +467,7 @@ class DynamicCompositeAgent(Agent):
         """Starts the agents that the composite has at the start.
 
         Raises:
-            ExceptionGroup: If agents fail to start: all their errors.
+            ExceptionGroup: If agents fail to start. The group has the errors of all these agents.
         """
         _call_all((agent.on_start for agent in self._agents), "agents failed to start")
         self._status = "ACTIVE"
@@ -486,7 +488,7 @@ class DynamicCompositeAgent(Agent):
         """Closes all agents.
 
         Raises:
-            ExceptionGroup: If agents fail to close: all their errors.
+            ExceptionGroup: If agents fail to close. The group has the errors of all these agents.
         """
         self._status = "CLOSED"
         agents, self._agents = self._agents, []

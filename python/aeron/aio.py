@@ -1,10 +1,10 @@
 """asyncio: waits for changes of shared memory, without a busy loop.
 
 A change of shared memory wakes no thread, so a wait must check its condition repeatedly. A wait for batches first spins
-for up to 300 us, if recent spins were short. So a response that arrives soon costs no turn of the event loop. After
-that, one timer checks the conditions of all waits of the event loop. The timer's interval is a quarter of the time
-waited so far, from 20 us to 1 ms. After a second without any change the loop sleeps. A native thread then checks the
-conditions every 10 ms, because a check by the native thread costs less than a check by the loop.
+for up to 300 us, if recent spins were short. So a response that arrives soon does not need a pass of the event loop.
+After that, one timer checks the conditions of all waits of the event loop. The timer's interval is a quarter of the
+time waited so far, but at least 20 us and at most 1 ms. After a second without any change the loop sleeps. A native
+thread then checks the conditions every 10 ms, because a check by the native thread costs less than a check by the loop.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _IDLE_PARK_NS = 10_000_000
 _IDLE_AFTER_NS = 1_000_000_000
 
 _SPIN_NS = 300_000
-# A spin that ends within this time was worth its cost: waking the event loop would have taken about as long.
+# A spin that ends within this time counts as short: waking the event loop would have taken about as long.
 _SHORT_SPIN_NS = 60_000
 # After a short spin, the next eight waits may spin, even if those spins are long. After eight long spins, the iterator
 # waits 32 times without a spin, and then tries two spins.
@@ -317,7 +317,8 @@ async def claim(
 
 
 async def flushed(publisher: RecordedPublisher, timeout_s: float | None) -> bool:
-    """Waits until everything is recorded. Returns whether it is; `flush` raises the errors and runs the handlers."""
+    """Waits until all messages are recorded, and returns whether they are. `flush` raises the errors and runs the
+    handlers."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while not publisher.flush(0):

@@ -22,8 +22,8 @@ class ShutdownSignalBarrier:
 
     While a barrier is open, SIGINT and SIGTERM do not end the process; they wake all barriers. Create and close the
     barrier on the main thread, because Python handles signals there. If all barriers were created on other threads,
-    only `signal` and `signal_all` wake them. All other methods are thread-safe. A context manager that closes the
-    barrier.
+    only `signal` and `signal_all` wake them. All other methods are thread-safe. The end of a ``with`` block closes
+    the barrier.
 
     Args:
         handler: Called once, without arguments, when the barrier is woken.

@@ -128,7 +128,7 @@ class ViewError(AeronError, BufferError):
 
 
 class ConfigurationError(AeronError, ValueError):
-    """A setting is not known, is out of its range, or does not fit another setting.
+    """A setting is not known, is out of its range, or contradicts another setting.
 
     The text names the setting. Correct its value.
     """
@@ -149,7 +149,7 @@ class ReentrantCallError(AeronError, RuntimeError):
 
 
 class AgentTerminationError(AeronError, RuntimeError):
-    """An agent raises it in ``do_work`` to end its runner.
+    """An agent raises this exception in ``do_work`` to end its runner.
 
     No remedy is needed, because the agent requests the end.
     """
@@ -161,7 +161,7 @@ class AgentTerminationError(AeronError, RuntimeError):
 class DriverError(AeronError, OSError):
     """The media driver cannot start, or its directory cannot be used.
 
-    The text names the file. Correct it, or use another ``dir``.
+    The text names the file. Correct the file, or use another ``dir``.
     """
 
 
@@ -185,12 +185,12 @@ class DriverTimeoutError(AeronError, TimeoutError):
 class ClientClosedError(AeronError, RuntimeError):
     """The client is closed.
 
-    If an error closed it, ``__cause__`` is that error. Open a new client.
+    If an error closed the client, ``__cause__`` is that error. Open a new client.
     """
 
 
 class ClientTimeoutError(AeronError, TimeoutError):
-    """The driver received no keepalive of this client in time, and closed it.
+    """The driver received no keepalive of this client in time, and closed the client.
 
     Open a new client; raise ``client_liveness_timeout_ns`` if the process pauses for long.
     """
@@ -209,28 +209,29 @@ class ConductorServiceTimeoutError(AeronError, TimeoutError):
 class PublicationClosedError(AeronError, RuntimeError):
     """The publication is closed.
 
-    If an error closed it, ``__cause__`` is that error. Add a new publication.
+    If an error closed the publication, ``__cause__`` is that error. Add a new publication.
     """
 
 
 class SubscriptionClosedError(AeronError, RuntimeError):
     """The subscription is closed.
 
-    If an error closed it, ``__cause__`` is that error. Add a new subscription.
+    If an error closed the subscription, ``__cause__`` is that error. Add a new subscription.
     """
 
 
 class ImageClosedError(ClientClosedError):
     """The image is closed.
 
-    If an error closed it, ``__cause__`` is that error. Wait for a new image of the subscription.
+    If an error closed the image, ``__cause__`` is that error. Wait for a new image of the
+    subscription.
     """
 
 
 class CounterClosedError(ClientClosedError):
     """The counter is closed.
 
-    If an error closed it, ``__cause__`` is that error. Add a new counter.
+    If an error closed the counter, ``__cause__`` is that error. Add a new counter.
     """
 
 
@@ -508,7 +509,7 @@ class NotSupportedByArchiveError(ArchiveError, NotImplementedError):
 class EmptyTimeRangeError(ArchiveError, LookupError):
     """The recording has no message in the range of time of a replay.
 
-    Choose an earlier begin or a later end.
+    Choose an earlier start or a later end.
     """
 
 
@@ -563,7 +564,7 @@ class UnrecordedMessagesError(ArchiveError):
 
     Attributes:
         messages: Number of messages.
-        bytes: Number of their bytes.
+        bytes: Number of bytes of these messages.
         position: Stream position after the last message, in bytes. ``None`` if there was no recording.
         recorded_position: Stream position up to which the messages are recorded, in bytes. ``None`` if there was no
             recording.

@@ -41,8 +41,8 @@ class RecordingExport:
     Args:
         recording_id: Id of the recording.
         from_position: Position at which the exported range begins, in bytes.
-        to_position: Position up to which all messages were exported. A later export with this ``from_position``
-            continues without a gap.
+        to_position: Position up to which all messages were exported. A later export with this position as its
+            ``from_position`` continues without a gap.
         rows: Number of exported rows.
         malformed: Number of messages and records that were left out, because they do not fit the layout.
         files: Paths of the files.
@@ -143,7 +143,8 @@ def row_groups(batches: Iterator[pa.RecordBatch], options: ExportOptions) -> Ite
 
 
 def _write(tables: Iterator[pa.Table], schema: pa.Schema, output: Output, options: ExportOptions) -> int:
-    """Writes each table as a row group. Returns the number of rows. Without rows there is one file without rows."""
+    """Writes each table as a row group. Returns the number of rows. If there are no rows, writes one file without
+    rows."""
     from aeron.export_files import ExportFile
 
     def new_file() -> ExportFile:

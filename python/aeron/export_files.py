@@ -81,7 +81,7 @@ class ExportFile:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Replaces errors of the file system, whose texts do not name the file."""
+        """Replaces errors of the file system with errors that name the file."""
         try:
             yield
         except OSError as error:

@@ -1,7 +1,8 @@
-"""The place of an export's files: they are written under a temporary name, and get their name at the end.
+"""The place of an export's files. The files are written under a temporary name, and get their final name at the
+end.
 
 The temporary name begins with a dot. Spark, DuckDB and ``pyarrow.dataset`` ignore such files in a directory. If the
-process is killed, only a file or directory of this name is left.
+process is killed, only a file or directory with a temporary name is left.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _PART = re.compile(r"part-\d{5,}\.(parquet|arrow)")
 
 
 class Output(ABC):
-    """A context manager: leaving the block gives the output its name, or removes it if the block raises.
+    """A context manager: leaving the block gives the output its final name, or removes the output if the
+    block raises.
 
     Args:
         path: Path of the output.
@@ -47,7 +49,7 @@ class Output(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Gives the output its name, or removes it."""
+        """Gives the output its final name, or removes it."""
         try:
             if kind is None:
                 # Another process may have created the output in the meantime.
@@ -66,11 +68,11 @@ class Output(ABC):
 
     @abstractmethod
     def _publish(self) -> None:
-        """Gives the output its name."""
+        """Gives the output its final name."""
 
     @abstractmethod
     def _remove(self) -> None:
-        """Removes what has the temporary name."""
+        """Removes the file or directory with the temporary name."""
 
     def _exists(self, reason: str) -> FileExistsError:
         return FileExistsError(errno.EEXIST, reason, str(self.path))

@@ -1,6 +1,6 @@
 """Makes texts of record layouts from numpy structured dtypes, so that publishers and readers can share one definition.
 
-The language of the texts is that of ``rust/columns/src/layout``: ``"ts ts_ns, px f64, @24 sym char[8] =32"``.
+The texts have the syntax of ``rust/columns/src/layout``: ``"ts ts_ns, px f64, @24 sym char[8] =32"``.
 """
 
 from __future__ import annotations

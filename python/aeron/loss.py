@@ -6,9 +6,9 @@
 'loss'
 >>> driver.close()
 
-A driver in another process takes the same losses from environment variables:
-``AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS`` is the attribute ``interceptor`` of the loss, and the method ``arguments``
-returns the value of a second variable.
+A driver in another process takes the same losses from two environment variables. The value of
+``AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS`` is the attribute ``interceptor`` of the loss. The method ``arguments``
+returns the value of the other variable.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def read_recording(
     ``session_id``, ``position``, ``reserved_value`` and ``timestamp``. ``columns`` may also name ``channel``,
     ``recording_id``, ``term_id``, ``term_offset``, ``flags``, and with a layout ``record_index``. ``position`` is the
     position after the message. ``timestamp`` is the arrival time in the index of the recording; it is null if the
-    index does not have it.
+    index does not have the time.
 
     Args:
         directory: Directory with the archive's catalog and segment files.
@@ -120,15 +120,15 @@ class RecordedBatches:
 
     @property
     def to_position(self) -> int:
-        """Position up to which messages begin that are read, in bytes."""
+        """End of the range, in bytes: messages that begin before this position are read."""
         return self._rows.to_position
 
     @property
     def position(self) -> int:
         """Position up to which all messages were returned, in bytes.
 
-        To continue later, pass it as ``from_position``. After the last batch it is `to_position`, or the position at
-        which a message begins whose end is not recorded yet.
+        To continue later, pass this position as ``from_position``. After the last batch, the position is
+        `to_position`. If the end of the last message is not recorded yet, the position is the start of that message.
         """
         return self._rows.position
 
@@ -180,13 +180,13 @@ class RecordedBatches:
                 `output`: Arrow for ``.arrow``, ``.feather`` and ``.ipc``, Parquet for all others.
             compression: ``"zstd"``, ``"lz4"`` or ``"none"``; Parquet also has ``"snappy"``, ``"gzip"`` and
                 ``"brotli"``.
-            row_group_rows: Maximum number of rows of a row group in Parquet, and of a record batch in Arrow. It also
-                ends at 64 MiB, so that the memory stays bounded.
+            row_group_rows: Maximum number of rows of a row group in Parquet, and of a record batch in Arrow. A row
+                group or record batch also ends at 64 MiB, so that the memory stays bounded.
             max_rows_per_file: Number of rows after which the next file begins.
             max_bytes_per_file: Length of a file in bytes at which the next file begins, at the end of a row group.
             overwrite: Whether an existing file is replaced. A directory is replaced only if it is an earlier export.
             on_progress: Function that is called with the number of bytes that were read so far, and the number of all
-                bytes of the range. If it raises, the export ends.
+                bytes of the range. If the function raises, the export ends.
 
         Returns:
             Counts and files of the export.

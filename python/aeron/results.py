@@ -1,7 +1,8 @@
 """Results of an offer that sent nothing: integers that are false, and equal Aeron's result codes.
 
-``while not publication.offer(data): idle()`` retries on all three. A comparison such as ``== aeron.BACK_PRESSURED``
-distinguishes them. A position is never false: a stream's position after a message is at least 32.
+``while not publication.offer(data): idle()`` retries after each of the three results. A comparison such as ``==
+aeron.BACK_PRESSURED`` distinguishes them. A position is never false: a stream's position after a message is at
+least 32.
 """
 
 __all__ = ["ADMIN_ACTION", "BACK_PRESSURED", "NOT_CONNECTED", "NotSent"]

@@ -103,14 +103,14 @@ ViewHandler: TypeAlias = Callable[[memoryview, Header], object] | FragmentAssemb
 ImageHandler: TypeAlias = Callable[[Image], object]
 """A handler of images that become available or unavailable: ``handler(image)``.
 
-It runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the client's
-``error_handler``.
+The handler runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the
+client's ``error_handler``.
 """
 CounterHandler: TypeAlias = Callable[[CountersReader, int, int], object]
 """A handler of counters that become available or are freed: ``handler(counters_reader, registration_id, counter_id)``.
 
-It runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the client's
-``error_handler``.
+The handler runs on the client's handler thread, or in ``do_work``. Its result is ignored, and its exceptions go to the
+client's ``error_handler``.
 """
 Credentials: TypeAlias = bytes | Callable[[bytes | None], bytes]
 """Credentials for an archive: bytes, or a function that returns bytes.
@@ -413,7 +413,7 @@ class AnyPublication(Protocol):
         ...
 
     def revoke(self) -> None:
-        """Closes the publication and ends its stream at once, for all publications that share it."""
+        """Closes the publication and ends its stream at once, for all publications that share its log."""
         ...
 
     def __enter__(self) -> Self:
@@ -592,7 +592,7 @@ class AnyPublication(Protocol):
 
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
         ...
 
     @property

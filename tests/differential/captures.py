@@ -1,4 +1,5 @@
-"""The captured sessions of the test vectors: UDP datagrams in their order on the loopback interface."""
+"""Reads the captured sessions of the test vectors. A session is a list of UDP datagrams in the order of their
+sending."""
 
 import struct
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ _FILE_HEADER, _RECORD_HEADER, _ETHERNET_HEADER, _UDP_HEADER = 24, 16, 14, 8
 
 @dataclass(frozen=True)
 class Captured:
-    """One datagram."""
+    """One captured datagram."""
 
     source_port: int
     port: int
@@ -18,7 +19,7 @@ class Captured:
 
 
 def read(name):
-    """The datagrams of a capture."""
+    """Returns the datagrams of a capture."""
     data = (VECTORS / f"{name}.pcap").read_bytes()
     at, datagrams = _FILE_HEADER, []
     while at < len(data):

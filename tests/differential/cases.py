@@ -12,7 +12,7 @@ RECEIVER, SENDER, RESOLVER = "receiver data socket", "sender control socket", "n
 
 @dataclass(frozen=True)
 class Case:
-    """One case. `as_observed`: the C driver 1.52.2 has the recommended behaviour."""
+    """One case. If `recommended` is `as observed`, the behaviour in `expected` is the recommended one."""
 
     name: str
     session: int
@@ -28,12 +28,12 @@ class Case:
 
     @property
     def wanted(self):
-        """The expected behaviour, as text of the test vectors."""
+        """Text of the test vectors that describes the behaviour that our driver must have."""
         return self.expected if self.recommended == "as observed" else self.recommended
 
 
 def of(target):
-    """The cases for a kind of socket."""
+    """Returns the cases for a kind of socket."""
     cases = json.loads((VECTORS / "malformed.json").read_text())
     return [_case(case) for case in cases if case["target"] == target]
 

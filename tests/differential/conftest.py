@@ -1,4 +1,4 @@
-"""Fixtures: pairs of drivers with the same settings, the real C driver and ours."""
+"""Fixtures that start pairs of drivers with the same settings: the real C driver and ours."""
 
 import itertools
 import os
@@ -17,7 +17,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 
 
 def pytest_collection_modifyitems(items):
-    """These tests need the real C driver, like those of the folder `interop`."""
+    """Marks these tests as interop tests, because they need the real C driver."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("interop")
@@ -34,9 +34,10 @@ def run_directory():
 
 @pytest.fixture(scope="module")
 def pairs(run_directory, tmp_path_factory):
-    """`pairs(**settings)`: the C driver and ours with these settings. Tests of a module with equal settings share them.
+    """`pairs(**settings)` returns the C driver and ours with these settings. The tests of a module share a pair if
+    their settings are equal.
 
-    `{port}` in a setting is replaced by a free UDP port, a different one for each driver.
+    In a setting, `{port}` stands for a free UDP port. Each driver has a different port.
     """
     running = {}
 
@@ -74,5 +75,5 @@ _streams = itertools.count(3001)
 
 @pytest.fixture
 def stream():
-    """A stream id that no other test uses."""
+    """Returns a stream id that no other test uses."""
     return next(_streams)

@@ -4,11 +4,11 @@
 MALFORMED = {
     "r-data-frame-length-below-header": "a frame shorter than its header cannot be delivered; C delivers it",
     "r-setup-active-before-initial": "the join position would be negative; C makes the image",
-    "r-setup-frame-length-1000": "a SETUP longer than its datagram; the wheel takes it, an older 1.53 did not",
-    "n-valid-ip6": "C looks at four bytes of an address and takes ::1 for the wildcard: another neighbour",
-    "n-entry-header-only": "C reads the address from what an earlier datagram left in its buffer",
+    "r-setup-frame-length-1000": "a SETUP longer than its datagram; C accepts it, an older 1.53 did not",
+    "n-valid-ip6": "C compares only four bytes of an address, so it confuses ::1 with the wildcard address",
+    "n-entry-header-only": "C reads the address from the bytes that an earlier datagram left in the buffer",
     "n-name-length-negative": "C 1.52 and 1.53 end with a segmentation fault",
-    "n-second-entry-cut": "C reads the second entry from what an earlier datagram left in its buffer",
+    "n-second-entry-cut": "C reads the second entry from the bytes that an earlier datagram left in the buffer",
     "n-second-entry-name-overlaps": "C reads beyond the end of the datagram",
 }
 
@@ -19,14 +19,14 @@ def _once_or_twice(theirs, ours):
 
 # Allowed differences after a step: name of an observation, check, and reason.
 OBSERVED = {
-    # If a frame does not fit after other sent frames, the C driver counts a stall. In the next pass it counts the stall
-    # again, because something was sent in between. Ours counts each stall once.
+    # If the sender limit allows only the frames before a frame, the C driver counts a stall. In the next duty cycle it
+    # counts the same stall again, because frames were sent in between. Ours counts each stall once.
     "snd-bpe": _once_or_twice,
 }
 
 
 def parting(theirs, ours):
-    """The names of observations that differ although they must be equal."""
+    """Returns the names of observations that differ although they must be equal."""
     return {
         name
         for name in theirs.keys() | ours.keys()
@@ -35,23 +35,28 @@ def parting(theirs, ours):
 
 
 def cubic_window(theirs, maximum):
-    """Our value for a window of the C driver.
+    """Returns the window of our driver that corresponds to a window of the C driver.
 
-    In its TCP mode the C driver's window grows past the maximum of the image, and stays there. The excess depends on
-    the time since the last growth. Ours never promises more than the maximum."""
+    In TCP mode the window of the C driver grows beyond the maximum of the image and stays there. The excess depends on
+    the time since the last growth. The window of our driver never exceeds the maximum."""
     return min(theirs, maximum)
 
 
 def assert_resent(theirs, ours, sent):
-    """A NAK requests bytes that were not sent yet. Ours resends the sent bytes, the C driver all appended bytes."""
+    """Checks the response to a NAK for bytes of which a part was not sent yet.
+
+    Our driver resends only the bytes that were sent. The C driver resends all appended bytes.
+    """
     assert ours["Retransmitted bytes"] == sent, (ours, sent)
     assert theirs["Retransmitted bytes"] > sent, (theirs, sent)
     assert ours["Retransmits sent"] == theirs["Retransmits sent"] == 1
 
 
 def assert_goes_astray(theirs, ours, position, session):
-    """A source of an unreliable stream sends a heartbeat with a position within a frame. Ours stays at that position.
-    The C driver reads the bytes there as a header, and moves beyond all received bytes.
+    """Checks the positions of an unreliable stream after a heartbeat with a position within a frame.
+
+    Our driver stays at that position. The C driver reads the bytes there as a header, and moves beyond all received
+    bytes.
     """
     received, most = f"rcv-pos of {session}", f"rcv-hwm of {session}"
     assert ours[received] == position < ours[most], ours

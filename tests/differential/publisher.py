@@ -1,4 +1,4 @@
-"""A publication in a script: term buffers that the script writes, and the sockets of its receivers."""
+"""A publication for a script. The script writes the term buffers and plays the receivers with sockets."""
 
 import mmap
 import struct
@@ -20,7 +20,7 @@ _POSITIONS = {
 
 
 class Log:
-    """The term buffers of a publication, written like an exclusive publisher."""
+    """The term buffers of a publication. The script writes frames as an exclusive publication does."""
 
     def __init__(self, path, publication):
         with open(path, "r+b") as file:
@@ -34,7 +34,8 @@ class Log:
         self.starts = []
 
     def append(self, *lengths, flags=wire.BEGIN_AND_END):
-        """Makes messages with payloads of these lengths visible at once, padding the term if they do not fit."""
+        """Appends messages with payloads of these lengths, and makes them visible at once. If they do not fit into the
+        term, padding precedes them."""
         frames = [(wire.DATA, wire.HEADER_LENGTH + length) for length in lengths]
         room = self.term_length - self.position % self.term_length
         if sum(wire.align(length) for _, length in frames) > room:
@@ -42,7 +43,7 @@ class Log:
         self._write(frames, flags)
 
     def copy(self, position, datagram):
-        """Makes the frames of a datagram visible, unchanged, at `position`, which must be the current position."""
+        """Appends the unchanged frames of a datagram. The current position must be `position`."""
         assert position == self.position
         term_count, offset = divmod(position, self.term_length)
         base, at, first = (term_count % 3) * self.term_length, 0, None
@@ -60,7 +61,7 @@ class Log:
         struct.pack_into("<i", self._memory, *first)
 
     def room(self, *lengths):
-        """The distance by which appending these payloads moves the position."""
+        """Returns the number of bytes by which appending these payloads moves the position."""
         total = sum(wire.align(wire.HEADER_LENGTH + length) for length in lengths)
         room = self.term_length - self.position % self.term_length
         return total if total <= room else room + total
@@ -71,7 +72,7 @@ class Log:
         base = (term_count % 3) * self.term_length
         at, first = offset, None
         for type_id, length in frames:
-            # Bytes that cannot be read as the length of a frame.
+            # No four bytes of the payload are a valid length of a frame.
             payload = bytes(0x80 | (at // 32 + i) & 0xFF for i in range(length - 32)) if type_id == wire.DATA else b""
             self.starts.append(self.position + at - offset)
             fields = (0, flags, type_id, at, self._session, self._stream, term, 0)
@@ -97,19 +98,24 @@ class Log:
         self._memory.close()
 
 
-# Our driver sends at most 120 bytes to a new destination of a dynamic publication for each byte from there, until the
-# destination proves that it receives. This number of status messages allows more than a series of steps needs.
+# Our driver limits the bytes to a new destination of a dynamic publication, until the destination proves that it
+# receives: 120 bytes for each byte that the destination sent. This number of status messages allows more bytes than a
+# series of steps sends.
 _EARNING_MESSAGES = 128
 
 
 class SendScene:
-    """A publication of one driver, and sockets in the role of its receivers. The first one receives everything."""
+    """A publication of one driver, and sockets in the role of its receivers. The first socket receives all frames."""
 
     BARRIERS = 2
 
     def __init__(self, side, channel, stream, *, sockets=1, group=None):
-        """`{endpoint}` in the channel is the first socket. With a group (data and control address), the socket joins
-        it."""
+        """Adds the publication.
+
+        Args:
+            channel: The channel. `{endpoint}` stands for the address of the first socket.
+            group: Data address and control address of a multicast group, which the sockets join.
+        """
         self.side, self.stream = side, stream
         port = free_port() if group else 0
         self.sockets = [Socket(port, group and group[0]) for _ in range(sockets)]
@@ -137,7 +143,7 @@ class SendScene:
         self.sockets[by].send(datagram, self.control_address)
 
     def _earn(self, by, receiver):
-        """Raises the allowance of a new receiver above all limits, without an effect on streams."""
+        """Raises the allowance of a new receiver above the bytes of a series. The status messages are for no stream."""
         if (by, receiver) not in self._has_earned:
             self._has_earned.add((by, receiver))
             message = wire.status(0, 0, 0, 0, 0, receiver, flags=wire.SM_SETUP)
@@ -145,7 +151,7 @@ class SendScene:
                 self.sockets[by].send(message, self.control_address)
 
     def ask(self, token):
-        """Sends a request. Its response shows that the driver has handled everything before it."""
+        """Sends an RTTM request. The response shows that the driver has handled all earlier datagrams."""
         self.send(wire.rttm(self.session, self.stream, token, 0))
 
     def has_answered(self, token):
@@ -154,22 +160,24 @@ class SendScene:
     settle = staticmethod(settle)
 
     def listening(self):
-        """The sockets that receive frames."""
+        """Returns the sockets that receive frames."""
         return self.sockets
 
     def hear_everything(self):
-        """Makes the first socket a destination of a dynamic publication, without an effect on streams."""
+        """Makes the first socket a destination of a dynamic publication, with a status message that is for no
+        stream."""
         if self.is_mdc:
             self.send(wire.status(0, 0, 0, 0, 0, 0x0B5E, flags=wire.SM_SETUP))
 
     def setups(self):
-        """Number of received SETUPs."""
+        """Returns the number of SETUPs that the first socket has received."""
         for socket_ in self.sockets:
             socket_.take()
         return self._setups + sum(wire.kind(d) == wire.SETUP for _, d, _ in self.sockets[0].taken)
 
     def observe(self):
-        """Observations that must be equal: counters, and sent frames that no timer repeats."""
+        """Returns the observations that must be equal for both drivers: counters, and sent frames that no timer
+        repeats."""
         system = self.side.system()
         frames = []
         for number, socket_ in enumerate(self.sockets):
@@ -183,7 +191,7 @@ class SendScene:
         }
 
     def forget_frames(self):
-        """Forgets the compared frames. Frames that arrive later belong to the next step."""
+        """Forgets the frames that the last `observe` returned. Later frames belong to the next step."""
         heard = self.sockets[0].taken[: self._observed[0]]
         self._setups += sum(wire.kind(d) == wire.SETUP for _, d, _ in heard)
         for number, socket_ in enumerate(self.sockets):
@@ -199,7 +207,8 @@ class SendScene:
 
 
 def _is_answer(datagram):
-    """Whether the script caused this frame of a sender. Other frames come from a timer or the barrier."""
+    """Returns whether the sender sent this frame as a reaction to the script. A timer or the barrier causes other
+    frames."""
     if wire.kind(datagram) == wire.RTTM:
         return not is_barrier(datagram)
     return not wire.is_heartbeat(datagram) and wire.kind(datagram) != wire.SETUP

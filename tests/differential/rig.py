@@ -1,12 +1,14 @@
-"""Two drivers side by side, the real C driver and ours, under one script of datagrams and commands.
+"""Runs the real C driver and ours side by side, with one script of datagrams and commands for both.
 
-The script is the only other side of a driver: raw sockets send and receive datagrams, and the script writes commands,
-logs and position counters like a client. So it controls each byte of a driver's input, and compares frames and counters
+A driver has no other input: the script sends and receives datagrams with raw sockets, and writes commands, logs and
+position counters as a client does. So the script controls each byte of the input, and compares frames and counters
 after each step.
 
-After the datagrams of a step, the script sends an RTTM twice, and waits for both responses. Sockets keep the order, so
-the driver has then handled all earlier datagrams. All agents run in one thread, so a whole duty cycle has passed.
-Frames sent by timers only (heartbeats, repeated SETUPs, SMs and NAKs) are compared in separate tests."""
+After the datagrams of a step, the script sends RTTM requests one after the other, and waits for each response. A socket
+keeps the order of datagrams, so the driver has then handled all earlier datagrams. All agents run in one thread, so a
+whole duty cycle has passed between two responses. Separate tests compare the frames that only timers send: heartbeats,
+and repeated SETUPs, SMs and NAKs.
+"""
 
 import itertools
 import os
@@ -19,7 +21,7 @@ from contextlib import suppress
 from differential import differences, wire
 from interop.control import ControlClient
 
-# AERON_DIFFERENTIAL_PACE multiplies every wait, for slower machines. SOAK makes more and longer series.
+# AERON_DIFFERENTIAL_PACE multiplies every wait, for slower machines. The variable SOAK makes more and longer series.
 PACE = float(os.environ.get("AERON_DIFFERENTIAL_PACE", "1"))
 SCALE = 10 if os.environ.get("SOAK") else 1
 PATIENCE_S = 2 * PACE
@@ -35,13 +37,13 @@ SETTINGS = {
     "AERON_PUBLICATION_LINGER_TIMEOUT": "100ms",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "60s",
     "AERON_PUBLICATION_CONNECTION_TIMEOUT": "60s",
-    # Frames repeated by a timer must not be taken for the effect of a step.
+    # With long delays, no timer repeats a frame during a step. A repeated frame would look like an effect of the step.
     "AERON_NAK_UNICAST_RETRY_DELAY_RATIO": "60000000",
     "AERON_RETRANSMIT_UNICAST_LINGER": "60s",
     "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "1ms",
 }
 
-# System counters that depend on a step only. Others measure time, or depend on timers and lingering publications.
+# System counters that depend only on the steps. The others measure time, or depend on timers or lingering publications.
 SYSTEM = {
     6: "NAKs received",
     8: "Status Messages received",
@@ -65,7 +67,10 @@ _tokens = itertools.count(_FIRST_TOKEN)
 
 
 class Socket:
-    """A raw UDP socket of the script. `taken` has received, not yet compared datagrams: (time, datagram, source)."""
+    """A raw UDP socket of the script.
+
+    `taken` has a tuple (time, datagram, source) for each received datagram that was not compared yet.
+    """
 
     def __init__(self, port=0, group=None):
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -99,14 +104,14 @@ class Socket:
         self._socket.close()
 
     def __del__(self):
-        self.close()  # the scene could not be created
+        self.close()  # for a scene whose constructor failed
 
 
 class Side:
     """One of the two drivers, with the script's client."""
 
     def __init__(self, driver, port):
-        """`port` is the value of `{port}` in its settings."""
+        """Connects the script's client to a driver. `port` is the value of `{port}` in the driver's settings."""
         self.driver, self.port = driver, port
         self.kind = driver.kind
         self.control = ControlClient(driver.directory)
@@ -126,7 +131,7 @@ class Side:
         return event
 
     def event(self, *names, timeout_s=5, **values):
-        """Waits for the first event with one of these names and with these values. Removes and returns it."""
+        """Waits for the first event with one of these names and with these values. Removes the event and returns it."""
         deadline = time.monotonic() + timeout_s * PACE
         while True:
             self.events += self.control.events()
@@ -138,7 +143,7 @@ class Side:
             time.sleep(0.001)
 
     def counters_of(self, registration, names):
-        """`{name: counter id}` of an object's counters."""
+        """Returns the counters of a publication or image as `{name: counter id}`."""
         found = {}
         for counter in self.control.counters():
             (owner,) = struct.unpack_from("<q", counter.key)
@@ -147,7 +152,7 @@ class Side:
         return found
 
     def local_address(self, registration):
-        """The bound address of the endpoint of a publication or subscription."""
+        """Returns the bound address of the endpoint of a publication or subscription."""
         [label] = [c.label for c in self.control.counters() if c.type == 14 and c.registration == registration]
         host, port = label.rsplit(" ", 1)[1].rsplit(":", 1)
         return host, int(port)
@@ -167,7 +172,7 @@ class Side:
 
 
 def settle(*scenes):
-    """Returns when the driver has handled all sent datagrams."""
+    """Waits until the drivers of the scenes have handled all sent datagrams."""
     for _ in range(max(scene.BARRIERS for scene in scenes)):
         _pass_barrier(scenes)
 
@@ -189,23 +194,23 @@ def _pass_barrier(scenes):
 
 
 def is_answered(socket_, token):
-    """Whether the response to a barrier's request has arrived."""
+    """Returns whether the response to a barrier's request has arrived."""
     return any(wire.kind(d) == wire.RTTM and wire.echo(d) == token for _, d, _ in socket_.take())
 
 
 def is_barrier(datagram):
-    """Whether an RTTM belongs to a barrier and not to the script."""
+    """Returns whether an RTTM belongs to a barrier and not to a step."""
     return _FIRST_TOKEN <= wire.echo(datagram) < _FIRST_TOKEN + (1 << 32)
 
 
 class Duel:
-    """Both drivers under one script. A failure shows the seed, the last steps and the differences."""
+    """Both drivers and one script. A failure shows the seed, the last steps and the differences."""
 
     _STEPS_SHOWN = 25
 
     def __init__(self, pair, make, seed=0):
-        """`make(side)` builds the scene of a driver. With a pair of ours only, the script checks that both drivers
-        continue."""
+        """Builds the scene of each driver with `make(side)`. If `pair` has only our driver, the script only checks that
+        our driver continues."""
         self.seed = seed
         self.random = random.Random(seed)
         self._steps = []
@@ -213,8 +218,8 @@ class Duel:
         self._heard_at = 0
 
     def step(self, text, act=None):
-        """Runs `act` on the scenes of both drivers, waits until each has finished, and compares them. Returns the
-        observations of our driver."""
+        """Runs `act` on the scenes of both drivers, waits until both drivers have handled it, and compares the drivers.
+        Returns the observations of our driver."""
         self._steps.append(text)
         for scene in self.scenes:
             if act:
@@ -222,7 +227,7 @@ class Duel:
         return self.compare()
 
     def observe_each(self, text, act):
-        """Runs `act` on the scenes of both drivers, and returns the observations of each, for known differences."""
+        """Runs `act` on the scenes of both drivers. Returns the observations of each driver without comparing them."""
         self._steps.append(text)
         for scene in self.scenes:
             act(scene)
@@ -236,7 +241,7 @@ class Duel:
         return self.compare()
 
     def compare(self):
-        """Compares the drivers. One driver may be late by a limited time."""
+        """Compares the drivers. One driver may be later than the other by up to `PATIENCE_S`."""
         self._keep_hearing()
         deadline = time.monotonic() + PATIENCE_S
         while True:
@@ -260,7 +265,7 @@ class Duel:
                 scene.hear_everything()
 
     def _report(self, theirs, ours):
-        lines = [f"seed {self.seed}: the drivers part at step {len(self._steps)}"]
+        lines = [f"seed {self.seed}: the drivers differ at step {len(self._steps)}"]
         lines += [f"  {step}" for step in self._steps[-self._STEPS_SHOWN :]]
         for name in differences.parting(theirs, ours):
             lines.append(f"{name}:\n  C:    {theirs.get(name)}\n  ours: {ours.get(name)}")

@@ -1,4 +1,4 @@
-"""Generated series of frames from receivers of a publication, and of messages from its publisher.
+"""Generated series: frames from the receivers of a publication, and messages from its publisher.
 
 All choices come from the duel's seeded generator. If a choice depends on a position, both drivers have that position.
 """
@@ -29,7 +29,7 @@ def term_and_offset(position):
 
 
 class Receivers:
-    """Plays the receivers of a publication in a duel. Each has a socket and a receiver id."""
+    """Plays the receivers of a publication in a duel. Each receiver has a receiver id and a socket."""
 
     def __init__(self, duel, tag=None):
         self._duel, self._tag = duel, tag
@@ -45,7 +45,8 @@ class Receivers:
         self.seen = self._duel.step("start")
 
     def any(self, weights):
-        """Makes one step of a random kind from `{name of a method: weight}`."""
+        """Makes one step. `weights` is `{name of a method: weight}`: the weight is the relative frequency of the
+        method."""
         [name] = self._choose.choices(list(weights), list(weights.values()))
         getattr(self, name)()
 
@@ -53,23 +54,23 @@ class Receivers:
         self.seen = self._duel.wait(seconds)
 
     def status(self):
-        """An SM with a position within the window, sometimes with an EOS flag."""
+        """Sends an SM with a position within the window, sometimes with an EOS flag."""
         choose = self._choose
         position = max(0, self.position - 32 * choose.choice([0, 0, 1, 10, 44, 200, 1000]))
         flags = wire.SM_EOS if choose.random() < 0.1 else 0
         self._status(position, choose.choice([0, 1408, 4096, 10_000, 16384, 32768]), flags)
 
     def full_status(self):
-        """An SM of the first receiver with the whole window."""
+        """Sends an SM of the first receiver with the largest valid window."""
         term, offset = term_and_offset(self.position)
         frame = wire.status(self._session, self._stream, term, offset, TERM_LENGTH // 2, 100, feedback=self._feedback())
         self._step(f"SM at {self.position}", frame, 0)
 
     def skip(self):
-        """No frame."""
+        """Sends no frame."""
 
     def odd_status(self):
-        """An SM with a position too far away, with a window too large, or malformed."""
+        """Sends an SM with a position that is too far away, with an invalid window, or with an unaligned position."""
         choose = self._choose
         position = max(
             0, self.position + choose.choice([-32768 - 32, -32768, 32, 32768, 32768 + 32, 100_000 // 32 * 32])
@@ -95,20 +96,20 @@ class Receivers:
         self._step(text, frame, receiver)
 
     def _feedback(self):
-        """Mostly the group's tag, otherwise another tag, no tag, or bytes that are not a tag."""
+        """Returns the group's tag in most calls, and otherwise another tag, no tag, or bytes that are not a tag."""
         if self._tag is None:
             return self._choose.choice([b"", b"", struct.pack("<q", _OTHER_TAG)])
         own, other = struct.pack("<q", self._tag), struct.pack("<q", _OTHER_TAG)
         return self._choose.choices([own, other, b"", b"\1\2\3\4"], [12, 3, 3, 1])[0]
 
     def ask_for_setup(self):
-        """A request for a SETUP, and its response. The driver may wait until the previous SETUP is 100 ms old."""
+        """Requests a SETUP and waits for it. The driver may wait until the previous SETUP is 100 ms old."""
         receiver = self._choose.randrange(RECEIVERS)
         frame = wire.status(
             self._session, self._stream, 0, 0, 0, receiver + 100, flags=wire.SM_SETUP, feedback=self._feedback()
         )
         send_and_await_setup(self._duel, lambda scene: scene.send(frame, _socket(scene, receiver)))
-        self.seen = self._duel.step(f"SETUP asked for by receiver {receiver}: {frame[36:].hex()}")
+        self.seen = self._duel.step(f"SETUP requested by receiver {receiver}: {frame[36:].hex()}")
 
     def error(self):
         receiver = self._choose.randrange(RECEIVERS)
@@ -121,7 +122,7 @@ class Receivers:
         )
 
     def nak(self):
-        """A NAK, mostly for sent bytes."""
+        """Sends a NAK, in most calls for sent bytes."""
         choose = self._choose
         starts = self._duel.scenes[0].log.starts
         position = starts[-choose.randint(1, min(len(starts), choose.choice([3, 30, 300])))] if starts else START_OFFSET
@@ -146,7 +147,10 @@ class Receivers:
         self._step(f"RTTM of receiver {receiver} flags {flags:#x}", frame, receiver)
 
     def append(self):
-        """Messages of any length up to several datagrams, all visible at once, if the publisher limit lets them in."""
+        """Appends messages of any length up to several datagrams, and makes them visible at once.
+
+        If the publisher limit does not allow them, nothing is appended.
+        """
         choose = self._choose
         lengths = [choose.choice([0, 4, 32, 100, 500, 1376]) for _ in range(choose.choice([1, 1, 2, 5, 12]))]
         logs = [scene.log for scene in self._duel.scenes]
@@ -161,8 +165,11 @@ class Receivers:
 
 
 def _socket(scene, receiver):
-    """For unicast, only the endpoint's socket. Otherwise each receiver has a socket, and the first one has no
-    receiver."""
+    """Returns the number of a receiver's socket.
+
+    All receivers of a unicast stream share the socket of the endpoint. Otherwise each receiver has its own socket, and
+    socket 0 belongs to no receiver.
+    """
     return 1 + receiver if scene.is_mdc else 0
 
 

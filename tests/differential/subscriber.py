@@ -1,4 +1,4 @@
-"""A subscription in a script: images that the script reads, and the socket of their sources."""
+"""A subscription for a script. The script reads the images and plays their sources with a socket."""
 
 import os
 import struct
@@ -21,7 +21,7 @@ class ReceiveScene:
     """
 
     ANCHOR = 1
-    # A gap is found in one cycle, reported in the next one, and a NAK is sent in the third.
+    # The driver finds a gap in one duty cycle, reports the gap in the next one, and sends a NAK in the third one.
     BARRIERS = 4
 
     def __init__(self, side, stream, options="", *, subscriptions=1):
@@ -53,7 +53,7 @@ class ReceiveScene:
         self._registrations.append(ready.correlation)
 
     def add_image(self, session):
-        """Waits for the image of a session, which the driver announces to every subscription."""
+        """Waits until the driver has announced the image of a session to every subscription."""
         told = [
             self.side.event("ON_AVAILABLE_IMAGE", session=session, subscription=registration)
             for registration in self._registrations
@@ -65,25 +65,25 @@ class ReceiveScene:
             self._logs[session] = os.open(told[0].log, os.O_RDONLY)
 
     def has_image(self, session):
-        """Whether the image of a session has been announced. Stores a new image."""
+        """Returns whether the image of a session has been announced. Stores the image if it is new."""
         self.side.events += self.side.control.events()
         if any(e.name == "ON_AVAILABLE_IMAGE" and e.session == session for e in self.side.events):
             self.add_image(session)
         return session in self.images
 
     def listening(self):
-        """The sockets that receive frames."""
+        """Returns the sockets that receive frames."""
         return [self.source]
 
     def consume(self, session, position, reader=0):
-        """Moves a subscriber to a position."""
+        """Moves the position of a subscriber."""
         self.side.control.set_value(self._readers[session][reader], position)
 
     def positions(self, session):
         return self.side.values(self.images[session])
 
     def ask(self, token):
-        """Sends a request. Its response shows that the driver has handled everything before it."""
+        """Sends an RTTM request. The response shows that the driver has handled all earlier datagrams."""
         self.send(wire.rttm(self.ANCHOR, self.stream, token, 0))
 
     def has_answered(self, token):
@@ -92,7 +92,7 @@ class ReceiveScene:
     settle = staticmethod(settle)
 
     def hear_everything(self):
-        """Sources receive without a request."""
+        """Does nothing: a source receives frames without asking for them."""
 
     def _await_receiver_id(self):
         deadline = time.monotonic() + BARRIER_TIMEOUT_S
@@ -104,8 +104,10 @@ class ReceiveScene:
         self.source.taken.clear()
 
     def observe(self):
-        """Observations that must be equal: positions, counters, and sent frames by kind. Frames repeated by a timer
-        count once."""
+        """Returns the observations that must be equal for both drivers: positions, counters, and sent frames by kind.
+
+        A frame that a timer repeats counts once.
+        """
         self.source.take()
         for _, datagram, _ in self.source.taken:
             self._add_frame(datagram)
@@ -121,7 +123,10 @@ class ReceiveScene:
         }
 
     def _checksum(self, session):
-        """Checksum of the log from the slowest subscriber. Each driver chooses when it cleans earlier bytes."""
+        """Returns a checksum of the log from the position of the slowest subscriber.
+
+        Earlier bytes do not count, because the drivers clean them at different times.
+        """
         log, term_length = self._logs[session], TERM_LENGTH
         begin = min(self.side.control.value(reader) for reader in self._readers[session])
         if begin < term_length:

@@ -1,6 +1,7 @@
-"""The captured sessions, played to the C driver and to ours: as the source of an image, and as the receivers.
+"""Plays the captured sessions to the C driver and to ours. The script is the source of an image or the receivers.
 
-A subscriber reads at once. A publisher appends the captured frames. Both drivers must respond in the same way.
+As the subscriber, the script consumes bytes as soon as they arrive. As the publisher, it appends the captured frames.
+Both drivers must send the same frames.
 """
 
 import functools
@@ -21,13 +22,14 @@ _STREAM = 1001
 
 @dataclass(frozen=True)
 class Session:
-    """A capture: its ports, and the channels of a publication and a subscription like the captured ones."""
+    """A capture with its ports. The channels of the publication and the subscription have the captured parameters."""
 
     name: str
     session: int
     initial_term: int
     start: int
-    # Destination and source of the publication's driver, and the port of the receiver that gets the frames.
+    # `sender_leg` has the ports of the datagrams to and from the publication's driver. `receiver_port` is the
+    # destination of the datagrams to the receiver.
     sender_leg: tuple
     receiver_port: int
     channel: str
@@ -85,14 +87,14 @@ def _position(captured, datagram):
 
 
 @_each_session
-def test_captured_source_of_an_image(pairs, captured):
+def test_a_captured_source_has_the_same_effects_on_an_image_in_both_drivers(pairs, captured):
     """04-141, 04-144"""
     played = [
         datagram.payload
         for datagram in captures.read(captured.name)
         if datagram.port == captured.receiver_port and _is_to_receiver(datagram.payload)
     ]
-    # A revoked image ends at the next tick of the driver's timer.
+    # The frames from the revocation on are left out: a revoked image ends at the next tick of the driver's timer.
     played = list(itertools.takewhile(lambda payload: not _is_revoked(payload), played))
     with Duel(pairs(), lambda side: ReceiveScene(side, _STREAM, captured.subscription)) as duel:
         duel.step("start")
@@ -111,7 +113,7 @@ def test_captured_source_of_an_image(pairs, captured):
 
 
 @_each_session
-def test_captured_receivers_of_a_publication(pairs, captured):
+def test_captured_receivers_have_the_same_effects_on_a_publication_in_both_drivers(pairs, captured):
     """02-39, 02-46"""
     pair = pairs(AERON_RETRANSMIT_UNICAST_LINGER="1us")
 
@@ -148,7 +150,7 @@ def _answer(scene, payload, receiver):
 
 
 def _append(duel, position, payload):
-    """Appends the frames of the captured publisher, unless they are a retransmission."""
+    """Appends frames of the captured publisher. Retransmitted frames are left out."""
     if position < duel.scenes[0].log.position:
         return
     for scene in duel.scenes:

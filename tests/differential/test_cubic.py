@@ -1,9 +1,9 @@
-"""Cubic congestion control under `fixed-loss`: the series of windows of the C driver and of ours.
+"""Compares the receiver windows of cubic congestion control in the C driver and in ours, under `fixed-loss`.
 
-Every datagram of the script is in the range that `fixed-loss` drops once. So each is lost when it is first sent, a
-heartbeat reveals the loss, and the script responds to the NAK. The script decides the times of the losses. The window
-depends on the clock, so it is compared as a function of time: the other driver must show each window a little earlier
-or later.
+Every datagram of the script is in the range that `fixed-loss` drops once. So each datagram is lost when it is first
+sent, a heartbeat reveals the loss, and the script responds to the NAK. The script decides the times of the losses. The
+window depends on the clock, so the test compares windows as functions of time: each window of one driver must occur in
+the other driver at nearly the same time.
 """
 
 import itertools
@@ -35,7 +35,7 @@ _ENVIRONMENT = {
     "measured": {**_INITIAL_RTT, **_MEASURED},
     "tcp, measured": {**_INITIAL_RTT, **_TCP, **_MEASURED},
 }
-# The script lengthens the round trip by this time, so that both drivers measure nearly the same.
+# The script lengthens each round trip by this time, so that both drivers measure nearly the same time.
 _ROUND_TRIP_S = 0.03
 _TOLERANCE_S = 0.1 * PACE
 _MAX_WINDOW = 131072 // _MTU * _MTU
@@ -43,15 +43,15 @@ _CHANCE = 2 * _MTU
 _RTT_TOLERANCE_NS = 0.02e9 * PACE
 _SAMPLE_S = 0.001
 _DURATION_S = 7 * PACE
-# If the machine pauses a driver while a loss is repaired, the series change. They also change if it pauses the script
-# between two losses. The script detects its own pauses, so those attempts do not count.
+# The windows change if the machine pauses a driver while a loss is repaired, or pauses the script between two losses.
+# The script detects its own pauses, and attempts with such a pause do not count.
 _ATTEMPTS = 3
 _MOST_ATTEMPTS = 10
 _LONGEST_S = 0.02 * PACE
 
 
 class CubicScene(ReceiveScene):
-    """A subscription with cubic congestion control. Its images lose datagrams by the plan of their session."""
+    """A subscription with cubic congestion control. Each image loses datagrams at the times in its session's plan."""
 
     def __init__(self, side, stream, plans):
         super().__init__(side, stream, "|cc=cubic")
@@ -69,11 +69,11 @@ class CubicScene(ReceiveScene):
         return {image.session: image.windows for image in self._images}
 
     def round_trips(self):
-        """The median of each image's round-trip times, in nanoseconds."""
+        """Returns the median round-trip time of each image, in nanoseconds."""
         return {image.session: statistics.median(image.round_trips) for image in self._images}
 
     def requests(self):
-        """Number of RTT requests of each image."""
+        """Returns the number of RTT requests of each image."""
         return {image.session: image.requests for image in self._images}
 
     def _answer(self, datagram):
@@ -89,7 +89,7 @@ class CubicScene(ReceiveScene):
 
 
 class LosingImage:
-    """One session of a scene: sent frames, times of further losses, and the driver's windows."""
+    """One session of a scene, with its sent frames, the times of further losses, and the windows of the driver."""
 
     def __init__(self, scene, session, plan):
         self.session, self.requests, self.windows, self.round_trips = session, 0, [], []
@@ -105,7 +105,7 @@ class LosingImage:
             self._plan.pop(0)
             self._send(self._offset)
             self._offset += _MTU
-            # A heartbeat is also lost once.
+            # The heartbeat is sent twice, because the first one is also lost.
             for _ in range(2):
                 self._scene.send(wire.heartbeat(self.session, self._scene.stream, 0, self._offset))
         self.round_trips.append(self._scene.side.control.value(self._rtt_counter))
@@ -124,7 +124,7 @@ class LosingImage:
 
 
 def _plans(seed):
-    """Times at which each session loses a datagram, in seconds."""
+    """Returns the times at which each session loses a datagram, in seconds."""
     choose = random.Random(seed)
     return {
         11: [0.3, 2.5],
@@ -135,7 +135,7 @@ def _plans(seed):
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + SCALE))
-def test_windows_of_cubic_congestion_control(pairs, stream, seed):
+def test_cubic_congestion_control_has_nearly_the_same_windows_in_both_drivers(pairs, stream, seed):
     """04-165, 04-166, 04-189"""
     environments, on_time = list(_ENVIRONMENT), 0
     for attempt in range(_MOST_ATTEMPTS):
@@ -150,8 +150,10 @@ def test_windows_of_cubic_congestion_control(pairs, stream, seed):
 
 
 def _play(pairs, environments, stream, seed):
-    """Plays all plans in all environments at once. Returns the differences between the drivers, and the longest
-    pause."""
+    """Plays all plans in all environments at once.
+
+    Returns the environments with differences between the drivers, the differences, and the longest pause of the script.
+    """
     plans = _plans(seed)
     scenes = {
         name: [CubicScene(side, stream, plans) for side in pairs(**_FIXED_LOSS, **_ENVIRONMENT[name])]
@@ -183,7 +185,7 @@ def _assert_series_alike(name, theirs, ours):
 
 
 def _assert_alike(what, theirs, ours):
-    """Checks the windows from the first loss on: the other driver must show each window within the time tolerance."""
+    """Checks the windows from the first loss. Each must occur in the other driver within the time tolerance."""
     assert max(window for _, window in ours) <= _MAX_WINDOW
     theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
     theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)
@@ -191,23 +193,23 @@ def _assert_alike(what, theirs, ours):
     for some, others in ((theirs, ours), (ours, theirs)):
         for (at, window), (until, _) in zip(some, [*some[1:], (_DURATION_S, None)], strict=True):
             if until - at < 2 * _INITIAL_RTT_S:
-                continue  # the other may grow just after the loss, because growth is checked once per initial RTT
+                continue  # growth is checked once per initial RTT, so the other window may grow just after the loss
             near = _between(others, at - _TOLERANCE_S, until + _TOLERANCE_S)
-            # It is random whether the window grew just before a loss, and this affects later windows.
+            # Whether the window grew just before a loss is random. That growth also changes later windows.
             assert min(near) - _CHANCE <= window <= max(near) + _CHANCE, (
                 f"{what}: at {at:.3f} {window} not among {near}\nC:    {theirs}\nours: {ours}"
             )
 
 
 def _from_first_loss(series):
-    """The series from the first loss. Earlier windows depend on the time when each driver created its image."""
+    """Returns the windows from the first loss. Earlier ones depend on the time at which a driver created its image."""
     losses = [n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1]]
     assert losses, f"no loss shows in {series}"
     return series[losses[0] + 1 :]
 
 
 def _between(series, begin, end):
-    """The windows within a period."""
+    """Returns the windows within a period."""
     ends = [at for at, _ in series[1:]] + [float("inf")]
     return [window for (at, window), until in zip(series, ends, strict=True) if at <= end and until >= begin]
 

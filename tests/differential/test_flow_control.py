@@ -1,7 +1,7 @@
-"""Series of SMs, SETUP requests, ERRs and NAKs under every flow control, to the C driver and to ours.
+"""Sends series of SMs, SETUP requests, ERRs and NAKs to the C driver and to ours, under every flow control.
 
-After each step, both drivers must have the same sender position and limit, publisher limit, number of receivers in flow
-control, sent frames and counters.
+After each step, both drivers must have the same sender position, sender limit, publisher limit, number of receivers in
+flow control, sent frames and counters.
 """
 
 import functools
@@ -19,7 +19,7 @@ _STEPS = 90 * SCALE
 _OPERATIONS = {"status": 10, "odd_status": 2, "ask_for_setup": 0.6, "error": 1, "nak": 2, "measure": 0.5, "append": 6}
 _GROUP = ("224.20.30.41", "224.20.30.42")
 
-# The value of `fc`, and the group's tag if it has one.
+# Each entry has the value of `fc`, and the group's tag or `None`.
 _OF_MANY = {
     "max": None,
     "max,rrwm:1": None,
@@ -47,7 +47,7 @@ def _id(fc):
 
 @pytest.mark.parametrize("seed", range(1, 3))
 @pytest.mark.parametrize("fc", _OF_MANY, ids=_id)
-def test_flow_control_of_many_receivers(pairs, stream, fc, seed):
+def test_flow_control_of_many_receivers_is_the_same_in_both_drivers(pairs, stream, fc, seed):
     """04-121, 04-122, 04-123, 04-124, 04-125, 04-126, 04-127"""
     channel = series.MDC.format(session=stream) + f"|fc={fc}"
     sockets = 1 + series.RECEIVERS
@@ -55,14 +55,14 @@ def test_flow_control_of_many_receivers(pairs, stream, fc, seed):
 
 
 @pytest.mark.parametrize("fc", ["max", "min,g:/1", f"tagged,g:{_TAG}"], ids=_id)
-def test_flow_control_of_a_multicast_group(pairs, stream, fc):
+def test_flow_control_of_a_multicast_group_is_the_same_in_both_drivers(pairs, stream, fc):
     """04-121, 04-122, 04-124"""
     channel = series.UNICAST.format(session=stream) + f"|interface=127.0.0.1|fc={fc}"
     _play(pairs(), lambda side: SendScene(side, channel, stream, group=_GROUP), 3, _OF_MANY.get(fc))
 
 
 @pytest.mark.parametrize("fc", ["", "|fc=min,g:/2"], ids=["plain", "fc is ignored"])
-def test_flow_control_of_one_receiver(pairs, stream, fc):
+def test_flow_control_of_one_receiver_is_the_same_in_both_drivers(pairs, stream, fc):
     """02-31, 02-34"""
     channel = series.UNICAST.format(session=stream) + fc
     _play(pairs(), lambda side: SendScene(side, channel, stream), 4)
@@ -82,33 +82,34 @@ _DEFAULTS = {
 
 
 @pytest.mark.parametrize("defaults", _DEFAULTS)
-def test_flow_control_that_is_configured(pairs, stream, defaults):
+def test_configured_default_flow_control_is_the_same_in_both_drivers(pairs, stream, defaults):
     """04-123, 04-124"""
     channel = series.MDC.format(session=stream)
     sockets = 1 + series.RECEIVERS
     _play(pairs(**_DEFAULTS[defaults]), lambda side: SendScene(side, channel, stream, sockets=sockets), 5, _TAG)
 
 
-# A round begins with a few steps. Then all frames of the previous round are younger than the timeout, and all frames of
-# the round before it are older.
+# Length of a round. A round begins with a few steps. After these steps, all frames of the previous round are younger
+# than the receiver timeout, and all frames of the round before the previous one are older.
 _ROUND_S = 0.5
 _STEPS_S = 0.2
 _TIMEOUT_S = 0.75
-# Drivers also remove dynamic destinations after 5 s. At each of these paces, no frame of the two rounds becomes 5 s old
-# during the steps.
+# Drivers also remove a dynamic destination after 5 s without a frame. At each of these paces, no frame of the last two
+# rounds becomes 5 s old during the steps.
 _PACES = (PACE, 3 * PACE, 7 * PACE)
 _TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
 
 
 class _TooSlow(Exception):
-    """The steps of a round took so long that the age of earlier frames relative to the timeout is unknown."""
+    """The steps of a round took too long: earlier frames may be younger or older than the receiver timeout."""
 
 
-def test_receivers_that_fall_silent(pairs, stream):
+def test_silent_receivers_leave_flow_control_at_the_same_step_in_both_drivers(pairs, stream):
     """04-122, 04-125"""
     for pace in _PACES[:-1]:
-        # Two receivers were heard milliseconds apart. A driver that was not scheduled removes both in one step, the
-        # other driver removes one after the other, and the limits differ. A faulty driver differs at every pace.
+        # If two receivers sent their last frames milliseconds apart, a driver that was not scheduled removes both in
+        # one step. The other driver removes one receiver after the other, and the limits differ. Such a difference does
+        # not occur at every pace, but a defect does.
         with suppress(_TooSlow, AssertionError):
             return _play_rounds(pairs(), stream, pace)
     return _play_rounds(pairs(), stream, _PACES[-1])

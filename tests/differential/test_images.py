@@ -1,6 +1,7 @@
-"""Sends series of data, padding, heartbeats, losses and repairs of an image to the C driver and to ours.
+"""Sends series of data, padding, heartbeats, losses and repairs to an image of the C driver and of ours.
 
-After each step, both drivers must have the same positions and log bytes of the image, sent SMs and NAKs, and counters.
+After each step, both drivers must have the same counters, the same positions and log bytes of the image, and the same
+sent SMs and NAKs.
 """
 
 import bisect
@@ -30,10 +31,12 @@ _WEIGHTS = {
 
 
 class Source:
-    """Plays the source of one image. It may send skipped and lost datagrams later.
+    """Plays the source of one image. The source may send skipped and lost datagrams later.
 
-    With `keeps_frames` every heartbeat is at the start of a frame, as a real source sends it. A receiver that skips a
-    gap continues at the heartbeat's position. Within a frame, the C driver would read the bytes there as a header."""
+    With `keeps_frames` every heartbeat has the position of the start of a frame, like a heartbeat of a real source. A
+    receiver that skips a gap continues at the heartbeat's position. If this position is within a frame, the C driver
+    reads payload bytes as a header.
+    """
 
     def __init__(self, duel, stream, window=32768, *, keeps_frames=False):
         self._duel, self._stream, self._choose, self._window = duel, stream, duel.random, window
@@ -55,7 +58,7 @@ class Source:
         getattr(self, name)()
 
     def send(self):
-        """Sends the next datagram: mostly within the window, rarely beyond it."""
+        """Sends the next datagram. If the window has no room for it, only a fifth of the calls send it."""
         if self._has_room() or self._choose.random() < 0.2:
             position, datagram = self._next()
             self._send(f"data at {position}", datagram)
@@ -66,7 +69,7 @@ class Source:
             self._missing.append(self._next())
 
     def send_pad(self):
-        """Sends a padding frame, mostly up to the end of the term. The datagram has only its header."""
+        """Sends the header of a padding frame. The frame often reaches the end of the term."""
         rest = _TERM_LENGTH - self._position % _TERM_LENGTH
         if rest < _TERM_LENGTH // 8 or self._choose.random() < 0.2:
             rest = min(rest, 4096)
@@ -77,21 +80,21 @@ class Source:
             self._send(f"PAD of {rest}", datagram)
 
     def repair(self):
-        """Sends one of the missing datagrams, mostly the first."""
+        """Sends one of the missing datagrams, in most calls the first one."""
         if self._missing:
             number = 0 if self._choose.random() < 0.7 else self._choose.randrange(len(self._missing))
             position, datagram = self._missing.pop(number)
             self._send(f"repair at {position}", datagram)
 
     def repeat(self):
-        """Sends again a datagram that was sent before, perhaps long before."""
+        """Sends a datagram again that was sent earlier, and possibly long ago."""
         if self._sent:
             position, datagram = self._choose.choice(self._sent[-self._choose.choice([3, 20, 200]) :])
             if all(position != at for at, _ in self._missing):
                 self._send(f"again at {position}", datagram)
 
     def beat(self):
-        """Sends a heartbeat, mostly at the end of the sent bytes."""
+        """Sends a heartbeat, often with the position of the end of the sent bytes."""
         position = max(0, self._position + self._choose.choice([0, 0, 0, -1408, -32 * 2000, 4096, 40_000 // 32 * 32]))
         flags = wire.BEGIN_AND_END
         if self._keeps_frames:
@@ -101,7 +104,7 @@ class Source:
         )
 
     def consume(self):
-        """Moves a subscriber, at most to the received position."""
+        """Moves the position of a subscriber up to the received position at most."""
         reader = self._choose.choice(sorted(self._consumed))
         limit = self._seen[f"rcv-pos of {_SESSION}"]
         far = self._choose.random() < 0.7
@@ -114,7 +117,7 @@ class Source:
         self._send("SETUP", self._setup(self._choose.choice([0, 4096])))
 
     def stray(self):
-        """Sends data, often of another session or stream, or of a term outside the window."""
+        """Sends an empty data frame, often of another session or stream, or of a term outside the window."""
         session = self._choose.choice([_SESSION, _SESSION, 99])
         term = self._choose.choice([_INITIAL_TERM - 1, _INITIAL_TERM, _INITIAL_TERM + 50, 0x7FFF_FFFF])
         stream = self._choose.choice([self._stream, 77]) if session == _SESSION else 77
@@ -134,7 +137,8 @@ class Source:
         return self._position + 4096 <= min(self._consumed.values()) + self._window
 
     def _beginning_of_frame(self, position):
-        """Returns the last start of a frame up to this position. A later position becomes the start of a frame."""
+        """Returns the start of the last frame at or before `position`. A position after all frames becomes the start of
+        a frame."""
         if position > self._position:
             self._promised.append(position)
             return position
@@ -145,7 +149,7 @@ class Source:
         self._frames.append(self._position)
 
     def _next(self):
-        """Makes the next datagram of the stream: one frame or several."""
+        """Makes the next datagram of the stream with one frame or several frames."""
         position, term_end = self._position, (self._position // _TERM_LENGTH + 1) * _TERM_LENGTH
         datagram = b""
         for _ in range(self._choose.choice([1, 1, 2, 5])):
@@ -191,7 +195,7 @@ _VARIANTS = {
 
 @pytest.mark.parametrize("seed", range(1, 1 + SCALE))
 @pytest.mark.parametrize("variant", _VARIANTS)
-def test_series_for_an_image(pairs, stream, variant, seed):
+def test_a_series_of_frames_has_the_same_effects_on_an_image_in_both_drivers(pairs, stream, variant, seed):
     """02-48, 02-53, 02-58, 02-62, 02-64, 02-65, 02-66, 02-67, 02-76, 02-78, 02-81, 04-195"""
     options, subscriptions = _VARIANTS[variant]
     window = 16384 if "rcv-wnd" in options else 32768
@@ -207,8 +211,8 @@ def test_series_for_an_image(pairs, stream, variant, seed):
         source.end()
 
 
-def test_a_heartbeat_within_a_frame_of_an_unreliable_stream(pairs, stream):
-    """02-81: the following bytes are not read as frames."""
+def test_our_driver_stays_at_the_position_of_a_heartbeat_within_a_frame_of_an_unreliable_stream(pairs, stream):
+    """02-81: our driver does not read the bytes after the heartbeat's position as frames."""
     with Duel(pairs(), lambda side: ReceiveScene(side, stream, "|reliable=false")) as duel:
         Source(duel, stream).start()
         begin, within = _START + 32, _START + 64
@@ -228,7 +232,7 @@ _LOSS = {
 
 @pytest.mark.parametrize("seed", range(1, 2 + SCALE))
 @pytest.mark.parametrize("interceptor", _LOSS)
-def test_series_with_deliberate_loss(pairs, stream, interceptor, seed):
+def test_a_series_with_injected_loss_has_the_same_effects_on_an_image_in_both_drivers(pairs, stream, interceptor, seed):
     """04-189, 04-190"""
     arguments = f"AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_{interceptor.upper().replace('-', '_')}_ARGS"
     pair = pairs(AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS=interceptor, **{arguments: _LOSS[interceptor]})

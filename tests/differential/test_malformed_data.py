@@ -1,4 +1,4 @@
-"""Every malformed datagram for a subscription's data socket, to the C driver and to ours."""
+"""Sends every malformed datagram for a subscription's data socket to the C driver and to ours."""
 
 import re
 import time
@@ -15,7 +15,7 @@ _IMAGE_TIME_S = 0.05
 
 
 def _join_offset(case):
-    """Start position of the image of the precondition, or `None` without an image."""
+    """Returns the join position of the image that the case requires, or `None` if the case requires no image."""
     found = re.search(r"offset (\d+)", case.precondition)
     return int(found[1]) if found else None
 
@@ -29,14 +29,14 @@ def _scene(side, case):
         )
         scene.add_image(case.session)
         if offset == 0:
-            # A receiver executes one command per cycle: the command for the image may come after others.
+            # The receiver executes one command per duty cycle. Earlier commands may delay the one that adds the image.
             scene.settle(scene)
             scene.send(wire.data(case.session, case.stream, _TERM, 0, b"A" * 32))
     return scene
 
 
 @pytest.mark.parametrize("case", cases.of(cases.RECEIVER), ids=lambda case: case.name)
-def test_malformed_datagram_to_the_receiver(pairs, case):
+def test_the_receiver_handles_a_malformed_datagram_like_the_c_driver(pairs, case):
     """02-103, 02-104, 02-105, 02-107, 02-108, 02-109, 04-192, 04-193"""
     pair = pairs()
     sides = pair[1:] if case.name in differences.MALFORMED else pair
@@ -48,7 +48,7 @@ def test_malformed_datagram_to_the_receiver(pairs, case):
         makes_image = "image created" in case.wanted
         if _join_offset(case) is None:
             _await_image(duel, case, makes_image)
-        duel.step("the image's first words")
+        duel.step("the first frames of the image")
         follow_up = wire.data(case.session, case.stream, _TERM, 64, b"B" * 32)
         duel.step("a valid frame at 64", lambda scene: scene.send(follow_up))
 

@@ -1,8 +1,8 @@
-"""Destinations of a multi-destination subscription: which parameters of a destination apply.
+"""Checks which parameters of a destination of a multi-destination subscription have an effect.
 
 In the C driver, only the addresses (`endpoint`, `control`, `interface`) and `ttl` come from the destination. All other
-parameters come from the subscription, even if the destination sets them. The same source sends a SETUP and a message to
-each driver, and the log, the status messages, the counters and the socket must be the same.
+parameters come from the subscription, even if the destination sets them. The test sends the same SETUP and the same
+message to each driver. The log, the status messages, the counters and the socket buffers must be the same.
 """
 
 import os
@@ -23,7 +23,8 @@ from ports import free_port
 _SESSION = 77
 _TERM_LENGTH = 65536
 _METADATA_LENGTH = 512
-# The number of transports, which a timer changes, and the id of the image.
+# Ranges of the log's metadata that differ between drivers: the number of transports, which a timer changes, and the id
+# of the image.
 _OWN_METADATA = [(140, 144), (256, 264)]
 _PAYLOAD = b"\x07" * 64
 _GROUP, _CONTROL_GROUP = "224.20.30.41", "224.20.30.42"
@@ -98,7 +99,7 @@ class Destination:
         assert answer.name == "ON_OPERATION_SUCCESS", f"{self.side.kind} {self.channel}: {answer.text}"
 
     def observe(self):
-        """All observations that depend on the parameters."""
+        """Returns all observations that depend on the parameters."""
         addresses, sockets = self.addresses(), self.socket_buffers()
         setup = {"initial": 0, "active": 0, "offset": 0, "term_length": _TERM_LENGTH}
         self.source.send(wire.setup(_SESSION, self.stream, **setup), self.to)
@@ -115,7 +116,8 @@ class Destination:
         }
 
     def addresses(self):
-        """For each address counter: whether its registration id is the subscription's, owner, reference and name."""
+        """Returns a tuple for each address counter: whether the counter has the registration id of the subscription,
+        and the counter's owner, reference and name."""
         found = [c for c in self.side.control.counters() if c.type == 14 and c.label.endswith(f":{self.port}")]
         return [
             (counter.registration == self.subscription, counter.owner, counter.reference, counter.label.split(":")[0])
@@ -123,7 +125,7 @@ class Destination:
         ]
 
     def socket_buffers(self):
-        """The buffer lengths of the driver's socket in the kernel."""
+        """Returns the buffer lengths of the driver's socket in the kernel."""
         pid = self.side.driver.process.pid
         lines = subprocess.run(
             ["ss", "-uamnpOH", f"sport = :{self.port}"], check=True, capture_output=True, text=True
@@ -131,7 +133,7 @@ class Destination:
         return [re.findall(r"\b([rt]b\d+)", line) for line in lines if f"pid={pid}," in line]
 
     def first_status(self):
-        """The time to live, window, flags and feedback of the first SM that acknowledges data."""
+        """Returns the time to live, window, flags and feedback of the first SM that acknowledges data."""
         self.listener.settimeout(5 * PACE)
         while True:
             datagram, ancillary, _, _ = self.listener.recvmsg(2048, 256)
@@ -140,14 +142,14 @@ class Destination:
                 return ttl, struct.unpack_from("<3i", datagram, 16), wire.flags(datagram), datagram[36:].hex()
 
     def message(self):
-        """For the reserved value and each word of the payload: whether it has the source's value."""
+        """Returns whether the reserved value and each word of the payload are the source's, in this order."""
         eventually(lambda: struct.unpack("<i", os.pread(self.log, 4, 0))[0] > 0, timeout_s=5 * PACE)
         expected = bytes(8) + _PAYLOAD
         found = os.pread(self.log, len(expected), 24)
         return [found[at : at + 8] == expected[at : at + 8] for at in range(0, len(expected), 8)]
 
     def metadata(self):
-        """The log's metadata without values that differ between drivers."""
+        """Returns the log's metadata without values that differ between drivers."""
         data = bytearray(os.pread(self.log, _METADATA_LENGTH, 3 * _TERM_LENGTH))
         for begin, end in _OWN_METADATA:
             data[begin:end] = bytes(end - begin)
@@ -174,7 +176,10 @@ def _listener(group, port):
 
 @pytest.fixture(scope="module")
 def socket_statistics():
-    """The program that prints a socket's buffer lengths. If it is missing, the test is skipped; in CI it fails."""
+    """Returns the program that prints the buffer lengths of sockets.
+
+    If the program is missing, the test is skipped. In CI, the test then fails.
+    """
     if not shutil.which("ss"):
         missing = "`ss` of iproute2 is needed"
         if os.environ.get("CI"):
@@ -185,7 +190,9 @@ def socket_statistics():
 @pytest.mark.usefixtures("socket_statistics")
 @pytest.mark.parametrize("is_multicast", [False, True], ids=["unicast", "multicast"])
 @pytest.mark.parametrize(("subscribed", "options"), _CASES)
-def test_the_parameters_of_a_destination_count_as_in_the_c_driver(pairs, stream, subscribed, options, is_multicast):
+def test_the_same_parameters_of_a_destination_have_an_effect_in_both_drivers(
+    pairs, stream, subscribed, options, is_multicast
+):
     """04-71, 04-183"""
     seen = []
     for side in pairs():

@@ -1,4 +1,4 @@
-"""Datagrams for the socket on which drivers exchange their names: malformed ones and a generated series."""
+"""Sends datagrams to the socket on which drivers exchange names: malformed datagrams and generated series."""
 
 import struct
 import time
@@ -9,7 +9,7 @@ from differential import cases, differences, wire
 from differential.rig import PACE, PATIENCE_S, SCALE, Duel, Socket
 from interop.waiting import eventually
 
-# The resolver runs every 10 ms, and sends no immediate response that would show it.
+# The resolver runs every 10 ms. It sends no immediate response, so the script waits for two or more of its runs.
 _RUN_S = 0.025 * PACE
 _SETTINGS = {
     "AERON_NAME_RESOLVER_SUPPLIER": "driver",
@@ -46,13 +46,13 @@ class ResolverScene:
         return {name: value - self._before.get(name, 0) for name, value in now.items()}
 
     def forget_frames(self):
-        """No sockets: the resolver sends by timers only."""
+        """Does nothing: the resolver sends only by timers, so no frames are compared."""
 
     def hear_everything(self):
-        """The resolver needs no request."""
+        """Does nothing: the resolver needs no request."""
 
     def names(self):
-        """The names that the driver sends to its neighbours, without ages."""
+        """Returns the names that the driver sends to its neighbours, without ages."""
         self.socket.take()
         return {entry for _, datagram, _ in self.socket.taken for entry in _entries(datagram)}
 
@@ -85,13 +85,13 @@ def _datagram(entries):
 
 
 @pytest.mark.parametrize("case", cases.of(cases.RESOLVER), ids=lambda case: case.name)
-def test_malformed_datagram_to_the_resolver(pairs, case):
+def test_the_resolver_handles_a_malformed_datagram_like_the_c_driver(pairs, case):
     """02-103, 02-112, 04-177"""
     pair = pairs(**_SETTINGS)
     known = case.name in differences.MALFORMED
     if known:
-        # The C driver reads bytes after the end of the datagram. Separate drivers are used here, so that the state of
-        # the shared drivers does not change.
+        # The C driver reads bytes after the end of the datagram, so only our driver runs. These settings start separate
+        # drivers: the state of the shared drivers does not change.
         pair = pairs(**_SETTINGS, AERON_EVENT_LOG="")[1:]
     with Duel(pair, ResolverScene) as duel:
         duel.step("start")
@@ -99,30 +99,32 @@ def test_malformed_datagram_to_the_resolver(pairs, case):
             own = lambda scene: datagram.replace(_PORT_IN_VECTORS, struct.pack("<H", scene.side.port))  # noqa: E731, B023
             duel.step(f"{case.name}: {datagram.hex()}", lambda scene, own=own: scene.send(own(scene)))
         duel.step("wait")
-        # The drivers are also equal while neither is scheduled.
+        # Before either driver has handled the datagram, the drivers are equal too. So the count must follow.
         eventually(lambda: duel.step("wait")["Invalid packets"] == case.counts_as_invalid)
         assert duel.scenes[-1].side.is_alive()
 
 
 @pytest.mark.parametrize("seed", range(1, 1 + SCALE))
-def test_records_of_neighbours(pairs, seed):
+def test_series_of_neighbours_have_the_same_effects_in_both_drivers(pairs, seed):
     """02-94, 02-95, 02-112"""
     settings = {**_SETTINGS, "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL": "200ms"}
-    # Timers send to the invented neighbours, and that fails.
+    # The counter of errors is not compared: sending to the invented neighbours fails at times that depend on timers.
     with Duel(pairs(**settings), lambda side: ResolverScene(side, ["Invalid packets"]), seed) as duel:
         choose = duel.random
         for number in range(40):
             entries = [_random_entry(choose) for _ in range(choose.randint(1, 4))]
             datagram = _datagram(entries)
             if choose.random() < 0.1:
-                # With 8 bytes of an entry or more, the C driver continues to read in the bytes of an earlier datagram.
+                # A longer datagram could have 8 bytes of an entry. Then the C driver reads on in bytes of an earlier
+                # datagram.
                 datagram = datagram[: choose.randrange(1, 16)]
             duel.step(f"{number}: {datagram.hex()}", lambda scene, d=datagram: scene.send(d))
         _announce(duel)
         duel.step("a neighbour that listens")
         time.sleep(0.6 * PACE)
-        # A late driver sends the same names in the next interval. Ours sends at most ten bytes for each received byte,
-        # so it sends all names only to a neighbour that announces itself again, like a driver.
+        # A driver that is late sends the same names in the next interval. Ours sends at most ten bytes for each
+        # received byte. So the neighbour announces itself again and again, as a driver does, until it has received all
+        # names.
         deadline = time.monotonic() + PATIENCE_S
         while True:
             _announce(duel)

@@ -1,4 +1,4 @@
-"""Series of valid and invalid NAKs to the retransmit handlers of the C driver and of ours."""
+"""Sends series of valid and invalid NAKs to the retransmit handlers of the C driver and of ours."""
 
 import time
 
@@ -27,7 +27,7 @@ def _scene(channel, stream):
 @pytest.mark.parametrize("seed", range(1, 2 + SCALE))
 @pytest.mark.parametrize("linger", ["60s", "1us"])
 @_each_channel
-def test_retransmits(pairs, stream, channel, linger, seed):
+def test_both_drivers_retransmit_the_same_bytes(pairs, stream, channel, linger, seed):
     """02-39, 02-40, 02-41, 02-42, 02-43, 02-44, 02-46, 02-47, 04-114, 04-115, 04-116, 04-117, 04-118, 04-119, 04-120"""
     with Duel(pairs(AERON_RETRANSMIT_UNICAST_LINGER=linger), _scene(channel, stream), seed) as duel:
         receivers = series.Receivers(duel)
@@ -36,7 +36,7 @@ def test_retransmits(pairs, stream, channel, linger, seed):
             receivers.any(_OPERATIONS)
 
 
-def test_nothing_is_resent_that_was_not_sent(pairs, stream):
+def test_a_nak_beyond_the_sent_bytes_causes_no_resend_of_unsent_bytes(pairs, stream):
     """02-44"""
     length, window = 1408, 2 * 1408
     rest_of_term = series.TERM_LENGTH - series.START_OFFSET
@@ -48,11 +48,11 @@ def test_nothing_is_resent_that_was_not_sent(pairs, stream):
         for scene in duel.scenes:
             scene.log.append(1376)
             scene.log.append(*4 * [480])
-        seen = duel.step("what the window lets through")
+        seen = duel.step("bytes within the window")
         sent = seen["snd-pos"] - series.START_OFFSET
         assert length < sent < scene.log.position - series.START_OFFSET
         nak = wire.nak(stream, stream, term, offset, rest_of_term)
-        theirs, ours = duel.observe_each("NAK beyond what was sent", lambda scene: scene.send(nak))
+        theirs, ours = duel.observe_each("NAK beyond the sent bytes", lambda scene: scene.send(nak))
         differences.assert_resent(theirs, ours, sent)
 
 
@@ -61,7 +61,7 @@ _LINGER_S = 0.4 * PACE
 
 
 @_each_channel
-def test_retransmits_that_wait_and_linger(pairs, stream, channel):
+def test_delay_and_linger_of_retransmits_are_the_same_in_both_drivers(pairs, stream, channel):
     """02-40, 02-45"""
     pair = pairs(
         AERON_RETRANSMIT_UNICAST_DELAY=f"{int(_DELAY_S * 1000)}ms",

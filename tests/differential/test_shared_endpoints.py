@@ -1,4 +1,4 @@
-"""Channels that share an endpoint, in the C driver and in ours: allowed differences, refusals, and end of endpoints."""
+"""Compares the C driver and ours on channels that share an endpoint: accepted and refused channels, and closing."""
 
 import re
 import time
@@ -16,7 +16,8 @@ _SETTINGS = (
     {"AERON_SOCKET_SO_SNDBUF": "64k", "AERON_SOCKET_SO_RCVBUF": "256k"},
     {"AERON_SOCKET_SO_RCVBUF": "0"},
 )
-# Differences: which of several conflicts is reported, and to which length a datagram's length is compared.
+# Pairs of channels with several conflicts, of which a driver reports one, and pairs in which the MTU is longer than one
+# of the send buffers.
 _OTHER_PAIRS = [
     (_PUBLICATION, "|so-sndbuf=64k", "|so-sndbuf=128k|so-rcvbuf=512k"),
     (_PUBLICATION, "|channel-snd-ts-offset=0|so-sndbuf=8k", "|channel-snd-ts-offset=8|mtu=16k|so-rcvbuf=512k"),
@@ -33,7 +34,10 @@ _INNERMOST = re.compile(r"^\[\w+, \S+:\d+\] (.+)$", re.MULTILINE)
 
 
 def pairs_of_lengths():
-    """All pairs of lengths. The window fits the smallest length, so that another rule does not apply."""
+    """Yields all pairs of socket buffer lengths.
+
+    The receiver window is shorter than the smallest buffer, because a driver also refuses a window longer than the
+    buffer."""
     for kind, window in ((_PUBLICATION, ""), (_SUBSCRIPTION, "|rcv-wnd=32k")):
         for key in ("so-sndbuf", "so-rcvbuf"):
             for first in _LENGTHS:
@@ -42,15 +46,15 @@ def pairs_of_lengths():
 
 
 @pytest.mark.parametrize("settings", _SETTINGS, ids=lambda settings: ",".join(settings.values()) or "defaults")
-def test_lengths_of_socket_buffers_conflict_where_they_do_in_the_c_driver(pairs, stream, settings):
-    """04-55, 05-36: stated or not, for sending and receiving, by a publication and a subscription"""
+def test_the_same_pairs_of_socket_buffer_lengths_conflict_in_both_drivers(pairs, stream, settings):
+    """04-55, 05-36: with and without a length in the channel, for the send buffer and the receive buffer"""
     theirs, ours = pairs(**settings)
     for kind, first, second in pairs_of_lengths():
         seen = [outcome_of_two(side, kind, stream, first, second) for side in (theirs, ours)]
         assert seen[0] == seen[1], f"{kind} {first!r} then {second!r}"
 
 
-def test_the_reported_conflict_of_a_shared_endpoint_is_that_of_the_c_driver(pairs, stream):
+def test_both_drivers_report_the_same_conflict_of_a_shared_endpoint(pairs, stream):
     """04-55, 05-21, 05-36"""
     theirs, ours = pairs()
     for kind, first, second in _OTHER_PAIRS:
@@ -59,7 +63,7 @@ def test_the_reported_conflict_of_a_shared_endpoint_is_that_of_the_c_driver(pair
         assert seen[0] != "accepted", f"{kind} {first!r} then {second!r}"
 
 
-def test_the_drivers_send_buffer_limits_datagrams_of_a_shared_endpoint_as_that_of_the_endpoint(pairs, stream):
+def test_an_mtu_above_the_default_send_buffer_of_the_driver_is_refused_for_a_shared_endpoint(pairs, stream):
     """05-21"""
     theirs, ours = pairs(AERON_SOCKET_SO_SNDBUF="8k")
     seen = [outcome_of_two(side, _PUBLICATION, stream, "", "|mtu=16k") for side in (theirs, ours)]
@@ -68,7 +72,8 @@ def test_the_drivers_send_buffer_limits_datagrams_of_a_shared_endpoint_as_that_o
 
 
 def outcome_of_two(side, kind, stream, first, second):
-    """Result for the second of two channels with one address, after the first is accepted."""
+    """Adds two channels with one address. The driver must accept the first one. Returns the result for the second
+    one."""
     channel = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
     accepted = request(side, kind, stream, channel + first)
     assert accepted.name != "ON_ERROR", accepted.text
@@ -79,12 +84,12 @@ def outcome_of_two(side, kind, stream, first, second):
     if answer.name != "ON_ERROR":
         return "accepted"
     text = _INNERMOST.search(answer.text)[1] if side.kind == "c" else answer.text.splitlines()[1]
-    # The C driver writes two spaces if an option conflicts.
+    # The C driver writes two spaces into the text of a conflict.
     return answer.code, text.replace(channel, "CHANNEL").replace("  ", " ")
 
 
 def request(side, kind, stream, channel):
-    """The driver's response when a channel is added."""
+    """Adds a publication or subscription, and returns the driver's response."""
     correlation = side.control.next_id()
     if kind == _PUBLICATION:
         side.perform(control.ADD_EXCLUSIVE_PUBLICATION, control.add(side.client, correlation, stream, channel))
@@ -108,8 +113,8 @@ def remove(side, kind, registration):
 @pytest.mark.parametrize(
     "options", ["endpoint=127.0.0.1:{port}", "control=127.0.0.1:{port}|control-mode=response", "control-mode=manual"]
 )
-def test_a_subscription_that_was_removed_is_added_again_long_before_the_next_timer(pairs, stream, options):
-    """03-35, 04-57: an endpoint ends when the receiver has closed its socket"""
+def test_a_removed_subscription_can_be_added_again_before_the_next_tick_of_the_drivers_timer(pairs, stream, options):
+    """03-35, 04-57: an endpoint ends when the receiver has closed the endpoint's socket"""
     timer_interval_s = 4
     for side in pairs(AERON_TIMER_INTERVAL=f"{timer_interval_s}s"):
         channel = "aeron:udp?" + options.format(port=free_port())
@@ -119,7 +124,8 @@ def test_a_subscription_that_was_removed_is_added_again_long_before_the_next_tim
 
 
 def request_until_open(side, stream, channel, timeout_s):
-    """Adds a subscription repeatedly while its endpoint is closing."""
+    """Requests a subscription again and again while the previous endpoint is closing. Returns the successful
+    response."""
     deadline = time.monotonic() + timeout_s
     while (answer := request(side, _SUBSCRIPTION, stream, channel)).name == "ON_ERROR":
         assert answer.code == 10, answer.text

@@ -1,4 +1,4 @@
-"""Frames that timers of the C driver and of ours send: the same order, and nearly the same intervals."""
+"""Compares the frames that timers send in the C driver and in ours: equal order, and nearly equal intervals."""
 
 import functools
 
@@ -119,9 +119,9 @@ _IMAGES = {
 
 @pytest.fixture(scope="module")
 def recorded(pairs):
-    """Runs all scenes at once, because most of the time is waiting. Repeats if the machine delayed the script.
+    """Runs all scenes at once, because a scene mostly waits. If the machine delays the script, the scenes run again.
 
-    After the last attempt, the record with the shortest delay counts.
+    After the last attempt, the record of the attempt with the shortest delay counts.
     """
     pair = pairs(**_SETTINGS)
     best = None
@@ -148,19 +148,19 @@ def _timelines(pair, plans, make):
 
 
 @pytest.mark.parametrize("name", _PUBLICATIONS)
-def test_the_timed_frames_of_a_publication(recorded, name):
+def test_both_drivers_send_the_same_timed_frames_of_a_publication(recorded, name):
     """02-09, 02-15, 02-18, 02-19, 02-20, 02-22, 04-91, 04-94, 04-95, 04-96"""
     theirs, ours = (timeline.runs() for timeline in recorded[0][name])
     assert ours
     if "SETUP" not in name:
-        # One frame or none may be sent before the first SM.
+        # A driver may send one SETUP or no SETUP before the first SM.
         theirs.pop("SETUP", None)
         ours.pop("SETUP", None)
     assert not (text := timelines.parting(theirs, ours)), text
 
 
 @pytest.mark.parametrize("name", _IMAGES)
-def test_the_timed_frames_of_an_image(recorded, name):
+def test_both_drivers_send_the_same_timed_frames_of_an_image(recorded, name):
     """02-49, 02-50, 02-57, 02-61, 02-71, 02-75, 02-88, 04-142, 04-152"""
     theirs, ours = (timeline.runs(ReceiveScene.ANCHOR) for timeline in recorded[1][name])
     assert ours

@@ -13,7 +13,7 @@ _LOOK_S = 0.001
 
 @dataclass
 class Timeline:
-    """A scene of one driver that follows a plan of (seconds, action), and records received frames."""
+    """A scene of one driver with a plan of pairs (seconds, action). It runs the actions and records received frames."""
 
     scene: object
     plan: list
@@ -29,13 +29,14 @@ class Timeline:
             socket.taken.clear()
 
     def forget(self):
-        """Drops frames from before the start of the record."""
+        """Drops the frames that arrived before the record starts."""
         for socket in self.scene.listening():
             socket.take()
             socket.taken.clear()
 
     def runs(self, ignored_session=None):
-        """For each kind of frame in order: the frame, the number of repetitions, and the median interval."""
+        """Returns the runs of equal frames for each kind of frame: frame, number of repetitions, and median
+        interval."""
         by_kind = {}
         for at, datagram in self.frames:
             if wire.kind(datagram) != wire.RTTM and wire.session(datagram) != ignored_session:
@@ -56,7 +57,8 @@ class Run:
     interval_s: float
 
     def is_like(self, other):
-        """Whether another driver sent the same frame nearly as often and at nearly the same interval."""
+        """Returns whether another driver sent the same frame with nearly the same count and nearly the same
+        interval."""
         count_tolerance = max(1, round(0.15 * self.count))
         is_as_often = abs(self.count - other.count) <= count_tolerance
         is_as_fast = abs(self.interval_s - other.interval_s) <= max(0.02 * PACE, 0.1 * self.interval_s)
@@ -83,7 +85,7 @@ def record(timelines, duration_s):
 
 
 def parting(theirs, ours):
-    """The first difference of two records as a text; empty if they are equal."""
+    """Returns the first difference of two records as a text. The text is empty if the records are equal."""
     lines = []
     for kind in sorted(theirs.keys() | ours.keys()):
         some, others = theirs.get(kind, []), ours.get(kind, [])

@@ -34,14 +34,14 @@ def setup(session, stream, *, initial, active, offset, term_length, mtu=1408, tt
 
 
 def data(session, stream, term, offset, payload, flags=BEGIN_AND_END):
-    """A DATA frame up to its alignment."""
+    """Returns a DATA frame, padded to the alignment."""
     length = HEADER_LENGTH + len(payload)
     header = struct.pack("<iBBHiiiiq", length, 0, flags, DATA, offset, session, stream, term, 0)
     return (header + payload).ljust(align(length), b"\0")
 
 
 def pad(session, stream, term, offset, length):
-    """A PAD on the wire: only the header."""
+    """Returns a PAD frame, of which only the header is sent."""
     return struct.pack("<iBBHiiiiq", length, 0, BEGIN_AND_END, PAD, offset, session, stream, term, 0)
 
 
@@ -70,7 +70,7 @@ def rttm(session, stream, echo, receiver, flags=RTTM_REPLY):
 
 
 def kind(datagram):
-    """The type of the first frame."""
+    """Returns the type of the first frame of a datagram."""
     return struct.unpack_from("<H", datagram, 6)[0]
 
 
@@ -79,12 +79,12 @@ def flags(datagram):
 
 
 def echo(datagram):
-    """The timestamp of an RTTM."""
+    """Returns the timestamp of an RTTM."""
     return struct.unpack_from("<q", datagram, 16)[0]
 
 
 def session(datagram):
-    """The session id of a frame. In control frames it is at the offset at which DATA and SETUP have the term offset."""
+    """Returns the session id of a frame. Control frames have it at the offset of the term offset in DATA and SETUP."""
     return struct.unpack_from("<i", datagram, 12 if kind(datagram) in (PAD, DATA, SETUP) else 8)[0]
 
 
@@ -97,9 +97,10 @@ def is_heartbeat(datagram):
 
 
 def readable(datagram, receivers=()):
-    """A datagram as one line with all of its content. A driver's own receiver id is replaced by its number.
+    """Returns one line with all content of a datagram. A number stands for a receiver id of the driver itself.
 
-    The payload of DATA is a checksum. The time in an RTTM request is left out, because it differs between drivers.
+    A checksum stands for the payload of DATA. The time in an RTTM request is left out, because it differs between
+    drivers.
     """
     type_id = kind(datagram)
     name = "HEARTBEAT" if is_heartbeat(datagram) else _NAMES.get(type_id, f"type {type_id}")

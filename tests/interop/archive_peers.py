@@ -1,7 +1,7 @@
 """Connections of the real Java archive client to an archive, under the control of a test.
 
 The process is a peer of the kind `java-archive-client`. It has the operations of every peer (`peers.py`), and the
-operations below for the connection `client`. Numbers, positions and ids are the same as in the real client.
+operations below for the connection `client`. Numbers, positions and ids have the meaning of the real client.
 
 Operations: connect_archive, close_archive, archive_state, poll_error, poll_errors, poll_signals, start_recording,
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,
@@ -44,7 +44,7 @@ class JavaReader:
     """The real persistent subscription of a peer."""
 
     def __init__(self, peer, archive, recording, live, replay, *, position, timeout_s=_TIMEOUT_S):
-        """`live` and `replay` are channel and stream."""
+        """Opens the persistent subscription. `live` and `replay` are pairs of channel and stream id."""
         self._peer = peer
         control, control_stream, response = archive.control("ipc")
         peer.call(
@@ -63,12 +63,13 @@ class JavaReader:
         )
 
     def read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
-        """Polls until this number of messages and an event with this start have arrived. Returns them."""
+        """Polls until `count` messages and an event that starts with `event` have arrived. Returns messages and
+        events."""
         self.start_read(count, event=event, limit=limit, timeout_s=timeout_s)
         return self._peer.answer()
 
     def start_read(self, count, *, event="", limit=10, timeout_s=_TIMEOUT_S):
-        """Like `read`, but does not wait. The peer's `answer` waits and returns the result."""
+        """Starts a `read` without waiting for it. The peer's method `answer` waits and returns the result."""
         timeout_ms = int(timeout_s * 1000)
         self._peer.start("persistent_read", count=count, event=event, limit=limit, timeout_ms=timeout_ms)
 
@@ -80,7 +81,8 @@ class ArchiveClient:
     """One connection of a peer to an archive, over `ipc` or `udp`. Methods are named as in `AeronArchive`."""
 
     def __init__(self, peer, archive, way="ipc", *, timeout_s=_TIMEOUT_S, **credentials):
-        """Bytes of credentials: `credentials`, and `challenge_answer` or a `challenge_key` that signs the challenge."""
+        """Connects to the archive. Credentials are the bytes `credentials`, and the response to a challenge: the bytes
+        `challenge_answer`, or a signature by `challenge_key`."""
         self.peer = peer
         channel, stream, response_channel = archive.control(way)
         answer = peer.call(
@@ -100,24 +102,24 @@ class ArchiveClient:
         self._call("close_archive")
 
     def state(self):
-        """`CONNECTED`, `DISCONNECTED` or `CLOSED`."""
+        """Returns `CONNECTED`, `DISCONNECTED` or `CLOSED`."""
         return self._result("archive_state")
 
     def poll_error(self):
-        """The text of an error that belongs to no call, or `None`."""
+        """Returns the text of an error that belongs to no call, or `None`."""
         return self._result("poll_error")
 
     def errors(self):
-        """Errors of the error handler since the last call."""
+        """Returns the errors that the error handler received since the last call."""
         return self._call("poll_errors")["errors"]
 
     def signals(self):
-        """The recording signals since the last call."""
+        """Returns the recording signals since the last call."""
         unseen, self._unseen = self._unseen, []
         return unseen + self._call("poll_signals")["signals"]
 
     def await_signal(self, signal, *, timeout_s=_TIMEOUT_S, **values):
-        """Waits for the next signal of this kind with these values. Drops earlier signals, and keeps later ones."""
+        """Waits for the next signal of this kind with these values, and returns it. Drops the signals before it."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while True:
@@ -141,7 +143,7 @@ class ArchiveClient:
         )
 
     def add_recorded_publication(self, channel, stream, *, exclusive=False):
-        """A publication of the peer that the archive records."""
+        """Adds a publication that the archive records. Returns the peer's publication."""
         values = self._call("add_recorded_publication", channel=channel, stream=stream, exclusive=exclusive)
         return Publication(self.peer, values)
 
@@ -155,7 +157,7 @@ class ArchiveClient:
         self._call("stop_recording", by="publication", publication=publication.registration)
 
     def try_stop_recording(self, subscription):
-        """Whether the recording subscription existed."""
+        """Returns whether the recording subscription existed."""
         return self._result("try_stop_recording", by="subscription", subscription=subscription)
 
     def try_stop_recording_channel(self, channel, stream):
@@ -169,12 +171,13 @@ class ArchiveClient:
         return self._result("start_replay", recording=recording, channel=channel, stream=stream, **params)
 
     def replay(self, recording, channel, stream, **params):
-        """Starts a replay. Returns the peer's subscription to it."""
+        """Starts a replay. Returns the peer's subscription to the replayed stream."""
         values = self._call("replay", recording=recording, channel=channel, stream=stream, **params)
         return Subscription(self.peer, values)
 
     def start_merge(self, subscription, recording, *, timeout_s=30, **values):
-        """Has the peer poll a `ReplayMerge` until it is merged and has `count` messages; see `peer.answer`."""
+        """Starts polling of a `ReplayMerge` in the peer, until it is merged and has `count` messages. `peer.answer`
+        waits for the result."""
         self.peer.start(
             "merge",
             client=self._client,
@@ -191,7 +194,7 @@ class ArchiveClient:
         self._call("stop_replay", recording=recording)
 
     def list_recording(self, recording):
-        """The descriptor, or None."""
+        """Returns the descriptor of a recording, or `None`."""
         found = self._call("list_recordings", by="id", recording=recording)
         assert found["result"] == len(found["recordings"])
         return next(iter(found["recordings"]), None)
@@ -205,7 +208,7 @@ class ArchiveClient:
         )
 
     def list_subscriptions(self, first=0, count=100, *, fragment="", stream=""):
-        """The recording subscriptions of a stream, or of all streams."""
+        """Returns the recording subscriptions of a stream, or of all streams."""
         return self._listed(
             "subscriptions", "list_subscriptions", **{"from": first}, count=count, fragment=fragment, stream=stream
         )
@@ -226,7 +229,7 @@ class ArchiveClient:
         return self._position("max", recording)
 
     def await_recorded(self, recording, position, timeout_s=_TIMEOUT_S):
-        """Waits until the archive reports this recorded position."""
+        """Waits until the archive reports a recorded position of at least `position`."""
         deadline = time.monotonic() + timeout_s
         while (reached := self.max_recorded_position(recording)) < position:
             assert time.monotonic() < deadline, f"recording {recording} is at {reached} after {timeout_s} s"
@@ -257,13 +260,15 @@ class ArchiveClient:
         self._call("update_channel", recording=recording, channel=channel)
 
     def replicate(self, recording, source, **params):
-        """Returns the replication id. Parameters: `destination`, `position`, `live`, `replication`, tags,
-        credentials."""
+        """Starts a replication. Returns the replication id.
+
+        Parameters: `destination`, `position`, `live`, `replication`, tags, credentials.
+        """
         channel, stream, _ = source.control("udp")
         return self._result("replicate", recording=recording, source=channel, source_stream=stream, **params)
 
     def stop_replication(self, replication):
-        """Whether the replication existed."""
+        """Returns whether the replication existed."""
         return self._result("stop_replication", replication=replication)
 
     def _position(self, which, recording):

@@ -21,7 +21,7 @@ _EVENTS = {101: ("started", "<qqii"), 102: ("progress", "<qqq"), 103: ("stopped"
 
 
 def message(template, block, *texts):
-    """The bytes of a message with this block, and these texts after it."""
+    """Returns the bytes of a message: header, `block`, and `texts`, each with its length."""
     data = b"".join(struct.pack("<I", len(text)) + text for text in texts)
     return struct.pack("<4H", len(block), template, _SCHEMA, _VERSION) + block + data
 
@@ -36,15 +36,15 @@ class Connection:
         eventually(lambda: self.publication.is_connected)
 
     def subscribe(self, channel=None, stream=_STREAM):
-        """A response subscription, and its channel in the form for the archive."""
+        """Adds a response subscription. Returns it, and the channel to which the archive must send responses."""
         session = self.client.next_session_id(stream)
         channel = f"{channel or self._response_channel}|session-id={session}"
         subscription = self.client.add_subscription(channel, stream)
         return subscription, subscription.try_resolve_channel_endpoint_port() or channel
 
     def connect(self, channel=None, *, version=PROTOCOL_VERSION, subscription=None, credentials=b"", stream=_STREAM):
-        """Sends a connect request. The responses go to `subscription`, and `channel` is its channel. Without
-        `subscription`, the connection adds a subscription to `channel`."""
+        """Sends a connect request. `channel` is the channel of `subscription`, which receives the responses. Without
+        `subscription`, a new subscription to `channel` receives them."""
         if subscription is None:
             subscription, channel = self.subscribe(channel, stream)
         correlation = self.send_connect(channel, version=version, credentials=credentials, stream=stream)
@@ -61,7 +61,7 @@ class Connection:
 
 
 class Session:
-    """A control session in the state to which the test has brought it."""
+    """A control session. The test calls the steps of the handshake itself, so the session may be in any state."""
 
     def __init__(self, connection, subscription, correlation):
         self._connection = connection
@@ -70,7 +70,7 @@ class Session:
         self.id = None
 
     def open(self):
-        """Waits for the archive's acceptance, and makes the session active."""
+        """Waits until the archive has accepted the connect request, and makes the session active."""
         self.id = self.await_message(RESPONSE, correlation=self.correlation, code=OK)["relevant"]
         self.send(KEEP_ALIVE)
         return self
@@ -86,11 +86,11 @@ class Session:
         self._connection.send(message(CLOSE_SESSION, struct.pack("<q", self.id)))
 
     def ask(self, template, block=b"", *texts):
-        """The archive's response to a request."""
+        """Sends a request and returns the archive's response."""
         return self.await_message(RESPONSE, correlation=self.send(template, block, *texts))
 
     def messages(self, seconds=0.0):
-        """The messages of the archive since the last call and during this time, as dictionaries."""
+        """Waits for `seconds`. Returns the messages of the archive since the last call, as dictionaries."""
         found = []
         deadline = time.monotonic() + seconds
         while True:
@@ -100,7 +100,7 @@ class Session:
             time.sleep(0.001)
 
     def await_message(self, template, timeout_s=_TIMEOUT_S, **values):
-        """Waits for a message with these values, and drops earlier messages."""
+        """Waits for a message with these values and returns it. Drops the messages before it."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -113,13 +113,13 @@ class Session:
 
     @property
     def image(self):
-        """The image of the response publication."""
+        """Returns the image of the archive's response publication."""
         eventually(lambda: self.subscription.image_count == 1)
         return self.subscription.images[0]
 
 
 def decoded_event(payload):
-    """Name and numbers of a recording event."""
+    """Returns the name and the numbers of a recording event."""
     block_length, template = struct.unpack_from("<HH", payload)
     name, layout = _EVENTS[template]
     assert struct.calcsize(layout) == block_length

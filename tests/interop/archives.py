@@ -1,4 +1,4 @@
-"""Archives as processes on a driver: the real Java one and ours, both with settings under Aeron's property names."""
+"""Runs archives as processes: the real Java archive and ours. The settings have Aeron's property names."""
 
 import mmap
 import shutil
@@ -18,9 +18,9 @@ _LOCAL_CONTROL_CHANNEL = "aeron:ipc?term-length=64k"
 _ANY_PORT = "aeron:udp?endpoint=localhost:0"
 _HEADER_LENGTH = 8192
 
-# SHARED leaves the other core to the driver and the clients. With short segments, recordings have many of them.
-# A killed client may leave the command ring blocked. A driver of these tests unblocks the ring after a time
-# (`PATIENT_SETTINGS`). The driver timeout, in milliseconds, is longer than that time.
+# The threading mode SHARED leaves the other core to the driver and the clients. Short segments give each recording
+# several segment files. A killed client may leave the command ring blocked. The driver unblocks the ring after a time
+# (`PATIENT_SETTINGS`), so the driver timeout, in milliseconds, is longer than that time.
 SETTINGS = {
     "aeron.driver.timeout": "30000",
     "aeron.archive.threading.mode": "SHARED",
@@ -52,14 +52,15 @@ class Archive:
         self.start()
 
     def start(self):
-        """Starts the archive, also again after `stop` or `kill`, with the same settings."""
+        """Starts the archive. After `stop` or `kill`, starts it again with the same settings."""
         self._starts += 1
         log = self._log.with_suffix(f".{self._starts}.txt")
         self.process = Process(archive_command(self.kind, self.settings), log=log, environment=driver_environment({}))
         self._await_ready()
 
     def control(self, way):
-        """Channel and stream of control requests over `ipc`, `udp` or `response`, and a channel for the responses."""
+        """Returns the channel and stream id for control requests, and a channel for responses. `way` is `ipc`, `udp` or
+        `response`."""
         if way == "ipc":
             return _LOCAL_CONTROL_CHANNEL, self._stream, _LOCAL_CONTROL_CHANNEL
         if way == "response":
@@ -68,15 +69,15 @@ class Archive:
         return self._control_channel, self._stream, _ANY_PORT
 
     def mark_file(self):
-        """Version, activity timestamp and process id of the mark file."""
+        """Returns version, activity timestamp and process id from the mark file."""
         return _mark_file(self._mark_file_path())
 
     def archive_id(self):
-        """The id in the mark file."""
+        """Returns the archive id from the mark file."""
         return struct.unpack_from("<q", self._mark_file_path().read_bytes(), 64)[0]
 
     def error_log(self):
-        """The bytes of the error log in the mark file, without the zeros after them."""
+        """Returns the bytes of the error log in the mark file, without the zeros at the end."""
         return self._mark_file_path().read_bytes()[_HEADER_LENGTH:].rstrip(b"\0")
 
     def _mark_file_path(self):
@@ -84,7 +85,7 @@ class Archive:
         return Path(directory) / "archive-mark.dat"
 
     def kill(self):
-        """Ends the archive as `kill -9` does."""
+        """Kills the archive with SIGKILL."""
         self.process.kill()
 
     def stop(self):
@@ -115,9 +116,9 @@ class Archive:
 
 
 def archive_command(kind, settings):
-    """The command that starts an archive of a kind."""
+    """Returns the command that starts an archive of a kind."""
     if kind == "java":
-        # The class path has the classes of the tests, for an authenticator.
+        # The class path contains the test classes, because a test may configure an authenticator of them.
         *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
         return (*java, *(f"-D{name}={value}" for name, value in settings.items()), program)
     if kind == "ours":

@@ -16,6 +16,6 @@ def multicast(parameters=""):
 
 
 def dynamic(parameters=""):
-    """The channels of the publication and of each subscription of a dynamic multi-destination stream."""
+    """Returns two channels of a dynamic multi-destination stream: for the publication and for each subscription."""
     control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic"
     return control + parameters, f"{control}|endpoint=127.0.0.1:0"

@@ -1,4 +1,4 @@
-"""Fixtures that start clients and drivers of Aeron and ours, and remove all of their processes and directories."""
+"""Fixtures that start clients, drivers and archives of Aeron and ours, and remove their processes and directories."""
 
 import itertools
 import os
@@ -24,8 +24,8 @@ _BRICKS_TIMEOUT_S = 30
 def pytest_collection_modifyitems(items):
     """Marks the tests of this folder, so that `-m "not interop"` leaves them out.
 
-    The first test of a kind fetches its tools, so these tests have a longer time limit. Every wait in them has its own
-    limit."""
+    The first test of a kind fetches the tools for it, so these tests have a longer time limit. Every wait within a test
+    has a shorter limit."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("interop")
@@ -34,7 +34,8 @@ def pytest_collection_modifyitems(items):
 
 
 def _started(start):
-    """The result of `start`. If a tool is missing, the test is skipped with this reason; in CI it fails."""
+    """Returns the result of `start`. If a tool is missing, the test is skipped with this reason. In CI, the test
+    fails."""
     try:
         return start()
     except toolchain.Unavailable as reason:
@@ -45,7 +46,7 @@ def _started(start):
 
 @pytest.fixture(scope="session")
 def run_directory():
-    """A directory in shared memory for the Aeron directories of this run."""
+    """Returns a directory in shared memory for the Aeron directories of this run."""
     path = _SHARED_MEMORY / f"aeron-interop-{os.getpid()}-{uuid.uuid4().hex[:8]}"
     path.mkdir()
     yield path
@@ -54,14 +55,14 @@ def run_directory():
 
 @pytest.fixture(scope="session")
 def shared_drivers(run_directory, tmp_path_factory):
-    """`shared_drivers(kind)`: the driver of a kind for all tests that neither end nor configure it."""
+    """`shared_drivers(kind)` returns a driver for all tests that neither end nor configure their driver."""
     with _driver_pool(run_directory, tmp_path_factory) as get:
         yield lambda kind: get(kind, PATIENT_SETTINGS)
 
 
 @pytest.fixture(scope="module")
 def drivers(run_directory, tmp_path_factory):
-    """`drivers(kind, settings)`: the driver of a kind with these settings that the tests of one module share."""
+    """`drivers(kind, settings)` returns a driver that all tests of one module with these settings share."""
     with _driver_pool(run_directory, tmp_path_factory) as get:
         yield lambda kind, settings=None: get(kind, {**PATIENT_SETTINGS, **(settings or {})})
 
@@ -88,7 +89,7 @@ def _driver_pool(run_directory, tmp_path_factory):
 
 @pytest.fixture
 def start_driver(run_directory, tmp_path):
-    """`start_driver(kind, settings)`: a driver for one test, which may configure, stop and kill it."""
+    """`start_driver(kind, settings)` starts a driver for one test. The test may configure, stop and kill it."""
     started = []
 
     def start(kind, settings=None, *, directory=None, arguments=()):
@@ -105,7 +106,7 @@ def start_driver(run_directory, tmp_path):
 
 @pytest.fixture(scope="session")
 def idle_peers():
-    """Peer processes that are kept between tests: a JVM takes longer to start than most tests take to run."""
+    """Yields the peer processes that later tests may use again: the start of a JVM lasts longer than most tests."""
     idle = []
     yield idle
     for peer in idle:
@@ -114,7 +115,7 @@ def idle_peers():
 
 @pytest.fixture
 def start_peer(idle_peers, tmp_path_factory):
-    """`start_peer(kind, driver, **settings)`: a connected client in a separate process."""
+    """`start_peer(kind, driver, **settings)` starts a connected client in a separate process."""
     used = []
 
     def start(kind, driver, **settings):
@@ -138,7 +139,7 @@ def start_peer(idle_peers, tmp_path_factory):
 
 @pytest.fixture
 def start_archive(run_directory, tmp_path):
-    """`start_archive(kind, driver, settings)`: an archive for one test, on a driver of any kind."""
+    """`start_archive(kind, driver, settings)` starts an archive for one test, on a driver of any kind."""
     started = []
 
     def start(kind, driver, settings=None):
@@ -156,7 +157,7 @@ def start_archive(run_directory, tmp_path):
 
 @pytest.fixture
 def archive_client(start_peer):
-    """`archive_client(driver, archive, way)`: the real client, connected to an archive over `ipc` or `udp`."""
+    """`archive_client(driver, archive, way)` connects the real client to an archive over `ipc` or `udp`."""
 
     def connect(driver, archive, way="ipc", **settings):
         return ArchiveClient(start_peer(ARCHIVE_CLIENT, driver), archive, way, **settings)
@@ -166,7 +167,8 @@ def archive_client(start_peer):
 
 @pytest.fixture(scope="session")
 def bricks():
-    """`bricks(command, ...)`: output lines of our example program, which writes, recovers and reads archives."""
+    """`bricks(command, ...)` returns the output lines of our example program, which writes, recovers and reads
+    archives."""
     _started(toolchain.jar)
     program = _started(lambda: toolchain.rust_example("aeron-archive", "archive_states"))
 
@@ -181,7 +183,7 @@ def bricks():
 
 @pytest.fixture
 def written(bricks, tmp_path):
-    """`written(state)`: a directory that a recorder left in this state."""
+    """`written(state)` returns an archive directory that a recorder left in this state."""
 
     def write(state):
         directory = tmp_path / "archive"
@@ -194,7 +196,8 @@ def written(bricks, tmp_path):
 
 @pytest.fixture
 def side(drivers, start_peer):
-    """`side(kind, settings)`: one end of a stream between two drivers: a client on the module's driver of its kind."""
+    """`side(kind, settings)` starts a client on the module's driver of this kind, for one end of a stream between
+    drivers."""
     return lambda kind, settings=None: start_peer(kind, drivers(kind, settings))
 
 
@@ -213,5 +216,5 @@ _streams = itertools.count(2001)
 
 @pytest.fixture
 def stream():
-    """A stream id that no other test uses."""
+    """Returns a stream id that no other test uses."""
     return next(_streams)

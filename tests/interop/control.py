@@ -1,6 +1,6 @@
 """A client that writes and reads single records of the control protocol, to check the exact responses of a driver.
 
-It is the only writer of the to-driver ring: no other client may be connected while it sends.
+The client must be the only writer of the command ring, so no other client may be connected while it sends.
 """
 
 import mmap
@@ -15,7 +15,7 @@ _BROADCAST_TRAILER_LENGTH, _BROADCAST_TAIL = 128, 8
 _RECORD_HEADER_LENGTH, _RECORD_ALIGNMENT, _PADDING_TYPE = 8, 8, -1
 _COUNTER_LENGTH, _METADATA_LENGTH = 128, 512
 _RECORD_ALLOCATED, _RECORD_UNUSED = 1, 0
-# A driver waits for a name server that does not respond.
+# The timeout is long, because a driver may wait for a name server that does not respond.
 _ANSWER_TIMEOUT_S = 30
 
 ADD_PUBLICATION, REMOVE_PUBLICATION, ADD_EXCLUSIVE_PUBLICATION = 0x01, 0x02, 0x03
@@ -28,7 +28,8 @@ _PUBLICATION_READY = ("correlation", "registration", "session", "stream", "limit
 _IMAGE = ("image", "session", "stream", "subscription", "position_counter")
 _PUBLICATION_ERROR = ("registration", "destination", "session", "stream", "receiver", "group_tag", "address_type")
 
-# type: name, layout of the fixed fields, their names, the texts that follow (each with its length)
+# By type: the event's name, the layout and the names of its fixed fields, and the names of the texts that follow. Each
+# text has its length before it.
 _EVENTS = {
     0x0F01: ("ON_ERROR", "<qi", ("correlation", "code"), ("text",)),
     0x0F02: ("ON_AVAILABLE_IMAGE", "<qiiqi", _IMAGE, ("log", "source")),
@@ -48,7 +49,7 @@ _EVENTS = {
 
 @dataclass
 class Event:
-    """One record from the driver."""
+    """One event from the driver."""
 
     name: str
     values: dict = field(default_factory=dict)
@@ -110,7 +111,7 @@ class ControlClient:
         self._cnc.close()
 
     def next_id(self):
-        """The next correlation id of the directory."""
+        """Returns the next correlation id of the directory."""
         at = self._ring + self._ring_capacity + _RING_CORRELATION
         value = self._read("<q", at)
         struct.pack_into("<q", self._cnc, at, value + 1)
@@ -137,7 +138,7 @@ class ControlClient:
         struct.pack_into("<i", self._cnc, self._ring + tail % self._ring_capacity, -length)
 
     def driver_heartbeat(self):
-        """The driver's last heartbeat in milliseconds since the epoch, or -1 after an orderly end."""
+        """Returns the driver's last heartbeat in milliseconds since the epoch, or -1 after an orderly end."""
         return self._read("<q", self._ring + self._ring_capacity + _RING_HEARTBEAT)
 
     def _write_record(self, tail, length, type_id, body):
@@ -147,7 +148,7 @@ class ControlClient:
         struct.pack_into("<i", self._cnc, at, length)
 
     def events(self):
-        """The events since the last call."""
+        """Returns the events since the last call."""
         events, self._unseen = self._unseen, []
         tail_at = self._broadcast + self._broadcast_capacity + _BROADCAST_TAIL
         while self._cursor < self._read("<q", tail_at):
@@ -161,8 +162,9 @@ class ControlClient:
     def perform(self, type_id, body):
         """Sends a command. Returns every event until the driver has executed the command.
 
-        The driver executes commands in order, so a second command marks the end: a request for a session id. Its
-        response is left out."""
+        The driver executes commands in order. So a second command follows, a request for a session id, and its response
+        marks the end. The returned events do not include that response.
+        """
         marker = self.next_id()
         self.send(type_id, body)
         self.send(GET_NEXT_AVAILABLE_SESSION_ID, struct.pack("<qqi", 0, marker, -1))
@@ -179,7 +181,7 @@ class ControlClient:
             time.sleep(0.001)
 
     def await_event(self, name, timeout_s=_ANSWER_TIMEOUT_S):
-        """All events up to the next event with this name, and that event."""
+        """Waits for the next event with this name. Returns all events up to it, and the event itself."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while not any(event.name == name for event in seen):
@@ -189,22 +191,22 @@ class ControlClient:
         return seen
 
     def beat(self, client):
-        """Writes the heartbeat of a client, like its conductor."""
+        """Writes the heartbeat of a client, as the client's conductor does."""
         for counter in self.counters():
             if counter.type == 11 and struct.unpack_from("<q", counter.key)[0] == client:
                 at = self._values + counter.id * _COUNTER_LENGTH
                 struct.pack_into("<q", self._cnc, at, time.time_ns() // 1_000_000)
 
     def value(self, id):
-        """The value of a counter."""
+        """Returns the value of a counter."""
         return self._read("<q", self._values + id * _COUNTER_LENGTH)
 
     def set_value(self, id, value):
-        """Writes a counter, like its owner."""
+        """Writes the value of a counter, as the counter's owner does."""
         struct.pack_into("<q", self._cnc, self._values + id * _COUNTER_LENGTH, value)
 
     def counters(self):
-        """Every allocated counter, by id."""
+        """Returns every allocated counter, by id."""
         found = []
         for id in range(self._max_counters):
             record = self._metadata + id * _METADATA_LENGTH
@@ -225,7 +227,7 @@ class ControlClient:
         return CounterRecord(id, type_id, label, key, value, registration, owner, reference)
 
     def error_log(self):
-        """(observation count, text) of each distinct error."""
+        """Returns a pair (observation count, text) for each distinct error."""
         entries, offset = [], 0
         while offset + 24 <= self._errors_length:
             length, count = struct.unpack_from("<ii", self._cnc, self._errors + offset)
@@ -241,7 +243,7 @@ class ControlClient:
 
 
 def add(client, correlation, stream, channel):
-    """The body of ADD_PUBLICATION and ADD_EXCLUSIVE_PUBLICATION."""
+    """Returns the body of ADD_PUBLICATION or ADD_EXCLUSIVE_PUBLICATION."""
     return struct.pack("<qqi", client, correlation, stream) + _text(channel)
 
 
@@ -250,7 +252,7 @@ def add_subscription(client, correlation, stream, channel):
 
 
 def remove(client, correlation, registration):
-    """The body of REMOVE_SUBSCRIPTION, REMOVE_COUNTER and of the old REMOVE_PUBLICATION."""
+    """Returns the body of REMOVE_SUBSCRIPTION, REMOVE_COUNTER or the old form of REMOVE_PUBLICATION."""
     return struct.pack("<qqq", client, correlation, registration)
 
 

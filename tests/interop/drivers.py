@@ -1,4 +1,4 @@
-"""Media drivers as processes: the real Java and C drivers and ours, with settings under the C driver's names."""
+"""Runs media drivers as processes: the real Java and C drivers and ours. The settings have the C driver's names."""
 
 import mmap
 import os
@@ -16,7 +16,8 @@ _CNC_VERSION = 0x00000200
 _HEARTBEAT_OFFSET = 640
 _RING_TRAILER_LENGTH = 768
 
-# SHARED leaves the other core to the clients. With short timers, clients and publications end within seconds.
+# The threading mode SHARED leaves the other core to the clients. With short timeouts, the driver ends dead clients and
+# unused publications within seconds.
 SETTINGS = {
     "AERON_THREADING_MODE": "SHARED",
     "AERON_IPC_TERM_BUFFER_LENGTH": "1m",
@@ -27,7 +28,7 @@ SETTINGS = {
     "AERON_IMAGE_LIVENESS_TIMEOUT": "1s",
 }
 
-# For tests that keep the processors busy, and do not depend on timeouts of clients or streams.
+# Long timeouts for tests that keep the processors busy and do not depend on the timeouts of clients or streams.
 PATIENT_SETTINGS = {
     "AERON_CLIENT_LIVENESS_TIMEOUT": "10s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "12s",
@@ -36,8 +37,10 @@ PATIENT_SETTINGS = {
 
 
 class Driver:
-    """A running media driver with its own directory. `program` is another `aeronmd`, `place` a prefix of its
-    command."""
+    """A running media driver with its own directory.
+
+    `program` is the path of another `aeronmd`. `place` is a prefix of the command.
+    """
 
     def __init__(self, kind, directory, log, settings=None, program=None, arguments=(), place=()):
         self.kind = kind
@@ -48,7 +51,7 @@ class Driver:
         self._await_ready()
 
     def kill(self):
-        """Ends the driver as `kill -9` does; its directory stays."""
+        """Kills the driver with SIGKILL. The directory stays."""
         self.process.kill()
 
     def stop(self):
@@ -72,7 +75,8 @@ class Driver:
 
 
 def is_ready(cnc, pid):
-    """Whether the driver with this process id has written the version and its first heartbeat."""
+    """Returns whether the driver with this process id has written the version and the first heartbeat to the CnC
+    file."""
     try:
         with open(cnc, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             version, ring_length = struct.unpack_from("<ii", data, 0)
@@ -85,7 +89,7 @@ def is_ready(cnc, pid):
 
 
 def driver_command(kind, directory, settings, program=None):
-    """The command that starts a driver of a kind. The C driver and ours read their settings from the environment."""
+    """Returns the command that starts a driver. The C driver and ours read their settings from the environment."""
     if kind == "java":
         properties = {_java_property(name): _java_value(name, value) for name, value in settings.items()}
         return toolchain.java_command({"aeron.dir": directory, **properties}, "io.aeron.driver.MediaDriver")
@@ -97,25 +101,25 @@ def driver_command(kind, directory, settings, program=None):
 
 
 def driver_environment(settings):
-    """The environment of this process, with no settings of Aeron but these."""
+    """Returns the environment of this process with these settings of Aeron instead of all others."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**clean, **settings}
 
 
 def _java_property(name):
-    """Java's name for a setting of the C driver. Settings that only the Java driver has keep their names."""
+    """Returns Java's name for a setting of the C driver. Settings that only the Java driver has keep their names."""
     return name if name.startswith("aeron.") else name.lower().replace("_", ".")
 
 
 def _java_value(name, value):
-    """The validators that C calls by name are classes in Java."""
+    """Returns Java's value for a setting. A validator of the C driver has a name, and in Java the name of a class."""
     if name == "AERON_DRIVER_TERMINATION_VALIDATOR":
         return f"io.aeron.driver.Default{value.capitalize()}TerminationValidator"
     return value
 
 
 def _our_driver():
-    """The console script of the installed package, or the example of the driver crate if it is not installed."""
+    """Returns the console script of the installed package, or the driver crate's example if no package is installed."""
     script = Path(sys.executable).parent / "aeronmd"
     if script.exists():
         return script

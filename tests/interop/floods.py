@@ -1,7 +1,7 @@
-"""A slow flood of SETUP frames, and waiting times of local clients of the flooded driver.
+"""Sends a slow flood of SETUP frames, and measures the waiting times of local clients of the flooded driver.
 
-Each frame announces a new session, so each requests one more image. Run as a program, this module floods the C driver
-and then ours, and prints the waiting times of both:
+Each SETUP announces a new session, so each one makes the driver create another image. As a program, this module floods
+the C driver and then ours, and prints the waiting times of both:
 
     cd tests && python -m interop.floods --rate 1000 --seconds 15
 """
@@ -26,7 +26,7 @@ _BURST_S = 0.01
 
 
 class SetupFlood:
-    """Sends SETUP frames of new sessions to endpoints, `rate` per second to each, until it is closed."""
+    """Sends SETUP frames of new sessions to each endpoint, `rate` per second, until the block ends."""
 
     def __init__(self, addresses, rate):
         self.sent = 0
@@ -55,7 +55,7 @@ class SetupFlood:
 
 @contextlib.contextmanager
 def flooded(client, endpoints, rate):
-    """Floods `endpoints` new subscriptions of a client."""
+    """Adds `endpoints` subscriptions with the client, and floods all of them until the block ends."""
     subscriptions = [client.add_subscription("aeron:udp?endpoint=127.0.0.1:0", STREAM) for _ in range(endpoints)]
     addresses = [_address(subscription) for subscription in subscriptions]
     with SetupFlood(addresses, rate) as flood:
@@ -65,13 +65,13 @@ def flooded(client, endpoints, rate):
 
 
 def waiting_times(client, seconds):
-    """Seconds in which each of many IPC publications was added and closed, one after the other."""
+    """Adds and closes IPC publications one after the other. Returns the time of each in seconds."""
     end, times = time.monotonic() + seconds, []
     while time.monotonic() < end:
         start = time.monotonic()
         client.add_publication("aeron:ipc", 2001).close()
         times.append(time.monotonic() - start)
-        time.sleep(0.01)  # the pace of the measurement, not a wait
+        time.sleep(0.01)  # sets the rate of the measurement and waits for nothing
     return times
 
 
@@ -97,7 +97,7 @@ def _measure(kind, options, directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rate", type=int, default=1000, help="SETUPs each second to each endpoint")
+    parser.add_argument("--rate", type=int, default=1000, help="SETUPs per second to each endpoint")
     parser.add_argument("--endpoints", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--threading", default="SHARED", help="threading mode of the drivers")

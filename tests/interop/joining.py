@@ -1,8 +1,8 @@
 """Measures the time that a receiver needs to join a running multi-destination stream.
 
-A publisher sends at a steady rate to one permanent receiver. Run as a program, this module adds subscriptions on other
-drivers. It prints the time from `add_subscription` to the first message, and to 1 MB in order, for each sender,
-receiver and rate:
+A publisher sends at a steady rate to one permanent receiver. As a program, this module adds subscriptions on other
+drivers. For each sender, receiver and rate it prints the time from `add_subscription` to the first message, and to the
+end of the first 1 MB without a gap:
 
     cd tests && python -m interop.joining --runs 8 --sender /path/to/another/aeronmd --sender ""
 """
@@ -23,7 +23,7 @@ from interop.drivers import Driver
 
 STREAM = 1001
 MESSAGE_LENGTH = 992
-# Frames of this length fill a term exactly, so the position of a message is its number times this length.
+# Frames of this length fill a term exactly, so the position of a message is its number times `FRAME_LENGTH`.
 FRAME_LENGTH = 1024
 _BATCH_S = 0.001
 _TOO_LONG_S = 10
@@ -36,7 +36,7 @@ class Gap(Exception):
 
 @contextlib.contextmanager
 def running_stream(directory, control, channel, rate):
-    """A stream of numbered messages with `rate` bytes per second, from a separate process."""
+    """Runs a stream of numbered messages with `rate` bytes per second in a separate process."""
     processes = multiprocessing.get_context("spawn")
     is_running = processes.Event()
     process = processes.Process(target=_publish, args=(directory, control, channel, rate, is_running), daemon=True)
@@ -52,7 +52,7 @@ def running_stream(directory, control, channel, rate):
 def join(client, channel, length):
     """Joins a stream and reads `length` bytes. Returns the seconds until the first and until the last message.
 
-    A time is `None` if the stream stopped for ten seconds, or if the driver ended the image and joined again. Raises
+    A time is `None` if no message arrived for ten seconds, or if the driver ended the image and joined again. Raises
     `Gap` if a message between the join position and the last message is missing.
     """
     start = time.monotonic()
@@ -75,13 +75,13 @@ def _times_of_messages(subscription, start, length):
                 return first, None
             (number,) = _NUMBER.unpack_from(message)
             if number != expected:
-                raise Gap(f"message {number} came instead of {expected}")
+                raise Gap(f"message {number} arrived instead of {expected}")
             expected, length = number + 1, length - len(message)
     return first, now
 
 
 def _publish(directory, control, channel, rate, is_running):
-    """Publishes, and receives itself, so that the stream never waits for joining receivers."""
+    """Publishes, and also receives the stream, so that the stream never waits for joining receivers."""
     numbers, padding = itertools.count(), bytes(MESSAGE_LENGTH - _NUMBER.size)
     with aeron.connect(directory) as client:
         publication = client.add_exclusive_publication(control, STREAM)
@@ -111,7 +111,7 @@ def _measure(options, program, kind, rate, directory):
         stack.callback(receiver.remove)
         stack.enter_context(running_stream(sender.directory, control, channel, rate))
         client = stack.enter_context(aeron.connect(receiver.directory))
-        time.sleep(0.2)  # the stream settles
+        time.sleep(0.2)  # until the stream has settled
         return [join(client, channel, options.length) for _ in range(options.joins)]
 
 
@@ -130,14 +130,14 @@ def _report(label, times):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sender", action="append", help="an aeronmd; empty for the installed one")
+    parser.add_argument("--sender", action="append", help="path of an aeronmd; empty: the installed one")
     parser.add_argument("--receiver", action="append", help="kind of the receiving driver: c, ours or java")
     parser.add_argument("--rate", action="append", type=float, help="MB each second")
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--joins", type=int, default=2, help="joins of each run, one after the other")
     parser.add_argument("--length", type=int, default=1_000_000, help="bytes that each join reads")
     parser.add_argument("--term-length", default="1m")
-    parser.add_argument("--parameters", default="", help="of the publication's channel, as `|fc=min`")
+    parser.add_argument("--parameters", default="", help="parameters of the publication's channel, such as `|fc=min`")
     options = parser.parse_args()
     cases = list(
         itertools.product(options.rate or [1, 5, 20], options.receiver or ["c", "ours"], options.sender or [""])

@@ -1,4 +1,4 @@
-"""Settings of test suites that make a driver lose datagrams, and the loss report."""
+"""Settings that make a driver lose datagrams, and a reader of the loss report."""
 
 import struct
 from pathlib import Path
@@ -15,8 +15,10 @@ _JAVA_SUPPLIERS = {
 
 
 def lossy(kind, rate):
-    """A driver that loses this share of received datagrams: data as a receiver, status messages and NAKs as a
-    sender."""
+    """Returns settings of a driver that loses this share of received datagrams.
+
+    The receiver loses data, and the sender loses status messages and NAKs.
+    """
     if kind == "java":
         rates = {f"aeron.debug.{what}.loss.rate": str(rate) for what in ("receive.data", "send.control")}
         seeds = {f"aeron.debug.{what}.loss.seed": "27" for what in ("receive.data", "send.control")}
@@ -29,19 +31,19 @@ def lossy(kind, rate):
 
 
 def fixed_loss(term, offset, length):
-    """The C driver or ours loses one range of one term, once per session."""
+    """Returns settings with which the C driver or ours loses one range of one term, once per session."""
     arguments = f"term-id={term}|term-offset={offset}|length={length}"
     return {_INCOMING: "fixed-loss", f"{_ARGUMENTS}_FIXED_LOSS_ARGS": arguments}
 
 
 def gaps(term, radix, length, total):
-    """The C driver or ours loses this number of ranges of one term, `radix` bytes apart."""
+    """Returns settings with which the C driver or ours loses `total` ranges of one term, `radix` bytes apart."""
     arguments = f"term-id={term}|gap-radix={radix}|gap-length={length}|total-gaps={total}"
     return {_INCOMING: "multi-gap-loss", f"{_ARGUMENTS}_MULTI_GAP_LOSS_ARGS": arguments}
 
 
 def loss_entries(driver):
-    """The entries of a driver's loss report."""
+    """Returns the entries of a driver's loss report."""
     report, at, entries = (Path(driver.directory) / "loss-report.dat").read_bytes(), 0, []
     while at + _ENTRY_HEADER.size <= len(report):
         observations, lost, _, _, session, stream = _ENTRY_HEADER.unpack_from(report, at)
@@ -56,7 +58,7 @@ def loss_entries(driver):
 
 
 def _text(report, at):
-    """A text with a length prefix, and the offset of the next one."""
+    """Returns the text with a length prefix at offset `at`, and the offset of the next text."""
     (length,) = struct.unpack_from("<i", report, at)
     return report[at + 4 : at + 4 + length].decode(), _align(at + 4 + length, 4)
 

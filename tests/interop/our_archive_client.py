@@ -1,6 +1,6 @@
-"""Our Rust client of an archive as a process, and archives for this client.
+"""Runs our Rust client of an archive in a process, and archives for the client.
 
-The operations of the client are those of the example program `archive_client`.
+The process is our example program `archive_client`, which defines the operations.
 """
 
 from interop.archives import Archive
@@ -12,7 +12,7 @@ ANY_PORT = "aeron:udp?endpoint=localhost:0"
 
 
 class SharedArchive(Archive):
-    """An archive with its driver, archive id and channels."""
+    """An archive that several tests share, with its driver, archive id and channels."""
 
     def __init__(self, kind, driver, directory, log, stream, *, id, settings=None):
         self.driver = driver
@@ -22,24 +22,25 @@ class SharedArchive(Archive):
         self.control_channel, self.stream, _ = self.control("udp")
 
     def segments(self, recording):
-        """Start positions of the recording's segment files."""
+        """Returns the start positions of a recording's segment files."""
         names = (path.stem.split("-") for path in self.directory.glob(f"{recording}-*.rec"))
         return sorted(int(base) for _, base in names)
 
 
 class OurArchiveClient(Peer):
-    """Our client. `call` returns the values of an operation, `ask` the result of a request to the archive."""
+    """The process with our client. `call` performs an operation and returns its values. `ask` sends a request to the
+    archive and returns the result."""
 
     def __init__(self, log):
         super().__init__("our-archive-client", log)
 
     def connect(self, archive, *, request=IPC, response=IPC, **settings):
-        """Connects a new Aeron client and a client of the archive, which may still be starting."""
+        """Connects a new Aeron client to the driver, and a client to the archive. The archive may still be starting."""
         channels = {"request": request, "response": response, "stream": archive.stream}
         return self.call("connect", dir=archive.driver.directory, **channels, **{"timeout_ms": 30_000, **settings})
 
     def reconnect(self, archive, *, request=IPC, response=IPC, **settings):
-        """Like `connect`, with the existing Aeron client."""
+        """Connects a client to the archive, like `connect`, but with the existing Aeron client."""
         return self.call("reconnect", request=request, response=response, stream=archive.stream, **settings)
 
     def ask(self, operation, **values):

@@ -1,12 +1,13 @@
-"""Clients as processes: the real Java and C clients and ours, controlled in the same way by one line per operation.
+"""Runs clients as processes: the real Java and C clients and ours. Each operation of any client is one line of text.
 
 A request is `operation<TAB>name=value<TAB>...`. A response is one line of JSON: `{"ok": {...}}` or
-`{"error": {"type", "code", "text"}}`. Resources are named by their registration id (`id`). Messages are numbered per
-publication and have the pattern of `peer/pattern.py`, which receivers check, so this protocol needs no payloads.
+`{"error": {"type", "code", "text"}}`. A registration id (`id`) names a resource. Each publication numbers its messages,
+and a message has the pattern of `peer/pattern.py`. The receivers check the pattern, so this protocol has no payloads.
 
-Operations: connect, disconnect, closed, add_publication, add_subscription, publish (many), offer (one attempt), hold
-and finish (a claim left open), pad, publication and subscription (state), receive, reject, add_destination and
-remove_destination (of either), add_counter, set_counter, counters, next_session, events, close.
+Operations: connect, disconnect, closed, add_publication, add_subscription, publish (many messages), offer (one
+attempt), hold and finish (a claim that stays open in between), pad, publication and subscription (their state),
+receive, reject, add_destination and remove_destination (of a publication or subscription), add_counter, set_counter,
+counters, next_session, events, close.
 """
 
 import json
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from interop import toolchain
 from interop.processes import LineProcess
 
-# A virtual machine may take long to start, and the first response comes after that.
+# The timeout is long, because a Java virtual machine may start slowly and the first response follows the start.
 _CALL_TIMEOUT_S = 60
 _TRANSFER_TIMEOUT_S = 30
 
@@ -32,7 +33,8 @@ class PeerError(Exception):
 
 
 class Peer:
-    """One client process. Operations are methods, or `call`, or `start` and `answer` so that several overlap."""
+    """One client process. Operations are methods, or arguments of `call`. With `start` and `answer`, operations of
+    several peers may overlap."""
 
     def __init__(self, kind, log):
         self.kind = kind
@@ -54,7 +56,7 @@ class Peer:
         return Subscription(self, self.call("add_subscription", channel=channel, stream=stream))
 
     def add_counter(self, type, label, key=b"", registration=""):
-        """A counter of the client; with a registration id, a static counter."""
+        """Adds a counter of the client. With a registration id, the counter is a static counter."""
         values = self.call("add_counter", type=type, label=label, key=key.hex(), registration=registration)
         return Counter(self, values["id"], values["registration"])
 
@@ -62,12 +64,12 @@ class Peer:
         return self.call("counters")["counters"]
 
     def events(self):
-        """Events since the last call: images, counters, errors, the close of the client."""
+        """Returns the events since the last call: images, counters, errors, and the close of the client."""
         unseen, self._unseen = self._unseen, []
         return unseen + self.call("events")["events"]
 
     def await_events(self, *kinds, timeout_s=10, count=1):
-        """Polls until this number of events of these kinds has arrived. Returns all events."""
+        """Polls until `count` events of these kinds have arrived. Returns all events."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while sum(event["event"] in kinds for event in seen) < count:
@@ -77,7 +79,7 @@ class Peer:
         return seen
 
     def await_event(self, kind, *, timeout_s=10, **values):
-        """Waits for the next event of this kind with these values. Drops earlier events, and keeps later ones."""
+        """Waits for the next event of this kind with these values, and returns it. Drops the events before it."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while True:
@@ -98,7 +100,7 @@ class Peer:
         return self.answer(answer_timeout_s)
 
     def start(self, operation, **values):
-        """Sends a request. `answer` reads the response, so that several peers can work at once."""
+        """Sends a request without waiting, so that several peers can work at once. `answer` reads the response."""
         pairs = (f"\t{name}={_text(value)}" for name, value in values.items())
         self._unanswered += 1
         self.process.write(operation + "".join(pairs))
@@ -111,11 +113,11 @@ class Peer:
         return answer["ok"]
 
     def is_usable(self):
-        """Whether the process runs and has responded to all requests."""
+        """Returns whether the process runs and has responded to all requests."""
         return self._unanswered == 0 and self.process.exit_code is None
 
     def kill(self):
-        """Ends the process as `kill -9` does."""
+        """Kills the process with SIGKILL."""
         self.process.kill()
 
 
@@ -146,11 +148,13 @@ class Resource:
 
 
 class Publication(Resource):
-    """A publication, with constants of its client as attributes."""
+    """A publication. Its attributes are the constants that the client reported."""
 
     def start_publish(self, count, lengths, *, how="offer", timeout_s=_TRANSFER_TIMEOUT_S):
-        """Sends by `offer`, `parts`, `claim` or `aborts` (each claim after two aborted claims; not with Java's
-        peer)."""
+        """Starts to send messages with `offer`, `parts`, `claim` or `aborts`.
+
+        `aborts` makes each claim after two aborted claims. Java's peer does not have it.
+        """
         self.peer.start(
             "publish",
             id=self.registration,
@@ -165,7 +169,7 @@ class Publication(Resource):
         return self._call("offer", length=length, how=how)["result"]
 
     def hold(self, length):
-        """Claims and keeps the claim open until `finish`."""
+        """Claims a message and leaves the claim open until `finish`."""
         return self._call("hold", length=length)["result"]
 
     def finish(self, *, abort=False):
@@ -178,8 +182,10 @@ class Publication(Resource):
         return self._call("publication")
 
     def await_connected(self, connected=True, timeout_s=10):
-        """Waits for the connection state. A real driver reports a connection before the window, so this waits for
-        both."""
+        """Waits until the publication is connected, or not connected.
+
+        A real driver may report the connection before the publisher limit has moved, so this method waits for both.
+        """
         deadline = time.monotonic() + timeout_s
         while not self._is_connected(connected):
             assert time.monotonic() < deadline, f"{self.peer.kind}: not connected={connected} within {timeout_s} s"
@@ -192,7 +198,7 @@ class Publication(Resource):
 
 
 class Subscription(Resource):
-    """A subscription. `receive` assembles messages and checks every byte."""
+    """A subscription. `receive` assembles the messages and checks every byte of them."""
 
     def start_receive(self, count, lengths, *, first=0, timeout_s=_TRANSFER_TIMEOUT_S):
         self.peer.start(

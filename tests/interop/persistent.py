@@ -1,4 +1,4 @@
-"""Recorded streams, and persistent subscriptions that read them."""
+"""Recorded streams, and persistent subscriptions that read these streams."""
 
 import itertools
 import time
@@ -17,7 +17,7 @@ _TRICKLE_S = 0.01
 
 
 def message(number, length=100):
-    """Message `number` of a stream. All messages differ, and so do their parts at the same offset."""
+    """Returns message `number` of a stream. The number repeats, so parts of two messages also differ at each offset."""
     return (number.to_bytes(8, "little") * (length // 8 + 1))[: max(length, 8)]
 
 
@@ -25,7 +25,7 @@ class Source:
     """A recorded publication and its sent messages."""
 
     def __init__(self, archive, channel, stream, *, lengths=(100,), add=None):
-        """`add` adds a publication with another way of recording."""
+        """Adds a recorded publication. `add` is a function that does this in another way."""
         self.archive, self.stream = archive, stream
         self.publication = (add or archive.add_recorded_exclusive_publication)(channel, stream)
         self.messages = []
@@ -35,8 +35,10 @@ class Source:
         self._next_offer = 0
 
     def send(self, count, *, reader=None):
-        """Sends messages, and waits until they are recorded. Polls `reader`, which could otherwise hold back the
-        stream."""
+        """Sends `count` messages, and waits until they are recorded.
+
+        Polls `reader` meanwhile, because a reader that does not read would hold back the stream.
+        """
         end = len(self.messages) + count
         if count:
             _eventually(lambda: self.offer() == end, meanwhile=reader and reader.poll)
@@ -44,7 +46,7 @@ class Source:
         return self.publication.position
 
     def offer(self):
-        """Sends one message if there is room. Returns the number of sent messages."""
+        """Sends one message if the publisher limit allows it. Returns the number of all messages sent so far."""
         next_message = message(len(self.messages), self._length)
         if self.publication.offer(next_message) > 0:
             self.messages.append(next_message)
@@ -52,7 +54,10 @@ class Source:
         return len(self.messages)
 
     def trickle(self):
-        """Sends one message every few milliseconds: a receiver that joins a faster live stream would lose it again."""
+        """Sends a message if the last one was sent 10 ms ago or earlier.
+
+        With more messages, a reader that joins the live stream would soon lose it again.
+        """
         if time.monotonic() >= self._next_offer:
             self._next_offer = time.monotonic() + _TRICKLE_S
             self.offer()
@@ -62,7 +67,7 @@ class Source:
         return self.recording.recording_id
 
     def stop(self):
-        """Stops the recording, not the publication."""
+        """Stops the recording. The publication stays open."""
         self.archive.stop_recording(self.publication)
         _eventually(lambda: self.archive.get_stop_position(self.id) is not None)
 
@@ -73,12 +78,12 @@ class Source:
         self.archive.try_stop_recording(self.publication)
 
     def dismiss(self):
-        """Ends the stream and all recording of it, in any state."""
+        """Closes the publication and stops every recording of the stream, whatever their state is."""
         self.archive.try_stop_recording(self.publication)
         self.publication.close()
 
     def resume(self, client, position=None):
-        """Publishes again from the end of the recording, and extends the recording."""
+        """Adds a publication that continues at the end of the recording, and extends the recording."""
         position = self.archive.get_stop_position(self.id) if position is None else position
         uri = aeron.ChannelUriBuilder("ipc")
         uri.initial_position(position, self.publication.initial_term_id, self.publication.term_buffer_length)
@@ -88,10 +93,10 @@ class Source:
 
 
 class Reader:
-    """A persistent subscription, its messages and its events."""
+    """A persistent subscription, with the messages and events that it has delivered."""
 
     def __init__(self, make, *arguments, limit=10, **settings):
-        """`make` makes the subscription with these arguments and settings."""
+        """Creates the subscription: calls `make` with these arguments and settings, and with handlers."""
         self.messages, self.positions, self.states, self.events, self.errors = [], [], [], [], []
         self.failure = None
         self._limit = limit
@@ -128,7 +133,7 @@ class Reader:
             self.failure = failure
 
     def until(self, holds, timeout_s=_TIMEOUT_S, *, meanwhile=lambda: None):
-        """Polls until `holds()`."""
+        """Polls until `holds()` returns true."""
         deadline = time.monotonic() + timeout_s
         while not holds():
             what = self.subscription, len(self.messages), self.errors, self.states[-20:]
@@ -142,7 +147,7 @@ class Reader:
         return self.until(lambda: self.subscription.is_live, **options)
 
     def until_failed(self):
-        """Polls until the subscription fails. Returns the failure, which must be reported once."""
+        """Polls until the subscription fails. Returns the failure, which must have been reported exactly once."""
         self.until(lambda: self.failure is not None)
         terminal = [error for error, has_failed in self.errors if has_failed]
         assert [str(error) for error in terminal] == [str(self.failure)]
@@ -150,7 +155,7 @@ class Reader:
         return self.failure
 
     def until_read(self, messages, **options):
-        """Polls until this number of messages has arrived, and compares them."""
+        """Polls until as many messages as in `messages` have arrived, and compares them with `messages`."""
         self.until(lambda: len(self.messages) >= len(messages), **options)
         assert self.messages == messages[: len(self.messages)]
         assert self.messages == messages
@@ -161,7 +166,7 @@ class Reader:
 
 
 def counters(client, *types):
-    """Values of the counters of these types, by type. Default: the types of persistent subscriptions."""
+    """Returns the values of the counters of these types, by type. Default: the types of persistent subscriptions."""
     found = [counter for counter in client.counters_reader if counter.type_id in (types or TYPES)]
     return {counter.type_id: counter.value for counter in found}
 

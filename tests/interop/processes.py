@@ -1,4 +1,4 @@
-"""Processes for tests: every wait has a limit, and a process that does not stop is killed."""
+"""Processes for tests. Every wait for a process has a limit, and a process that does not end in time is killed."""
 
 import queue
 import signal
@@ -7,12 +7,12 @@ import threading
 from contextlib import suppress
 
 _STOP_TIMEOUT_S = 20
-# The system may end a killed process late, for example while the process waits for a busy disk.
+# A killed process may end late, for example while it waits for a busy disk.
 _REAP_TIMEOUT_S = 60
 
 
 class Process:
-    """A child process with standard error in a file, which `output()` returns."""
+    """A child process. Its standard error is written to a file, and `output()` returns the text."""
 
     def __init__(self, command, *, log, environment=None, **options):
         self.command = [str(part) for part in command]
@@ -23,11 +23,11 @@ class Process:
 
     @property
     def exit_code(self):
-        """The exit code, or None while the process runs."""
+        """Exit code of the process, or `None` while the process runs."""
         return self._popen.poll()
 
     def kill(self):
-        """Ends the process as `kill -9` does."""
+        """Kills the process with SIGKILL."""
         self._popen.kill()
         self._popen.wait(_REAP_TIMEOUT_S)
         self._close_pipes()
@@ -36,19 +36,19 @@ class Process:
         self._popen.send_signal(number)
 
     def pause(self):
-        """Stops the process until it is killed or resumed."""
+        """Stops the process until `resume` or `kill`."""
         self._popen.send_signal(signal.SIGSTOP)
 
     def resume(self):
         self._popen.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout_s=_STOP_TIMEOUT_S):
-        """Asks the process to end, and kills it if it does not. Returns its exit code."""
+        """Sends SIGTERM. Kills the process if it does not end in time. Returns the exit code."""
         self._popen.terminate()
         return self.wait(timeout_s)
 
     def wait(self, timeout_s):
-        """Waits for the exit code. Kills a process that does not end in time."""
+        """Waits for the end of the process, and returns the exit code. Kills the process if it does not end in time."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -58,7 +58,7 @@ class Process:
             self._close_pipes()
 
     def output(self):
-        """Standard error of the process."""
+        """Returns the standard error of the process."""
         return self._log.read_text(errors="replace")
 
     def _close_pipes(self):
@@ -90,7 +90,7 @@ class LineProcess(Process):
             raise AssertionError(f"{self.command} has ended\n{self.output()}") from error
 
     def finish(self, grace_s):
-        """Closes the input, at which the process ends by itself. Kills it if it does not."""
+        """Closes the standard input, which ends the process. Kills the process if it has not ended after `grace_s`."""
         with suppress(BrokenPipeError):
             self._popen.stdin.close()
         with suppress(subprocess.TimeoutExpired):
@@ -98,7 +98,7 @@ class LineProcess(Process):
         self.kill()
 
     def read(self, timeout_s):
-        """The next line. Without a line, raises an error with the process's standard error."""
+        """Returns the next line. If there is no line in time, raises an error with the process's standard error."""
         try:
             line = self._lines.get(timeout=timeout_s)
         except queue.Empty:
@@ -111,6 +111,6 @@ class LineProcess(Process):
         try:
             for line in self._popen.stdout:
                 self._lines.put(line)
-        except ValueError:  # closed by kill() in another thread
+        except ValueError:  # kill() in another thread has closed the pipe
             pass
         self._lines.put("")

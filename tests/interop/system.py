@@ -1,4 +1,4 @@
-"""System counters by id, as a client reads them."""
+"""Reads the system counters of a driver through a client."""
 
 BYTES_SENT, BYTES_RECEIVED = 0, 1
 NAKS_SENT, NAKS_RECEIVED = 5, 6
@@ -8,10 +8,10 @@ LOSS_GAP_FILLS, RESOLUTION_CHANGES = 23, 25
 
 
 def counter(peer, id):
-    """The value of a counter of the peer's driver."""
+    """Returns the value of a counter of the peer's driver."""
     return next(counter["value"] for counter in peer.counters() if counter["id"] == id)
 
 
 def counters_of(peer, type):
-    """The driver's counters of one type."""
+    """Returns the counters of one type that the peer's driver has."""
     return [counter for counter in peer.counters() if counter["type"] == type]

@@ -1,4 +1,4 @@
-"""Our driver as a program, compared with the C driver where possible: settings, refusals, and directory."""
+"""Tests of our driver's program: settings, refusals to start, and the directory. Most compare it with the C driver."""
 
 import re
 import signal
@@ -73,7 +73,7 @@ def refusal(kind, settings, directory):
 
 
 @pytest.mark.parametrize("settings", REFUSED, ids=named)
-def test_settings_that_do_not_fit_are_refused_with_the_words_of_the_c_driver(settings, run_directory):
+def test_invalid_settings_are_refused_with_the_text_of_the_c_driver(settings, run_directory):
     """04-7, 04-8, 04-10, 03-64, 05-51"""
     directory = run_directory / f"refused-{uuid.uuid4().hex[:8]}"
     _, theirs = refusal("c", settings, f"{directory}-c")
@@ -85,20 +85,20 @@ def test_settings_that_do_not_fit_are_refused_with_the_words_of_the_c_driver(set
 
 
 @pytest.mark.parametrize("settings", TAKEN_WITH_A_WARNING, ids=named)
-def test_a_setting_that_cannot_be_parsed_causes_a_warning_and_keeps_its_default(settings, start_driver):
+def test_a_setting_that_cannot_be_parsed_causes_the_warning_of_the_c_driver(settings, start_driver):
     """04-3, 04-6, 05-50, 05-54"""
     theirs, ours = (start_driver(kind, settings) for kind in ("c", "ours"))
     assert ours.process.output().splitlines() == theirs.process.output().splitlines()
 
 
 @pytest.mark.parametrize("settings", SPELLED_OTHERWISE, ids=named)
-def test_names_of_functions_of_the_c_driver_and_white_space_before_numbers_are_understood(settings, start_driver):
+def test_function_names_of_the_c_driver_and_white_space_before_numbers_are_accepted(settings, start_driver):
     """05-54"""
     assert start_driver("c", settings).process.output() == start_driver("ours", settings).process.output() == ""
 
 
 @pytest.mark.parametrize("settings", CLAMPED, ids=named)
-def test_numbers_out_of_their_range_are_clamped(settings, start_driver):
+def test_numbers_out_of_range_are_clamped(settings, start_driver):
     """04-6, 05-50"""
     assert start_driver("c", settings).process.output() == start_driver("ours", settings).process.output() == ""
 
@@ -124,8 +124,8 @@ def test_an_invalid_idle_strategy_is_refused(settings, run_directory):
         ("INVOKER", set()),
     ],
 )
-def test_each_threading_mode_has_its_threads(mode, threads, start_driver):
-    """04-1, 04-2: threads besides the main thread, which is the first agent; the kernel cuts their names"""
+def test_the_threading_mode_determines_the_threads_of_the_driver(mode, threads, start_driver):
+    """04-1, 04-2: the main thread runs the first agent and is not listed; the kernel truncates the names of threads"""
     driver = start_driver("ours", {"AERON_THREADING_MODE": mode})
     eventually(lambda: _thread_names(driver.process.pid) == threads)
 
@@ -136,8 +136,8 @@ def _thread_names(pid):
 
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 15), (signal.SIGINT, 2)])
-def test_a_signal_ends_it_in_order(sent, code, start_driver):
-    """03-8, 04-13, 04-21, 05-53: the exit code is the signal's number, and the heartbeat shows the end"""
+def test_a_signal_ends_the_driver_cleanly(sent, code, start_driver):
+    """03-8, 04-13, 04-21, 05-53: the exit code is the signal's number, and the heartbeat in the CnC file is -1"""
     driver = start_driver("ours")
     started = time.monotonic()
     driver.process.signal(sent)
@@ -150,21 +150,21 @@ def test_a_signal_ends_it_in_order(sent, code, start_driver):
     assert again.process.exit_code is None
 
 
-def test_the_files_are_those_of_an_aeron_directory(start_driver):
+def test_the_directory_has_the_files_of_the_c_drivers_directory_and_a_lock_file(start_driver):
     """01-2, 03-1"""
     listings = []
     for kind in ("c", "ours"):
         directory = Path(start_driver(kind).directory)
         listings.append({path.name: path.stat().st_size for path in directory.iterdir() if path.is_file()})
         assert {path.name for path in directory.iterdir() if path.is_dir()} == {"publications", "images"}
-    assert "aeron-driver.lock" in listings[1], "our driver holds a lock while it lives"
+    assert "aeron-driver.lock" in listings[1], "our driver holds a lock while it runs"
     del listings[1]["aeron-driver.lock"]
     assert listings[1] == listings[0]
     assert set(listings[0]) == {"cnc.dat", "loss-report.dat"}
 
 
 def test_the_cnc_file_has_the_values_of_the_c_drivers_file(start_driver):
-    """03-1, 04-19: all of the header but start time and process id"""
+    """03-1, 04-19: the whole header except the start time and the process id"""
     headers = []
     for kind in ("c", "ours"):
         driver = start_driver(kind)
@@ -176,7 +176,7 @@ def test_the_cnc_file_has_the_values_of_the_c_drivers_file(start_driver):
     assert headers[1] == headers[0]
 
 
-def test_system_counters_are_those_of_the_c_driver(start_driver):
+def test_our_driver_has_the_system_counters_of_the_c_driver(start_driver):
     """04-18, 04-19, 04-23"""
     modes = {"AERON_THREADING_MODE": "DEDICATED", "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD": "50ms"}
     both = []
@@ -216,7 +216,7 @@ def test_a_second_driver_is_refused_and_the_first_continues(start_driver, run_di
 
 @pytest.mark.parametrize("kind", ["ours", "c", "java"])
 def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
-    """Differs from 01-5 and 04-15: the C driver would delete the directory, our driver refuses to start.
+    """Differs from 01-5 and 04-15: the C driver would delete the directory, but our driver refuses to start.
 
     Our driver recognizes a live driver of its own kind by the lock, and other drivers by the heartbeat.
     """
@@ -230,9 +230,8 @@ def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
 
 
 @pytest.mark.parametrize("kind", ["c", "java"])
-def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, start_driver):
-    """The real driver also removes our lock, so that our driver never takes its directory for the directory of a dead
-    driver"""
+def test_a_real_driver_takes_over_from_our_killed_driver_and_ours_from_a_killed_real_driver(kind, start_driver):
+    """The real driver also removes our lock file. With that file, our driver would regard the real driver as dead."""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     killed = start_driver("ours", settings)
     heartbeat = ControlClient(killed.directory).driver_heartbeat
@@ -251,7 +250,7 @@ def test_a_directory_goes_from_our_killed_driver_to_a_real_one_and_back(kind, st
     assert ours.process.exit_code is None
 
 
-def test_the_directory_of_a_c_driver_that_did_not_start_is_taken_over(start_driver, run_directory):
+def test_our_driver_takes_over_the_directory_of_a_c_driver_that_failed_to_start(start_driver, run_directory):
     """04-15: the CnC file is complete except for the version"""
     directory = run_directory / f"failed-{uuid.uuid4().hex[:8]}"
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100ms"}
@@ -262,14 +261,14 @@ def test_the_directory_of_a_c_driver_that_did_not_start_is_taken_over(start_driv
     start_driver("ours", {"AERON_DRIVER_TIMEOUT": "300"}, directory=directory)
 
 
-def test_the_directory_is_deleted_at_the_end_when_it_shall(start_driver):
+def test_a_setting_makes_the_driver_delete_its_directory_at_the_end(start_driver):
     """04-15"""
     driver = start_driver("ours", {"AERON_DIR_DELETE_ON_SHUTDOWN": "true"})
     driver.stop()
     assert not Path(driver.directory).exists()
 
 
-def test_a_directory_that_exists_is_warned_of_when_it_shall(start_driver):
+def test_a_setting_makes_the_driver_warn_about_an_existing_directory(start_driver):
     """04-16"""
     first = start_driver("ours")
     first.stop()
@@ -277,7 +276,7 @@ def test_a_directory_that_exists_is_warned_of_when_it_shall(start_driver):
     assert f"WARNING: {first.directory} exists" in second.process.output()
 
 
-def test_errors_of_a_dead_driver_are_kept(start_driver):
+def test_the_next_driver_saves_the_error_log_of_a_dead_driver(start_driver):
     """01-6, 04-14, 05-52"""
     dead = start_driver("ours")
     client = ControlClient(dead.directory)
@@ -291,7 +290,7 @@ def test_errors_of_a_dead_driver_are_kept(start_driver):
     assert "1 distinct errors observed" in text
 
 
-def test_a_dead_producer_does_not_block_the_commands_of_others(start_driver, start_peer, stream):
+def test_an_uncommitted_command_of_a_dead_client_does_not_block_other_clients(start_driver, start_peer, stream):
     """03-5, 04-31"""
     driver = start_driver("ours")
     dead = ControlClient(driver.directory)
@@ -303,7 +302,7 @@ def test_a_dead_producer_does_not_block_the_commands_of_others(start_driver, sta
 
 
 def log_metadata(path):
-    """The metadata at the end of a log file."""
+    """Returns the metadata at the end of a log file."""
     with open(path, "rb") as log:
         log.seek(-_METADATA_LENGTH, 2)
         return log.read(_METADATA_LENGTH)
@@ -326,7 +325,7 @@ _READY = {
     ],
 )
 @pytest.mark.parametrize("kind", [control.ADD_PUBLICATION, control.ADD_EXCLUSIVE_PUBLICATION])
-def test_a_new_log_has_the_metadata_of_one_of_the_c_driver(kind, parameters, start_driver):
+def test_a_new_log_has_the_same_metadata_as_a_log_of_the_c_driver(kind, parameters, start_driver):
     """05-22"""
     channel = f"aeron:ipc?session-id=5|init-term-id=7|term-id=9|term-offset=64{parameters}"
     logs = []
@@ -339,11 +338,11 @@ def test_a_new_log_has_the_metadata_of_one_of_the_c_driver(kind, parameters, sta
 
 
 def fields(metadata):
-    """Words by offset, so that a difference shows its offset."""
+    """Returns the non-zero 32-bit values by offset, so that a failure shows the offset of a difference."""
     return {at: word for at in range(0, len(metadata), 4) if (word := metadata[at : at + 4].hex()) != "00000000"}
 
 
-def test_properties_files_and_arguments_go_before_the_environment(start_driver, tmp_path):
+def test_properties_files_override_arguments_and_arguments_override_the_environment(start_driver, tmp_path):
     """05-49"""
     properties = tmp_path / "driver.properties"
     properties.write_text("aeron.ipc.term.buffer.length=128k\n")

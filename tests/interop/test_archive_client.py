@@ -1,4 +1,4 @@
-"""Our Rust client of an archive, with the real archive and ours."""
+"""Tests of our Rust client of an archive, with the real archive and ours."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ _PUBLISHER_LIMIT, _CONTROL_SESSION = 1, 113
 
 @pytest.fixture(scope="module", params=sorted({archive for archive, _ in ARCHIVES}))
 def archives(request, drivers, tmp_path_factory):
-    """`archives(name, driver, settings)`: an archive for all tests of this module."""
+    """`archives(name, driver, settings)` returns an archive for all tests of this module."""
     running = {}
 
     def get(name, driver="java", settings=None):
@@ -61,7 +61,7 @@ def archive(archives):
 
 @pytest.fixture
 def start_client(tmp_path):
-    """`start_client()`: a separate client process, not connected."""
+    """`start_client()` starts a separate client process, which is not connected."""
     started = []
 
     def start():
@@ -82,7 +82,7 @@ def client(start_client, archive):
 
 
 def _record(client, stream, count=_COUNT, channel=_CHANNEL, stop=True):
-    """A recording of this number of messages: id, positions, session and subscription."""
+    """Records `count` messages. Returns id, positions, session and subscription of the recording."""
     subscription = client.ask("start_recording", channel=channel, stream=stream)
     publication = client.call("add_publication", channel=channel, stream=stream, exclusive=True)
     session = publication["session"]
@@ -121,7 +121,7 @@ def _replayed(client, recording, stream, channel=IPC, count=_COUNT, first=0, **p
 
 
 def _await_signal(client, kind, timeout_s=10, **values):
-    """The next signal of a kind with these values."""
+    """Waits for the next signal of a kind with these values, and returns it."""
     deadline = time.monotonic() + timeout_s
     while True:
         for signal in client.call("signals")["signals"]:
@@ -132,7 +132,7 @@ def _await_signal(client, kind, timeout_s=10, **values):
 
 
 def _refusal(client, operation, **values):
-    """Code and text of the archive's refusal."""
+    """Sends a request that the archive must refuse. Returns code and text of the error."""
     with pytest.raises(PeerError) as refused:
         client.call(operation, **values)
     assert refused.value.type == "Refused", refused.value
@@ -166,7 +166,7 @@ _CONNECTIONS = {
 
 @pytest.mark.parametrize("driver", ["java", "ours"])
 @pytest.mark.parametrize("way", _CONNECTIONS)
-def test_a_client_connects_in_each_way(start_client, archives, driver, way):
+def test_a_client_connects_over_each_kind_of_channel(start_client, archives, driver, way):
     """07-122, 07-123"""
     archive = archives("first" if driver == "java" else "on-ours", driver)
     client = start_client()
@@ -179,12 +179,12 @@ def test_a_client_connects_in_each_way(start_client, archives, driver, way):
 
 
 def _session_counters(client, connected):
-    """Counters of the control session of a connection."""
+    """Returns the counters of a connection's control session."""
     counters = client.call("counters", type=_CONTROL_SESSION)["counters"]
     return [it for it in counters if it["value"] == connected["control_session"]]
 
 
-def test_request_and_response_stream_have_the_same_session_id(start_client, archive):
+def test_the_request_and_the_response_stream_have_the_same_session_id(start_client, archive):
     """07-123"""
     client = start_client()
     [counter] = _session_counters(client, client.connect(archive, request=archive.control_channel, response=ANY_PORT))
@@ -204,12 +204,12 @@ def test_connecting_without_an_archive_times_out(start_client, archive):
 
 
 def _is_stopped(pid):
-    """Whether all threads of a paused process have stopped."""
+    """Returns whether all threads of a paused process have stopped."""
     states = (path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat"))
     return all(state == "T" for state in states)
 
 
-def test_connecting_to_a_silent_archive_times_out(start_client, archive):
+def test_a_request_to_a_paused_archive_times_out(start_client, archive):
     """07-124"""
     client = start_client()
     client.connect(archive)
@@ -224,18 +224,18 @@ def test_connecting_to_a_silent_archive_times_out(start_client, archive):
         archive.process.resume()
 
 
-# Only the real archive runs the authenticator of these tests.
+# The authenticator of these tests is a Java class, so only the real archive can run it.
 with_java_authenticator = pytest.mark.parametrize("archives", ["java"], indirect=True)
 
 
 @pytest.fixture
 def secured(archives):
-    """An archive that requires credentials."""
+    """Returns an archive that requires credentials."""
     return archives("secured", settings={"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"})
 
 
 @with_java_authenticator
-def test_credentials_and_the_answer_to_a_challenge_are_accepted(start_client, secured):
+def test_correct_credentials_and_the_correct_response_to_a_challenge_are_accepted(start_client, secured):
     """07-27, 07-13"""
     client = start_client()
     assert client.connect(secured, credentials="secret")["archive"] == secured.id
@@ -253,7 +253,7 @@ def test_wrong_credentials_are_refused(start_client, secured, credentials):
     assert refused.value.code == _AUTHENTICATION_REJECTED
 
 
-def test_operations_may_overlap_and_listings_queue(client, stream):
+def test_requests_may_overlap_and_a_second_listing_waits_for_the_first(client, stream):
     """07-102"""
     recording = _record(client, stream, count=10)
     answer = client.ask("overlap", recording=recording.id)
@@ -262,13 +262,13 @@ def test_operations_may_overlap_and_listings_queue(client, stream):
     assert (answer["start"], answer["stop"]) == (0, recording.position)
 
 
-def test_threads_may_call_at_once(client, stream):
+def test_several_threads_may_call_the_client_at_the_same_time(client, stream):
     """07-129"""
     recording = _record(client, stream, count=3)
     assert client.ask("threads", recording=recording.id, count=20) == 4 * 20 * (3 * _FRAME + 1)
 
 
-def test_a_client_without_threads_records_and_replays(start_client, archive, stream):
+def test_a_client_that_the_application_invokes_records_and_replays(start_client, archive, stream):
     """07-122"""
     client = start_client()
     client.connect(archive, **_CONNECTIONS["invoker"](archive))
@@ -276,7 +276,7 @@ def test_a_client_without_threads_records_and_replays(start_client, archive, str
     _replayed(client, recording.id, stream, channel=ANY_PORT, count=10)
 
 
-def test_listings_filter_and_end(client, stream):
+def test_listings_contain_only_matching_recordings_and_at_most_the_requested_number(client, stream):
     """07-102, 07-103, 07-104"""
     first = _record(client, stream, count=1)
     second = _record(client, stream, count=2)
@@ -296,7 +296,7 @@ def test_listings_filter_and_end(client, stream):
     assert code == _UNKNOWN_RECORDING
 
 
-def test_subscriptions_are_listed(client, stream):
+def test_recording_subscriptions_are_listed_by_channel_and_stream_until_they_are_stopped(client, stream):
     """07-105"""
     subscription = client.ask("start_recording", channel=_CHANNEL, stream=stream)
     [found] = client.ask("list_subscriptions", stream=stream)
@@ -308,7 +308,7 @@ def test_subscriptions_are_listed(client, stream):
     assert client.ask("list_subscriptions", stream=stream) == []
 
 
-def test_an_error_longer_than_a_frame_is_put_together(client, stream):
+def test_an_error_text_longer_than_a_frame_arrives_complete(client, stream):
     """07-14, 07-41"""
     channel = f"aeron:ipc?alias={'a' * 3000}"
     client.ask("start_recording", channel=channel, stream=stream)
@@ -317,12 +317,12 @@ def test_an_error_longer_than_a_frame_is_put_together(client, stream):
     assert "a" * 3000 in text
 
 
-def test_a_request_longer_than_the_stream_takes_is_refused(client, stream):
+def test_a_request_longer_than_the_maximum_message_length_is_refused(client, stream):
     with pytest.raises(PeerError, match=r"failed to send: length 1\d{4} exceeds the maximum of 8192"):
         client.ask("start_recording", channel=f"aeron:ipc?alias={'a' * 10_000}", stream=stream)
 
 
-def test_positions_of_active_and_stopped_recordings(client, stream):
+def test_positions_of_active_and_stopped_recordings_are_returned(client, stream):
     """07-106, 07-46"""
     recording = _record(client, stream, count=5, stop=False)
     of = {"recording": recording.id}
@@ -344,7 +344,7 @@ def test_positions_of_active_and_stopped_recordings(client, stream):
 
 
 @pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])
-def test_a_recorded_publication_is_recorded_from_its_first_byte_on(client, stream, exclusive):
+def test_a_recorded_publication_is_recorded_from_the_first_byte(client, stream, exclusive):
     """07-42, 07-129"""
     added = client.call("add_publication", channel=_CHANNEL, stream=stream, recorded=True, exclusive=exclusive)
     id = added["registration"]
@@ -375,7 +375,7 @@ def test_stopping_a_stream_that_is_not_recorded_is_an_error(client, stream):
     assert _refusal(client, "try_stop_recording_by_identity", recording=1 << 40)[0] == _UNKNOWN_RECORDING
 
 
-def test_a_recording_can_be_stopped_in_each_way(client, stream):
+def test_a_recording_is_stopped_by_channel_by_subscription_and_by_recording_id(client, stream):
     """07-54"""
     client.ask("start_recording", channel=_CHANNEL, stream=stream)
     assert client.ask("try_stop_recording", channel=_CHANNEL, stream=stream) is True
@@ -385,7 +385,7 @@ def test_a_recording_can_be_stopped_in_each_way(client, stream):
     assert client.ask("try_stop_recording_by_identity", recording=recording.id) is True
 
 
-def test_a_remote_source_is_recorded_until_its_subscription_stops_by_itself(client, stream):
+def test_a_remote_source_is_recorded_until_its_end_and_auto_stop_then_removes_the_subscription(client, stream):
     """07-40, 07-56"""
     channel = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=64k"
     client.ask("start_recording", channel=channel, stream=stream, source="remote", auto_stop=True)
@@ -399,13 +399,13 @@ def test_a_remote_source_is_recorded_until_its_subscription_stops_by_itself(clie
 
 
 def _extending_channel(recording, position):
-    """A channel for a publication that continues a recording with this first term id."""
+    """Returns the channel for a publication that continues a recording at `position`."""
     initial = recording.publication["initial_term"]
     term = initial + position // _TERM_LENGTH
     return f"{_CHANNEL}|init-term-id={initial}|term-id={term}|term-offset={position % _TERM_LENGTH}"
 
 
-def test_a_recording_is_extended(client, stream):
+def test_a_continuing_publication_extends_a_recording(client, stream):
     """07-59, 07-57"""
     recording = _record(client, stream, count=90)
     channel = _extending_channel(recording, recording.position)
@@ -421,7 +421,7 @@ def test_a_recording_is_extended(client, stream):
     assert code == _UNKNOWN_RECORDING
 
 
-def test_an_extension_that_does_not_continue_the_recording_is_an_error_later(client, stream):
+def test_an_extension_at_another_position_causes_an_error_after_the_response(client, stream):
     """07-58, 07-125"""
     recording = _record(client, stream, count=1)
     answer = client.call("extend_recording", recording=recording.id, channel=_CHANNEL, stream=stream, auto_stop=True)
@@ -445,7 +445,7 @@ def test_replays_begin_and_end_at_the_requested_positions(client, stream):
 
 
 @pytest.mark.parametrize("channel", [ANY_PORT, "aeron:udp?endpoint=localhost:{port}", IPC + "?session-id=777"])
-def test_replays_over_channels(client, stream, channel):
+def test_a_replay_has_its_own_session_over_each_kind_of_channel(client, stream, channel):
     """07-87, 07-88"""
     recording = _record(client, stream, count=50)
     received = _replayed(client, recording.id, stream, channel=channel.format(port=free_port()), count=50)
@@ -454,7 +454,7 @@ def test_replays_over_channels(client, stream, channel):
         assert received["session"] == 777
 
 
-def test_a_replay_follows_a_recording_that_is_active_until_it_stops(client, stream):
+def test_a_replay_follows_an_active_recording_until_the_recording_stops(client, stream):
     """07-90"""
     recording = _record(client, stream, count=20, stop=False)
     replay = client.call("replay", recording=recording.id, channel=IPC, stream=stream + 100_000)["registration"]
@@ -466,7 +466,7 @@ def test_a_replay_follows_a_recording_that_is_active_until_it_stops(client, stre
     assert client.call("receive", to_end=True, **receive)["ended"]
 
 
-def test_a_bounded_replay_follows_its_counter(client, stream):
+def test_a_bounded_replay_sends_up_to_the_value_of_a_counter_and_ends_when_the_counter_is_closed(client, stream):
     """07-91, 07-92"""
     recording = _record(client, stream, count=50)
     counter = client.call("add_counter", value=10 * _FRAME)
@@ -482,7 +482,7 @@ def test_a_bounded_replay_follows_its_counter(client, stream):
     assert "counter" in _refusal(client, "start_replay", counter=999_999, **values)[1]
 
 
-def test_replays_are_stopped(client, stream):
+def test_a_replay_is_stopped_alone_and_with_all_replays_of_its_recording(client, stream):
     """07-95"""
     recording = _record(client, stream, count=20, stop=False)
     for stop in (
@@ -501,7 +501,7 @@ def test_replays_are_stopped(client, stream):
     client.ask("stop_recording_subscription", subscription=recording.subscription)
 
 
-def test_a_replay_without_a_subscriber_is_an_error_later(client, stream):
+def test_a_replay_without_a_subscriber_causes_an_error_after_the_response(client, stream):
     """07-93, 07-125"""
     recording = _record(client, stream, count=1)
     answer = client.call("start_replay", recording=recording.id, channel=IPC, stream=stream)
@@ -513,7 +513,7 @@ def test_a_replay_without_a_subscriber_is_an_error_later(client, stream):
 
 
 @pytest.mark.parametrize("driver", ["java", "ours"])
-def test_a_replay_comes_back_over_a_response_channel(start_client, archives, stream, driver):
+def test_a_replay_is_received_over_a_response_channel(start_client, archives, stream, driver):
     """07-101, 07-122"""
     archive = archives("first" if driver == "java" else "on-ours", driver)
     client = start_client()
@@ -531,7 +531,7 @@ def test_a_replay_comes_back_over_a_response_channel(start_client, archives, str
 
 
 @pytest.mark.parametrize("driver", ["java", "ours"])
-def test_a_replay_over_a_response_channel_outlives_the_publication_that_asked_for_it(
+def test_a_replay_over_a_response_channel_continues_after_the_request_publication_is_closed(
     start_client, archives, stream, driver
 ):
     """07-101"""
@@ -586,7 +586,7 @@ def test_segments_are_detached_attached_deleted_and_purged(client, archive, stre
     assert "invalid" in _refusal(client, "detach", position=bases[2] + 32, **of)[1]
 
 
-def test_segments_migrate_to_a_recording_that_they_precede(client, archive, stream):
+def test_segments_migrate_to_a_recording_that_starts_where_they_end(client, archive, stream):
     """07-111"""
     source = _record(client, stream)
     middle = archive.segments(source.id)[1]
@@ -605,7 +605,7 @@ def test_segments_migrate_to_a_recording_that_they_precede(client, archive, stre
     assert "invalid migrate" in _refusal(client, "migrate", recording=other.id, destination=target)[1]
 
 
-def test_a_channel_is_updated(client, stream):
+def test_the_channel_of_a_recording_is_updated(client, stream):
     """07-107, 07-69"""
     recording = _record(client, stream, count=1)
     client.ask("update_channel", recording=recording.id, channel="aeron:ipc?alias=renamed")
@@ -614,7 +614,7 @@ def test_a_channel_is_updated(client, stream):
     assert code == _UNKNOWN_RECORDING
 
 
-def test_signals_come_to_a_handler_whose_calls_are_refused(start_client, archive, stream):
+def test_a_handler_receives_signals_and_may_not_call_the_client(start_client, archive, stream):
     """07-126, 07-127, 07-45"""
     client = start_client()
     client.connect(archive, handlers=True)
@@ -628,7 +628,7 @@ def test_signals_come_to_a_handler_whose_calls_are_refused(start_client, archive
     assert (signals[0]["position"], signals[1]["position"]) == (0, recording.position)
 
 
-def test_signals_are_queued_until_they_are_read(client, stream):
+def test_signals_are_kept_until_they_are_read(client, stream):
     """07-126"""
     recording = _record(client, stream, count=1)
     signals = client.call("signals")["signals"]
@@ -636,14 +636,15 @@ def test_signals_are_queued_until_they_are_read(client, stream):
 
 
 def _source(archives, start_client, stream):
-    """A client of a second archive with a recording, from which the first archive copies."""
+    """Makes a recording in a second archive, from which the first archive copies it. Returns archive, client and
+    recording."""
     archive = archives("source")
     client = start_client()
     client.connect(archive)
     return archive, client, _record(client, stream)
 
 
-def test_a_recording_is_replicated(client, archives, start_client, stream):
+def test_a_recording_is_replicated_completely_again_and_in_part(client, archives, start_client, stream):
     """07-113, 07-114"""
     source, _, recording = _source(archives, start_client, stream)
     of = {"recording": recording.id, "stream": source.stream, "channel": source.control_channel, "response": ANY_PORT}
@@ -658,7 +659,9 @@ def test_a_recording_is_replicated(client, archives, start_client, stream):
     eventually(lambda: client.ask("stop_position", recording=copy) == 10 * _FRAME)
 
 
-def test_a_replication_is_stopped_and_fails(client, archives, start_client, stream):
+def test_a_replication_is_stopped_and_the_replication_of_an_unknown_recording_fails(
+    client, archives, start_client, stream
+):
     """07-116, 07-120"""
     source, other, _ = _source(archives, start_client, stream)
     active = _record(other, stream, count=3, stop=False)
@@ -677,7 +680,7 @@ def test_a_replication_is_stopped_and_fails(client, archives, start_client, stre
         client.ask("replicate", recording=0, live="aeron:udp?endpoint=localhost:1", session=3, **of)
 
 
-def test_a_closed_client_shows_that_it_is_closed(client):
+def test_a_closed_client_is_in_state_closed_and_refuses_requests(client):
     client.call("close_archive")
     assert client.call("state")["state"] == "closed"
     with pytest.raises(PeerError) as refused:
@@ -686,7 +689,7 @@ def test_a_closed_client_shows_that_it_is_closed(client):
     client.call("close_archive")
 
 
-def test_a_client_that_lost_its_archive_closes_with_the_next_call(start_client, archives):
+def test_a_client_that_lost_its_archive_is_closed_by_the_next_call(start_client, archives):
     """07-128"""
     archive = archives("dying")
     client = start_client()

@@ -1,4 +1,4 @@
-"""`aeron archive` and the real `ArchiveTool` on the same directories: same counts, verdicts and files."""
+"""Runs `aeron archive` and the real `ArchiveTool` on equal directories, and compares counts, verdicts and files."""
 
 import json
 import os
@@ -23,7 +23,7 @@ _INVALID = 0
 
 
 class Directories:
-    """Two copies of a directory: one for our command, one for the real tool."""
+    """Two copies of an archive directory: one for our command and one for the real tool."""
 
     def __init__(self, directory):
         _age(directory)
@@ -33,7 +33,7 @@ class Directories:
         self.tool = ArchiveTool(self.real)
 
     def assert_same(self):
-        """Entries, states and segment files are the same."""
+        """Checks that both copies have the same catalog entries and segment files."""
         assert _entries(self.ours) == _entries(self.real)
         assert _segments(self.ours) == _segments(self.real)
 
@@ -53,7 +53,7 @@ def _segments(directory):
 
 
 def _offsets(catalog):
-    """Offset of the entry of each recording."""
+    """Returns the offset of each recording's entry in the catalog."""
     offsets, at = {}, 32
     while at + 32 <= len(catalog) and (length := struct.unpack_from("<i", catalog, at)[0]) > 0:
         (recording,) = struct.unpack_from("<q", catalog, at + 48)
@@ -63,7 +63,7 @@ def _offsets(catalog):
 
 
 def _entries(directory):
-    """State, start and stop position of each recording, and the header of the catalog."""
+    """Returns the header of the catalog, and the state, start position and stop position of each recording."""
     catalog = (directory / "archive.catalog").read_bytes()
     entries = {
         recording: (
@@ -76,7 +76,7 @@ def _entries(directory):
 
 
 def _without_times(directory):
-    """The catalog without stop timestamps."""
+    """Returns the bytes of the catalog without the stop timestamps."""
     catalog = bytearray((directory / "archive.catalog").read_bytes())
     for at in _offsets(catalog).values():
         catalog[at + _STOP_TIMESTAMP : at + _STOP_TIMESTAMP + 8] = bytes(8)
@@ -127,8 +127,9 @@ def _verdicts(shown):
 
 
 @pytest.mark.parametrize("state", ["stopped", "purged", "killed", "extended-with-checksums"])
-def test_the_command_shows_the_same_as_the_tool(written, state):
-    """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count and stop no command."""
+def test_the_command_shows_the_same_recordings_count_and_process_id_as_the_tool(written, state):
+    """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count, and no command fails for
+    them."""
     both = Directories(written(state))
     for command in ("describe", "describe-all"):
         ours = run("archive", command, both.ours)
@@ -151,7 +152,7 @@ def _descriptors(shown):
     return [line for line in shown.splitlines() if line.startswith("[RecordingDescriptor]")]
 
 
-def test_the_command_dumps_the_frames_that_the_tool_dumps(written):
+def test_the_command_dumps_the_same_frames_as_the_tool(written):
     """07-132"""
     both = Directories(written("stopped"))
     ours, real = run("archive", "dump", both.ours), both.tool.run("dump")
@@ -208,8 +209,8 @@ _VERIFIED = {
 
 
 @pytest.mark.parametrize("name", _VERIFIED)
-def test_the_command_verifies_and_repairs_as_the_tool(written, name):
-    """07-132, 07-133, 07-79: without --repair the same verdicts, and no changes."""
+def test_the_command_verifies_and_repairs_like_the_tool(written, name):
+    """07-132, 07-133, 07-79: without --repair the verdicts are the same, and no file changes."""
     state, change, answer = _VERIFIED[name]
     directory = written(state)
     change(directory)
@@ -232,8 +233,8 @@ def _tree(directory):
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
 
-def test_the_command_judges_damaged_recordings_as_the_tool(written):
-    """07-133: the verdict may be stricter about version, type and length of a frame, and never milder."""
+def test_the_verdict_on_a_damaged_recording_is_never_milder_than_the_tools(written):
+    """07-133: the verdict may be stricter about the type and the length of a frame. Otherwise it is the same."""
     directory = written("stopped")
     damages = _make_damaged_recordings(directory, 60)
     both = Directories(directory)
@@ -252,7 +253,10 @@ def test_the_command_judges_damaged_recordings_as_the_tool(written):
 
 
 def _make_damaged_recordings(directory, count):
-    """Replaces the recordings by others with one segment and one damaged frame each. Returns the damages."""
+    """Replaces all recordings by `count` recordings with one segment and one damaged frame each.
+
+    Returns the kind of damage by recording.
+    """
     generator = random.Random(7)
     catalog = (directory / "archive.catalog").read_bytes()
     whole = (directory / "0-0.rec").read_bytes()
@@ -261,7 +265,7 @@ def _make_damaged_recordings(directory, count):
     damages = {}
     entries = bytearray(struct.pack("<8sq16s", catalog[:8], count, catalog[16:32]))
     for recording in range(count):
-        # The last frame is not damaged: for a torn last frame the tool would ask on standard input.
+        # The last frame stays undamaged, because the tool asks on standard input about a torn last frame.
         damaged, last = generator.choice(_frames_of(whole)[:20]), generator.choice(_frames_of(whole)[21:40])
         segment = bytearray(whole[:last].ljust(len(whole), b"\0"))
         field, value = generator.choice(list(_DAMAGES.values()))
@@ -277,7 +281,7 @@ def _make_damaged_recordings(directory, count):
 
 
 def _frames_of(segment):
-    """Offsets of the frames in the first term."""
+    """Returns the offsets of the frames in the first term."""
     frames, at = [], 0
     while at < 64 * 1024 and (length := struct.unpack_from("<i", segment, at)[0]) > 0:
         frames.append(at)
@@ -285,7 +289,7 @@ def _frames_of(segment):
     return frames
 
 
-# Offset in a frame's header, and a wrong value for it.
+# By kind of damage: an offset in a frame's header, and a wrong value for the field at that offset.
 _DAMAGES = {
     "length": (0, 1),
     "type": (4, 0x00410000),
@@ -299,8 +303,8 @@ _DAMAGES = {
 
 
 @pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
-def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
-    """07-132, 07-51: checksums of the last segment file, then of all."""
+def test_the_command_writes_the_same_checksums_as_the_tool(written, state):
+    """07-132, 07-51: first the checksums of the last segment file, then those of all segment files."""
     both = Directories(written(state))
     for arguments in ((), ("-a",)):
         assert run("archive", "checksum", both.ours, "CRC-32C", *arguments).exit_code == 0
@@ -314,8 +318,8 @@ def test_the_command_writes_the_checksums_that_the_tool_writes(written, state):
         assert _verdicts(ours.stdout) == _verdicts(real.stdout)
 
 
-def test_a_repair_without_a_checksum_keeps_the_checksums_of_entries_right(written):
-    """07-63; section 22: the tool keeps the old checksum, and reports the recording as broken the next time."""
+def test_a_repair_without_a_checksum_option_updates_the_checksum_of_the_entry(written):
+    """07-63; section 22: the tool keeps the old checksum, so its next verification reports the recording as damaged."""
     directory = written("killed")
     _age(directory)
     assert run("archive", "checksum", directory, "CRC-32C", "-a").exit_code == 0
@@ -324,7 +328,7 @@ def test_a_repair_without_a_checksum_keeps_the_checksums_of_entries_right(writte
 
 
 @pytest.mark.parametrize("state", ["stopped", "extended-with-checksums"])
-def test_the_command_marks_recordings_as_the_tool(written, state):
+def test_the_command_marks_recordings_like_the_tool(written, state):
     """07-132, 07-66"""
     both = Directories(written(state))
     for command in ("mark-invalid", "mark-invalid", "mark-valid", "mark-valid", "mark-invalid"):
@@ -334,7 +338,7 @@ def test_the_command_marks_recordings_as_the_tool(written, state):
 
 
 def test_the_command_refuses_the_same_archives_as_the_tool(written, tmp_path):
-    """07-132: the command and the tool end with the same exit statuses."""
+    """07-132: the command and the tool end with the same exit status."""
     both = Directories(written("purged"))
     for command, *arguments in (
         ("describe", 9),
@@ -359,7 +363,7 @@ def _reason(shown):
     return re.search(r"(no recording found|state transition).*", shown)[0]
 
 
-def test_a_catalog_before_version_3_is_left_to_the_tool(written):
+def test_a_catalog_older_than_version_3_is_refused_with_a_hint_to_the_tool(written):
     """07-67"""
     directory = written("stopped")
     _written("archive.catalog", 0, struct.pack("<i", 0x020000))(directory)
@@ -370,7 +374,7 @@ def test_a_catalog_before_version_3_is_left_to_the_tool(written):
         assert "io.aeron.archive.ArchiveTool" in ours.stderr
 
 
-def test_the_command_compacts_as_the_tool(written):
+def test_the_command_compacts_a_catalog_like_the_tool(written):
     """07-132, 07-64"""
     directory = written("purged")
     _patched(2, _ENTRY_STATE, "<i", _INVALID)(directory)
@@ -385,7 +389,7 @@ def test_the_command_compacts_as_the_tool(written):
 
 @pytest.mark.parametrize("arguments", [(), ("1",)])
 @pytest.mark.parametrize("state", ["stopped", "killed", "purged"])
-def test_the_command_deletes_the_orphans_that_the_tool_deletes(written, state, arguments):
+def test_the_command_deletes_the_same_orphaned_segments_as_the_tool(written, state, arguments):
     """07-132, 07-110"""
     directory = written(state)
     names = [
@@ -409,8 +413,10 @@ def test_the_command_deletes_the_orphans_that_the_tool_deletes(written, state, a
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_the_command_reads_a_live_archive_and_changes_nothing(drivers, start_archive, archive_client, kind, stream):
-    """07-132: the tool would change a live archive. After a kill the command repairs like the tool."""
+def test_the_command_reads_a_live_archive_and_refuses_to_change_it(
+    drivers, start_archive, archive_client, kind, stream
+):
+    """07-132: unlike the tool, the command refuses to change a live archive. After a kill it repairs like the tool."""
     driver = drivers("ours")
     archive = start_archive(kind, driver)
     client = archive_client(driver, archive)
@@ -452,7 +458,7 @@ def test_the_command_reads_a_live_archive_and_changes_nothing(drivers, start_arc
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive, tmp_path, kind):
+def test_the_command_shows_the_same_errors_as_the_tool(drivers, start_archive, tmp_path, kind):
     """07-132, 07-74: the mark file is in another directory, and a link file names it."""
     driver = drivers("ours")
     archive = start_archive(kind, driver, {"aeron.archive.mark.file.dir": str(tmp_path)})
@@ -466,7 +472,7 @@ def test_the_command_shows_the_errors_that_the_tool_shows(drivers, start_archive
     observed = f"{error['observation_count']} observations from"
     assert observed in real
     assert observed in shown
-    # Java indents the lines of a stack trace differently.
+    # Only the first line is compared, because Java indents the lines of a stack trace differently.
     for line in error["text"].splitlines()[:1]:
         assert line in real
         assert line in shown

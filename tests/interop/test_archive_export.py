@@ -1,4 +1,4 @@
-"""Exports of recordings that the real archive wrote, or is writing; and of ours on the real driver."""
+"""Exports recordings that the real archive wrote or is writing, and recordings of our archive on the real driver."""
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -14,7 +14,7 @@ _CHANNEL = "aeron:ipc?term-length=64k|mtu=1408"
 
 @pytest.fixture
 def recorded(drivers, start_archive, kinds):
-    """An archive with an active recording, its client and its publication: `(archive, client, publication)`."""
+    """Returns `(archive, client, publication)`. The archive has an active recording of the publication."""
     kind, driver_kind = kinds
     driver = drivers(driver_kind)
     archive = start_archive(kind, driver, {"aeron.archive.segment.file.length": "64k"})
@@ -30,7 +30,7 @@ def recorded(drivers, start_archive, kinds):
 
 
 @each_archive
-def test_a_stopped_recording_is_exported_whole(recorded, tmp_path):
+def test_a_stopped_recording_is_exported_completely(recorded, tmp_path):
     archive, connected, publication = recorded
     payloads = [bytes([number]) * (number * 50 % 8000) for number in range(200)]
     stop = _publish(connected, publication, payloads)
@@ -46,7 +46,7 @@ def test_a_stopped_recording_is_exported_whole(recorded, tmp_path):
 
 
 @each_archive
-def test_an_active_recording_is_read_up_to_the_recorded_position_and_on(recorded):
+def test_each_read_of_an_active_recording_ends_at_the_recorded_position(recorded):
     archive, connected, publication = recorded
     found, position = [], 0
     payloads = [bytes([number]) * 3000 for number in range(150)]
@@ -66,7 +66,7 @@ def test_a_recording_of_a_killed_archive_is_read_to_its_end(recorded):
     payloads = [bytes([number + 1]) * 3000 for number in range(100)]
     end = _publish(connected, publication, payloads)
     archive.kill()
-    # The mark file of a killed process counts as active for ten seconds.
+    # The mark file of a killed process counts as active for ten seconds, so the test deletes the file.
     (archive.directory / "archive-mark.dat").unlink()
     batches = aeron.read_recording(archive.directory, 0)
     assert pa.table(batches)["value"].to_pylist() == payloads

@@ -1,4 +1,4 @@
-"""Requests that this project adds to Aeron's protocol, with the real archive and its tools."""
+"""Tests of requests that this project adds to Aeron's protocol, with the real archive and the real tool."""
 
 import time
 
@@ -26,7 +26,7 @@ _CALLS = {
 
 @pytest.fixture(scope="module")
 def real_archive(drivers, tmp_path_factory):
-    """A client of the real archive."""
+    """Returns a client of the real archive."""
     directory = tmp_path_factory.mktemp("archive")
     driver = drivers("ours")
     settings = {"aeron.archive.id": 301}
@@ -37,7 +37,7 @@ def real_archive(drivers, tmp_path_factory):
 
 
 def connected(client, stream=_STREAM):
-    """Connects to the archive, which may still be starting."""
+    """Connects to the archive. The archive may still be starting."""
     for _ in range(30):
         try:
             return aeron.connect_archive(client, control_stream_id=stream, message_timeout=5)
@@ -47,7 +47,7 @@ def connected(client, stream=_STREAM):
 
 
 @pytest.mark.parametrize("call", _CALLS.values(), ids=_CALLS)
-def test_the_real_archive_supports_none_of_our_requests_and_the_session_goes_on(real_archive, call):
+def test_the_real_archive_does_not_support_our_requests_and_the_session_stays_connected(real_archive, call):
     begin = time.monotonic()
     with pytest.raises(aeron.NotSupportedByArchiveError, match="not supported by the archive"):
         call(real_archive)
@@ -56,7 +56,7 @@ def test_the_real_archive_supports_none_of_our_requests_and_the_session_goes_on(
     assert real_archive.list_recording(0) is None
 
 
-def test_the_real_tool_and_archive_take_a_directory_with_our_files(drivers, tmp_path):
+def test_the_real_tool_and_archive_accept_a_directory_with_our_additional_files(drivers, tmp_path):
     directory = tmp_path / "archive"
     settings = {"segment_file_length": _SEGMENT, "low_storage_space_threshold": 0, "archive_id": 302}
     with (

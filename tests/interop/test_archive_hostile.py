@@ -1,4 +1,5 @@
-"""Control requests of any bytes: the archive continues, and serves the real client meanwhile."""
+"""Sends control requests of random bytes. The archive must continue, and must serve the real client at the same
+time."""
 
 import random
 import struct
@@ -18,7 +19,7 @@ _COUNT = 4000
 
 
 def _request(generator):
-    """Random bytes, with or without the start of a request."""
+    """Returns a message with the header of a request. Half of the messages have a plausible start of the body."""
     version = generator.choice([13, 13, 13, 0, 6, 99])
     schema = generator.choice([_SCHEMA] * 9 + [generator.randrange(65536)])
     body = generator.randbytes(generator.randrange(120))
@@ -31,7 +32,9 @@ def _request(generator):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_an_archive_serves_the_real_client_beside_requests_of_any_bytes(drivers, start_archive, archive_client, seed):
+def test_an_archive_serves_the_real_client_while_it_receives_requests_of_random_bytes(
+    drivers, start_archive, archive_client, seed
+):
     """07-8, 07-9, 07-10, 07-11"""
     driver = drivers("ours")
     archive = start_archive("ours", driver)
@@ -53,7 +56,7 @@ def test_an_archive_serves_the_real_client_beside_requests_of_any_bytes(drivers,
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_archive_survives_a_session_with_arbitrary_requests(drivers, start_archive, archive_client, seed):
+def test_an_archive_survives_random_requests_of_a_connected_session(drivers, start_archive, archive_client, seed):
     """07-10, 07-11, 07-57, 07-84, 07-103, 07-108"""
     driver = drivers("ours")
     archive = start_archive("ours", driver)
@@ -78,7 +81,7 @@ def test_an_archive_survives_a_session_with_arbitrary_requests(drivers, start_ar
     assert isinstance(archive_client(driver, archive).list_recordings(), list)
 
 
-def test_a_session_serves_only_the_publication_that_opened_it(drivers, start_archive):
+def test_a_session_accepts_requests_only_from_the_publication_that_opened_it(drivers, start_archive):
     driver = drivers("ours")
     archive = start_archive("ours", driver)
     channel, stream, _ = archive.control("ipc")
@@ -104,7 +107,7 @@ def _archive_id_request(session, correlation):
 
 
 def _connect(publication, responses, channel, response_stream):
-    """Opens a control session over these streams. Returns its id."""
+    """Opens a control session over these streams. Returns the id of the session."""
     text = channel.encode()
     block = struct.pack("<qii", 1, response_stream, 0x00010C00)
     data = struct.pack("<I", len(text)) + text + struct.pack("<I", 0) + struct.pack("<I", 0)
@@ -122,7 +125,7 @@ def _connect(publication, responses, channel, response_stream):
 
 
 def _record(publication, session, archive):
-    """Starts a recording, and waits until the catalog has it."""
+    """Starts a recording, and waits until the catalog contains it."""
     fields = struct.pack("<qqii", session, 2, _RECORDED_STREAM, 0)
     text = b"aeron:ipc"
     request = struct.pack("<HHHH", len(fields), 4, _SCHEMA, 13) + fields + struct.pack("<I", len(text)) + text
@@ -134,7 +137,8 @@ def _record(publication, session, archive):
 
 
 def _session_request(generator, session):
-    """A request of a session. Its fields have few different values, so that many requests are almost right."""
+    """Returns a random request of a session. The fields have few different values, so that many requests are almost
+    valid."""
     template = generator.choice(_SESSION_TEMPLATES)
     ids = struct.pack("<qq", session, generator.getrandbits(30))
     values = [0, 1, _RECORDED_STREAM] * 4 + [-2, -1, 2, 32, 64, 1024, 65536, 2**31 - 1]

@@ -1,6 +1,6 @@
-"""Indexes beside segments: the real archive and its tool ignore them.
+"""Tests of the index files beside segments. The real archive and the real tool ignore index files.
 
-Our archive then continues on the directory of the real one.
+After the real archive, our archive continues in the same directory.
 """
 
 import time
@@ -16,7 +16,7 @@ _CHANNEL = "aeron:ipc?term-length=64k|mtu=8k"
 _SEGMENT = 128 * 1024
 
 
-def test_the_real_archive_takes_over_a_directory_with_indexes_and_ours_takes_it_back(drivers, start_archive):
+def test_the_real_archive_ignores_indexes_and_our_archive_continues_them_afterwards(drivers, start_archive):
     driver = drivers("ours")
     archive = start_archive("ours", driver)
     messages = [bytes([number]) * 4000 for number in range(100)]
@@ -40,11 +40,13 @@ def test_the_real_archive_takes_over_a_directory_with_indexes_and_ours_takes_it_
         archive.stop()
         ArchiveTool(archive.directory).show()
         ArchiveTool(archive.directory).verify()
-        assert _bases(archive, "idx") == segments, "the real archive knows no index"
+        assert _bases(archive, "idx") == segments, "the real archive does not delete indexes"
 
         archive.kind = "ours"
         archive.start()
-        assert _bases(archive, "idx") == segments[1:], "the index of a segment that the real archive has deleted goes"
+        assert _bases(archive, "idx") == segments[1:], (
+            "our archive deletes the index of a segment that the real archive has deleted"
+        )
         with _connected(client, archive) as connected:
             (recording,) = connected.list_recordings()
             assert (recording.start_position, recording.stop_position) == (_SEGMENT, stop)
@@ -57,8 +59,8 @@ def test_the_real_archive_takes_over_a_directory_with_indexes_and_ours_takes_it_
     ArchiveTool(archive.directory).verify()
 
 
-def test_a_real_archive_that_was_killed_after_our_index_is_not_decided_by_it(drivers, start_archive):
-    """The last frame has an empty page, and was recorded by an archive that writes no index."""
+def test_an_index_that_ends_before_a_torn_last_frame_does_not_decide_about_that_frame(drivers, start_archive):
+    """The last frame has an empty page. The real archive recorded it and wrote no index for it."""
     driver = drivers("ours")
     archive = start_archive("ours", driver)
     with aeron.connect(driver.directory) as client:
@@ -74,7 +76,7 @@ def test_a_real_archive_that_was_killed_after_our_index_is_not_decided_by_it(dri
             connected.wait_recorded(publication, position, timeout=10)
             archive.kill()
             publication.close()
-        # The mark file of a killed process counts as active for ten seconds.
+        # The mark file of a killed process counts as active for ten seconds, so the test deletes the file.
         (archive.directory / "archive-mark.dat").unlink()
         archive.kind = "ours"
         with pytest.raises(AssertionError, match="straddling page boundary"):
@@ -86,7 +88,7 @@ def test_a_real_archive_that_was_killed_after_our_index_is_not_decided_by_it(dri
             assert recording.stop_position == stop
 
 
-def test_a_recording_of_the_real_archive_is_found_by_the_times_of_its_files(drivers, start_archive):
+def test_a_position_in_a_recording_of_the_real_archive_is_found_by_the_times_of_segment_files(drivers, start_archive):
     driver = drivers("ours")
     archive = start_archive("java", driver)
     with aeron.connect(driver.directory) as client:
@@ -97,7 +99,7 @@ def test_a_recording_of_the_real_archive_is_found_by_the_times_of_its_files(driv
             with client.add_exclusive_publication(_CHANNEL, _STREAM) as publication:
                 publication.wait_connected(timeout=10)
                 middle = _sent(connected, publication, first)
-                # File times may be coarse, so that the archive regards two seconds as the same time.
+                # Times of files may be coarse, so the archive treats times up to two seconds apart as the same time.
                 time.sleep(3)
                 since = datetime.now(UTC)
                 time.sleep(3)
@@ -109,7 +111,7 @@ def test_a_recording_of_the_real_archive_is_found_by_the_times_of_its_files(driv
         archive.start()
         with _connected(client, archive) as connected:
             found = connected.find_position(0, since=since)
-            # The segment in which the second part begins was last written with the second part.
+            # The second part begins in this segment, so the segment was last written after `since`.
             assert found == aeron.FoundPosition(0, middle // _SEGMENT * _SEGMENT, None, True)
             with pytest.warns(UserWarning, match="recording 0 has no index"):
                 replay = connected.replay(0, since=since)
@@ -174,6 +176,6 @@ def _replayed(connected):
 
 
 def _bases(archive, ending):
-    """Bases of the segments that have a file with this ending."""
+    """Returns the base positions of the segments that have a file with this ending."""
     names = archive.directory.glob(f"0-*.{ending}")
     return sorted(int(path.stem.partition("-")[2]) for path in names)

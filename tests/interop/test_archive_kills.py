@@ -1,6 +1,6 @@
-"""An archive that is killed at any time: all positions that clients have seen remain after the next start.
+"""Kills archives at random times. After the next start, each recording has at least the positions that clients saw.
 
-`make soak` sets `SOAK` and so asks for 200 kills.
+`make soak` sets the variable `SOAK`, which raises the number of kills to 200.
 """
 
 import os
@@ -38,14 +38,16 @@ with aeron.connect(directory) as client:
 
 
 def _recorded_positions(driver):
-    """Recorded positions of active recordings from their counters, by recording id."""
+    """Returns the values of the counters of recorded positions, by recording id."""
     with aeron.CncFile(driver.directory) as file:
         counters = [counter for counter in file.counters() if counter.type_id == _RECORDING_POSITION_TYPE]
     return {int.from_bytes(counter.key[:8], "little"): counter.value for counter in counters}
 
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
-def test_a_killed_archive_has_all_acknowledged_data(drivers, start_archive, archive_client):
+def test_a_restarted_archive_has_all_data_that_its_counters_showed_before_the_kill(
+    drivers, start_archive, archive_client
+):
     """07-47, 07-72, 07-77, 07-78, 07-81"""
     generator = random.Random(7)
     driver = drivers("ours")
@@ -55,7 +57,7 @@ def test_a_killed_archive_has_all_acknowledged_data(drivers, start_archive, arch
         client = archive_client(driver, archive)
         for recording, position in told.items():
             stop = client.stop_position(recording)
-            assert stop >= position, f"recording {recording} ends at {stop}, {position} was shown"
+            assert stop >= position, f"recording {recording} ends at {stop}, clients saw {position}"
         client.start_recording(_CHANNEL, _STREAM + number)
         with aeron.connect(driver.directory) as publisher:
             publication = publisher.add_exclusive_publication(_CHANNEL, _STREAM + number)
@@ -77,7 +79,7 @@ def test_a_killed_archive_has_all_acknowledged_data(drivers, start_archive, arch
 
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
-def test_a_killed_archive_starts_and_has_whole_frames_of_zeros_that_look_torn(start_driver, start_archive):
+def test_a_restarted_archive_keeps_complete_frames_of_zeros_that_look_torn(start_driver, start_archive):
     """07-79: the index decides about the last frame, with the default settings."""
     generator = random.Random(13)
     driver = start_driver("ours")
@@ -102,7 +104,7 @@ def test_a_killed_archive_starts_and_has_whole_frames_of_zeros_that_look_torn(st
 
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
-def test_acknowledged_data_survives_kills_of_drivers_and_publishers(start_driver, start_archive, tmp_path):
+def test_recorded_data_survives_kills_of_drivers_and_publishers(start_driver, start_archive, tmp_path):
     """07-77, 07-78"""
     generator = random.Random(11)
     driver = start_driver("ours")
@@ -158,11 +160,11 @@ def _await_stop(client, recording):
 
 
 def _check(client, told):
-    """Checks that no recording ends before the position that clients have seen."""
+    """Checks that no recording ends before the position in `told`, which clients have seen."""
     for recording, position in told.items():
         stop = client.get_stop_position(recording)
         assert stop is not None
-        assert stop >= position, f"recording {recording} ends at {stop}, {position} was shown"
+        assert stop >= position, f"recording {recording} ends at {stop}, clients saw {position}"
 
 
 @pytest.mark.parametrize("mode", ["SHARED", "DEDICATED"])
@@ -183,7 +185,9 @@ def test_an_archive_ends_by_itself_when_its_driver_is_killed(start_driver, start
     assert archive.mark_file()[1] == -1
 
 
-def test_a_torn_last_fragment_refuses_the_start_unless_it_may_be_cut(drivers, start_archive, archive_client):
+def test_the_archive_refuses_to_start_with_a_torn_last_fragment_unless_a_setting_lets_it_truncate(
+    drivers, start_archive, archive_client
+):
     """07-79"""
     driver = drivers("ours")
     archive = start_archive("ours", driver)

@@ -1,6 +1,7 @@
-"""Operations that extend, shorten and join recordings: the real client gets the same results from both archives.
+"""Tests of operations that extend, shorten and join recordings. Both archives return the same results to the real
+client.
 
-Each test runs on the real archive, which shows that the test is right, and on ours.
+Each test runs on the real archive, to check the test itself, and on ours.
 """
 
 import re
@@ -27,24 +28,25 @@ _UNKNOWN = (UNKNOWN_RECORDING, "unknown recording id: 77")
 
 
 class Recorder:
-    """Makes recordings of messages of 1000 bytes through the real client."""
+    """Records messages of 1000 bytes through the real client."""
 
     def __init__(self, archive, client, stream):
         self.archive, self.client, self.stream = archive, client, stream
 
     def channel(self, position=0, *, term_id=_TERM_ID, term=_TERM, mtu=_MTU):
-        """Channel of a publication that begins at this position."""
+        """Returns the channel of a publication that begins at this position."""
         at = f"init-term-id={term_id}|term-id={term_id + position // term}|term-offset={position % term}"
         return f"aeron:ipc?term-length={term}|mtu={mtu}|{at}"
 
     def record(self, count, start=0, *, stream=None, **parameters):
-        """Records messages and stops. Returns recording id and stop position."""
+        """Records messages, and stops the recording. Returns the recording id and the stop position."""
         recording, position, stop = self.begin(count, start, stream=stream, **parameters)
         stop()
         return recording, position
 
     def begin(self, count, start=0, *, stream=None, extended=None, **parameters):
-        """Returns recording id, position after the messages, and a function that stops the recording."""
+        """Starts a recording of messages. Returns the recording id, the position after the messages, and a function
+        that stops the recording."""
         client, stream = self.client, stream or self.stream
         channel = self.channel(start, **parameters)
         if extended is None:
@@ -70,21 +72,21 @@ class Recorder:
         return self.client.start_position(recording), self.client.stop_position(recording)
 
     def bases(self, recording):
-        """Start positions of the segment files of a recording."""
+        """Returns the start positions of the segment files of a recording."""
         return sorted(int(path.stem.split("-")[1]) for path in self.archive.directory.glob(f"{recording}-*.rec"))
 
     def file(self, recording, base):
         return self.archive.directory / f"{recording}-{base}.rec"
 
     def deleted(self, recording, count, files):
-        """Checks the count of an operation, waits for its signal, and checks the remaining files."""
+        """Checks the count that an operation returned, waits for the signal DELETE, and checks the remaining files."""
         self.client.await_signal("DELETE", recording=recording)
         assert (count, self.bases(recording)) == files
 
 
 @pytest.fixture
 def recorder(drivers, start_archive, archive_client, stream):
-    """`recorder(kinds)`: a recorder of an archive on a driver."""
+    """`recorder(kinds)` returns a recorder for an archive on a driver of these kinds."""
 
     def start(kinds):
         archive_kind, driver_kind = kinds
@@ -96,7 +98,7 @@ def recorder(drivers, start_archive, archive_client, stream):
 
 
 def _refusal(call, *arguments):
-    """Code and text of an archive's refusal, without paths."""
+    """Makes a call that the archive must refuse. Returns code and text of the error, without paths."""
     with pytest.raises(PeerError) as refused:
         call(*arguments)
     text = refused.value.text.split("error: ", 1)[1]
@@ -104,7 +106,7 @@ def _refusal(call, *arguments):
 
 
 def _refused(call, *arguments, code=GENERIC, text):
-    """Checks code and beginning of an archive's refusal."""
+    """Makes a call that the archive must refuse. Checks the code of the error and the start of the text."""
     found = _refusal(call, *arguments)
     assert found[0] == code
     assert found[1].startswith(text), found[1]
@@ -165,7 +167,7 @@ def test_a_recording_is_extended_by_a_stream_that_continues_it(recorder, kinds, 
 
 
 @each_archive
-def test_a_recording_is_truncated_to_a_frame_to_a_segment_and_to_its_ends(recorder, kinds):
+def test_a_recording_is_truncated_at_a_frame_at_a_segment_start_and_at_its_start_and_end(recorder, kinds):
     """07-108, 07-112"""
     it = recorder(kinds)
     client, start = it.client, 1024
@@ -195,7 +197,7 @@ def test_a_recording_is_truncated_to_a_frame_to_a_segment_and_to_its_ends(record
 
 @each_archive
 def test_a_truncation_to_the_middle_of_a_frame_is_refused(recorder, kinds):
-    """07-108: the real archive changes the catalog before it refuses, ours does not."""
+    """07-108: the real archive changes the catalog before it refuses. Our archive changes nothing."""
     it = recorder(kinds)
     recording, stop = it.record(10)
     assert _refusal(it.client.truncate, recording, 32) == (GENERIC, "32 position not aligned to a data header")
@@ -203,7 +205,7 @@ def test_a_truncation_to_the_middle_of_a_frame_is_refused(recorder, kinds):
 
 
 @each_archive
-def test_a_recording_is_purged_unless_it_is_in_use(recorder, kinds):
+def test_a_recording_is_purged_unless_it_is_active_or_replayed(recorder, kinds):
     """07-66, 07-109, 07-112"""
     it = recorder(kinds)
     client = it.client
@@ -260,7 +262,7 @@ def test_segments_are_detached_deleted_purged_and_attached(recorder, kinds):
 
 
 @each_archive
-def test_segments_that_a_replay_reads_are_not_detached(recorder, kinds):
+def test_segments_are_not_detached_while_a_replay_reads_them(recorder, kinds):
     """07-110"""
     it = recorder(kinds)
     client = it.client
@@ -274,8 +276,8 @@ def test_segments_that_a_replay_reads_are_not_detached(recorder, kinds):
 
 
 @each_archive
-def test_segments_are_purged_while_later_ones_are_replayed(recorder, kinds):
-    """07-110, 07-112: a long replay does not keep the files before its position."""
+def test_segments_are_purged_while_a_replay_reads_later_segments(recorder, kinds):
+    """07-110, 07-112: a long replay does not prevent the deletion of files before its position."""
     it = recorder(kinds)
     client = it.client
     recording, _ = it.record(400)
@@ -287,7 +289,7 @@ def test_segments_are_purged_while_later_ones_are_replayed(recorder, kinds):
 
 
 @each_archive
-def test_segments_of_a_running_recording_can_be_purged(recorder, kinds):
+def test_segments_of_an_active_recording_can_be_purged(recorder, kinds):
     """07-110"""
     it = recorder(kinds)
     client = it.client
@@ -301,7 +303,7 @@ def test_segments_of_a_running_recording_can_be_purged(recorder, kinds):
 
 
 @each_archive
-def test_files_that_are_not_of_the_recording_are_not_attached(recorder, kinds):
+def test_a_segment_file_that_does_not_match_the_recording_is_not_attached(recorder, kinds):
     """07-110"""
     it = recorder(kinds)
     client = it.client
@@ -331,7 +333,8 @@ def test_files_that_are_not_of_the_recording_are_not_attached(recorder, kinds):
 
 @pytest.fixture
 def contiguous(recorder):
-    """`contiguous(it, join)`: a recording up to this position, and one that starts there with these parameters."""
+    """`contiguous(it, join)` makes two recordings: one that ends at `join`, and one that starts there with
+    `parameters`."""
 
     def make(it, join=2 * _SEGMENT, start=None, **parameters):
         earlier, _ = it.record(300)
@@ -364,7 +367,7 @@ def test_segments_migrate_to_a_later_and_to_an_earlier_recording(recorder, conti
 
 
 @each_archive
-def test_recordings_that_do_not_fit_together_do_not_migrate(recorder, contiguous, kinds, stream):
+def test_segments_do_not_migrate_between_recordings_that_do_not_match(recorder, contiguous, kinds, stream):
     """07-111"""
     it = recorder(kinds)
     client = it.client
@@ -392,7 +395,7 @@ def test_recordings_that_do_not_fit_together_do_not_migrate(recorder, contiguous
 
 
 @each_archive
-def test_a_migration_needs_its_files_and_a_source_that_has_ended(recorder, contiguous, kinds):
+def test_a_migration_requires_all_source_files_no_destination_files_and_a_stopped_source(recorder, contiguous, kinds):
     """07-111"""
     it = recorder(kinds)
     client, join = it.client, 2 * _SEGMENT

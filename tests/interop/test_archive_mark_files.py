@@ -1,6 +1,6 @@
-"""The mark file of an archive: its content, and its effect on other archives.
+"""Tests of the content of an archive's mark file, and of its effect on other archives.
 
-If two archives use one directory, one of them is the real archive.
+If two archives use one directory, one of them usually is the real archive.
 """
 
 import struct
@@ -20,7 +20,7 @@ _ACTIVITY = 16
 
 @pytest.fixture
 def start(drivers, start_archive):
-    """`start(kinds, **settings)`."""
+    """`start(kinds, settings)` starts an archive on a driver of these kinds."""
     return lambda kinds, settings=None: start_archive(kinds[0], drivers(kinds[1]), settings)
 
 
@@ -33,7 +33,7 @@ def _activity(archive):
 
 
 @each_archive_on_ours
-def test_the_mark_file_describes_the_archive(start, kinds, stream):
+def test_the_mark_file_has_the_settings_and_the_process_id_of_the_archive(start, kinds, stream):
     """07-71"""
     archive = start(kinds, {"aeron.archive.id": str(stream)})
     data = _bytes(archive)
@@ -58,7 +58,7 @@ def test_the_mark_file_describes_the_archive(start, kinds, stream):
 
 
 @each_archive_on_ours
-def test_an_error_log_may_be_longer_and_not_shorter(start, kinds):
+def test_an_error_log_may_be_longer_than_1_mib_but_not_shorter(start, kinds):
     """07-71, 07-76"""
     archive = start(kinds, {"aeron.archive.error.buffer.length": "2m"})
     assert len(_bytes(archive)) == _HEADER_LENGTH + 2 * _ERROR_BUFFER_LENGTH
@@ -68,7 +68,7 @@ def test_an_error_log_may_be_longer_and_not_shorter(start, kinds):
 
 
 @each_archive_on_ours
-def test_an_archive_shows_each_second_that_it_lives_and_at_last_that_it_ended(start, kinds):
+def test_an_archive_writes_the_time_each_second_and_minus_1_at_its_end(start, kinds):
     """07-72"""
     archive = start(kinds)
     seen = [_activity(archive)]
@@ -85,7 +85,7 @@ def test_an_archive_shows_each_second_that_it_lives_and_at_last_that_it_ended(st
 
 
 @pytest.mark.parametrize(("first", "second"), [(_REAL, _OURS), (_OURS, _REAL), (_OURS, _OURS)], ids=str)
-def test_a_directory_in_use_is_refused(start, first, second):
+def test_an_archive_refuses_a_directory_that_another_archive_uses(start, first, second):
     """07-73"""
     archive = start(first)
     before = sorted(path.name for path in archive.directory.iterdir())
@@ -109,17 +109,17 @@ def test_the_directory_of_a_killed_archive_is_refused_for_ten_seconds(start, fir
     settings = {"aeron.archive.dir": str(archive.directory), "aeron.archive.mark.file.dir": str(archive.directory)}
     with pytest.raises(AssertionError, match="active mark file detected"):
         start(second, settings)
-    # Moves the timestamp back instead of waiting.
+    # The test moves the timestamp back instead of waiting for ten seconds.
     with open(Path(archive.directory) / "archive-mark.dat", "r+b") as file:
         file.seek(_ACTIVITY)
         file.write(struct.pack("<q", killed - 10_000))
     start(second, settings)
 
 
-def test_our_archive_takes_over_from_one_of_ours_that_was_killed(start, stream):
+def test_our_archive_takes_over_the_directory_of_our_killed_archive_immediately(start, stream):
     """07-73: the lock file shows that the owner is dead."""
     archive = start(_OURS)
     archive.kill()
-    # The driver still has the counters of the other id.
+    # The archive id is different, because the driver still has the counters of the killed archive's id.
     archive.settings["aeron.archive.id"] = str(stream)
     archive.start()

@@ -1,4 +1,4 @@
-"""`AeronArchive`, our client in Python, with the real archive and ours."""
+"""Tests of `AeronArchive`, our client in Python, with the real archive and ours."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ def archive(request, server):
 
 
 def connected(client, settings):
-    """Connects to the archive, which may still be starting."""
+    """Connects to the archive. The archive may still be starting."""
     for _ in range(30):
         try:
             return aeron.connect_archive(client, message_timeout=2, **settings)
@@ -46,7 +46,7 @@ def connected(client, settings):
     raise failure
 
 
-def test_streams_are_recorded_listed_and_replayed(archive):
+def test_a_stream_is_recorded_listed_replayed_truncated_and_purged(archive):
     """07-129"""
     assert archive.archive_id == 300
     stream_id = 2000 + len(archive.list_recordings())
@@ -71,7 +71,7 @@ def test_streams_are_recorded_listed_and_replayed(archive):
     assert archive.list_recording(recording.recording_id) is None
 
 
-def test_refusals_have_their_classes(archive):
+def test_an_error_of_the_archive_raises_the_exception_class_of_its_code(archive):
     with pytest.raises(aeron.UnknownRecordingError) as caught:
         archive.get_start_position(99_999)
     assert caught.value.code == 5

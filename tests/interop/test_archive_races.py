@@ -1,4 +1,4 @@
-"""Requests between a recording request and its recording: clients may be faster than the driver's responses."""
+"""Tests of requests that arrive before a requested recording has started: clients may be faster than the driver."""
 
 import struct
 import time
@@ -33,7 +33,7 @@ class Session:
         self._id, _, _ = self._await_response(1)
 
     def ask(self, template, fields=b"", text=None):
-        """Sends a request. Returns result and error text of its response."""
+        """Sends a request. Returns the result and the error text of the response."""
         self._correlation_id += 1
         correlation_id = 1000 + self._correlation_id
         body = struct.pack("<qq", self._id, correlation_id) + fields
@@ -42,7 +42,7 @@ class Session:
         return result, error
 
     def record(self, stream):
-        """Records a stream of this machine."""
+        """Requests a recording of an IPC stream."""
         assert self.ask(_START_RECORDING, struct.pack("<ii", stream, 0), "aeron:ipc")[1] == ""
 
     def _send(self, template, body, block=16):
@@ -79,7 +79,7 @@ def _await_counter(file, recording):
 
 
 def _stop_positions(archive):
-    """Stop positions of all catalog entries."""
+    """Returns the stop positions of all catalog entries."""
     catalog = (archive.directory / "archive.catalog").read_bytes()
     at, found = 32, []
     while at + 32 <= len(catalog) and (length := struct.unpack_from("<i", catalog, at)[0]) > 0:
@@ -89,7 +89,7 @@ def _stop_positions(archive):
 
 
 @each_mode
-def test_a_recording_is_replayed_as_soon_as_its_counter_is_there(drivers, start_archive, mode):
+def test_a_recording_can_be_replayed_as_soon_as_its_counter_exists(drivers, start_archive, mode):
     """07-46, 07-84"""
     driver = drivers("ours")
     archive = start_archive("ours", driver, {"aeron.archive.threading.mode": mode})
@@ -109,7 +109,7 @@ def test_a_recording_is_replayed_as_soon_as_its_counter_is_there(drivers, start_
 
 
 @each_mode
-def test_an_archive_that_ends_while_recordings_start_leaves_nothing_to_recover(drivers, start_archive, mode):
+def test_an_archive_that_ends_while_recordings_start_writes_all_stop_positions(drivers, start_archive, mode):
     """07-81"""
     driver = drivers("ours")
     archive = start_archive("ours", driver, {"aeron.archive.threading.mode": mode})

@@ -1,4 +1,7 @@
-"""Replication: by request of the real client an archive copies a recording of another. Each is the real one or ours."""
+"""Tests of replication: the real client asks one archive to copy a recording from another archive.
+
+Each of the two archives is the real one or ours.
+"""
 
 import time
 
@@ -15,20 +18,20 @@ _LENGTHS = (10, 3000, 0, 1400, 7)
 _COUNT = 400
 _TIMEOUT_S = 20
 
-# (source, destination): two real archives show that a test is right.
+# (source, destination). Two real archives check the test itself.
 _WAYS = [("java", "ours"), ("ours", "java"), ("ours", "ours"), ("java", "java")]
 each_way = pytest.mark.parametrize("ways", _WAYS, ids=["-to-".join(way) for way in _WAYS])
 
 
 class Pair:
-    """A source with a recording, and a destination, on one driver, each with a client."""
+    """A source archive and a destination archive on one driver. Each of them has a client."""
 
     def __init__(self, source, destination, stream):
         (self.source_archive, self.source), (self.archive, self.client) = source, destination
         self.stream = stream
 
     def record(self, count=_COUNT, *, is_stopped=True):
-        """Records messages at the source: publication, recording, position."""
+        """Records messages at the source. Returns publication, recording id and position."""
         subscription = self.source.start_recording(_CHANNEL, self.stream)
         publication = self.source.peer.add_publication(_CHANNEL, self.stream, exclusive=True)
         recording = self.source.await_signal("START")["recording"]
@@ -48,7 +51,7 @@ class Pair:
         return self.client.replicate(recording, self.source_archive, **params)
 
     def signals(self, last="STOP"):
-        """Signals of a replication, including the last one."""
+        """Returns the signals of a replication up to the signal `last`."""
         seen = []
         deadline = time.monotonic() + _TIMEOUT_S
         while not seen or seen[-1]["signal"] != last:
@@ -58,7 +61,8 @@ class Pair:
         return seen
 
     def replayed(self, recording, count):
-        """Whether a replay of the copy has all messages."""
+        """Replays a recording of the destination. Returns the number of received messages, which must be
+        undamaged."""
         subscription = self.client.replay(recording, "aeron:ipc", self.stream + 10_000)
         received = subscription.receive(count, _LENGTHS)
         assert received["faults"] == []
@@ -67,7 +71,7 @@ class Pair:
 
 @pytest.fixture
 def pair(drivers, start_archive, archive_client, stream):
-    """`pair(ways, secured)`: two archives of these kinds on one driver; the source may have a `Security`."""
+    """`pair(ways, secured)` starts two archives of these kinds on one driver. The source may have a `Security`."""
 
     def start(ways, secured=None):
         driver = drivers("ours")
@@ -103,7 +107,7 @@ def test_a_recording_is_copied_with_all_its_properties(pair, ways):
 
 
 @each_way
-def test_a_copy_that_stopped_early_is_completed_and_then_in_sync(pair, ways):
+def test_a_second_replication_completes_a_partial_copy_and_a_third_one_only_signals_sync(pair, ways):
     """07-114, 07-115"""
     both = pair(ways)
     _, recording, position = both.record()
@@ -144,7 +148,7 @@ def test_a_refused_replication_has_the_error_code_of_the_real_archive(pair, ways
 
 
 @each_way
-def test_a_copy_merges_with_the_live_stream_and_goes_on(pair, ways):
+def test_a_copy_merges_with_the_live_stream_and_continues_to_record_it(pair, ways):
     """07-118"""
     both = pair(ways)
     control = free_port()
@@ -168,7 +172,7 @@ def test_a_copy_merges_with_the_live_stream_and_goes_on(pair, ways):
 
 
 @each_way
-def test_a_replication_that_is_stopped_keeps_what_was_copied(pair, ways):
+def test_a_stopped_replication_keeps_the_copied_part(pair, ways):
     """07-120"""
     both = pair(ways)
     publication, recording, position = both.record(is_stopped=False)
@@ -184,7 +188,7 @@ def test_a_replication_that_is_stopped_keeps_what_was_copied(pair, ways):
 
 @each_way
 @pytest.mark.parametrize("has_both", [True, False], ids=["both-tags", "channel-tag"])
-def test_a_tagged_replication_has_its_tags_and_takes_destinations_by_hand(pair, ways, has_both):
+def test_a_tagged_replication_uses_a_channel_with_these_tags_and_manual_destinations(pair, ways, has_both):
     """07-119"""
     both = pair(ways)
     _, recording, position = both.record(is_stopped=False)
@@ -193,7 +197,7 @@ def test_a_tagged_replication_has_its_tags_and_takes_destinations_by_hand(pair, 
     replication = both.replicate(recording, **tags)
     copy = both.signals("EXTEND")[0]["recording"]
     both.client.await_recorded(copy, position)
-    # The default of a tag is the id of the replication.
+    # The default of a tag is the replication id.
     expected = f"tags={channel_tag},{subscription_tag if has_both else replication}"
     channels = [counter["label"] for counter in both.client.peer.counters() if expected in counter["label"]]
     assert channels
@@ -205,7 +209,7 @@ def test_a_tagged_replication_has_its_tags_and_takes_destinations_by_hand(pair, 
 
 
 @each_way
-def test_a_replication_shows_the_source_its_credentials(pair, ways, tmp_path):
+def test_a_replication_sends_its_credentials_to_the_source(pair, ways, tmp_path):
     """07-121"""
     secured = security(ways[0], tmp_path)
     both = pair(ways, secured)
@@ -218,7 +222,7 @@ def test_a_replication_shows_the_source_its_credentials(pair, ways, tmp_path):
 
 @each_way
 @pytest.mark.parametrize("kind", ["challenged", "wrong", "missing"])
-def test_a_source_that_does_not_accept_the_credentials_fails_the_replication(pair, ways, tmp_path, kind):
+def test_a_replication_fails_if_the_source_does_not_accept_the_credentials(pair, ways, tmp_path, kind):
     """07-121"""
     secured = security(ways[0], tmp_path)
     both = pair(ways, secured)

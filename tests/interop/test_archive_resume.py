@@ -1,6 +1,7 @@
-"""An archive that is killed at any time and takes up its recordings again: nothing is missing, or the gap is known.
+"""Kills archives at random times. After the restart, an archive resumes its recordings without a gap or with a known
+gap.
 
-`make soak` sets `SOAK` and so asks for 200 kills of each kind.
+`make soak` sets the variable `SOAK`, which raises the number of kills to 200 of each kind.
 """
 
 import itertools
@@ -21,14 +22,15 @@ from ports import free_port
 _KILLS = 200 if os.environ.get("SOAK") else 20
 _TIME_LIMIT_S = 300 if _KILLS == 20 else 3600
 _RESUME = {"aeron.archive.resume": "true"}
-# After this time, a driver of these tests has noticed that an archive was killed.
+# After this time, the driver of these tests has detected that the archive was killed.
 _LONG_PAUSE_S = 2.5
 _DRIVER_SETTINGS = {"AERON_CLIENT_LIVENESS_TIMEOUT": "1s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1500ms"}
 _PARAMETERS = "term-length=64k|mtu=1408"
 
 
 class Offered:
-    """The messages of a publication with their positions. Each begins with its number; most have several fragments."""
+    """The messages of a publication, with their positions. A message begins with its number. Most have several
+    fragments."""
 
     def __init__(self, publication):
         self._publication = publication
@@ -47,7 +49,7 @@ class Offered:
                 message = self._next()
 
     def between(self, start, stop):
-        """The messages that are completely between two positions."""
+        """Returns the messages that are completely between two positions."""
         return [
             message
             for message, end in zip(self.messages, self._ends, strict=True)
@@ -76,9 +78,10 @@ def _connected(driver, archive):
 
 
 def _offer_over_kills(driver, archive, publication, stream, channel, *, pause_s=0):
-    """Offers messages while the archive is killed and started again, a fourth of the times after a pause.
+    """Offers messages while the archive is killed and started again. After a quarter of the kills, the archive stays
+    down for `pause_s`.
 
-    Returns what was offered.
+    Returns the offered messages.
     """
     generator = random.Random(1)
     offered = Offered(publication)
@@ -96,7 +99,8 @@ def _offer_over_kills(driver, archive, publication, stream, channel, *, pause_s=
 
 
 def _stopped(client, channel, stream, publication):
-    """Stops the recording when it has all messages. Returns the recordings of the stream, and links by recording."""
+    """Stops the recording when it has all messages. Returns the recordings of the stream, and the links by recording
+    id."""
 
     def is_recorded():
         last = client.list_recordings(stream_id=int(stream))[-1].recording_id
@@ -118,7 +122,7 @@ def _replayed(client, recording):
 
 @pytest.mark.timeout(_TIME_LIMIT_S)
 @pytest.mark.parametrize("settings", [{}, {"aeron.archive.record.checksum": "org.agrona.checksum.Crc32"}])
-def test_a_stream_that_only_the_archive_reads_has_one_recording_with_each_message(
+def test_a_stream_that_only_the_archive_reads_has_one_recording_with_all_messages(
     start_driver, start_archive, stream, settings
 ):
     driver = start_driver("ours")
@@ -137,7 +141,7 @@ def test_a_stream_that_only_the_archive_reads_has_one_recording_with_each_messag
 
 @pytest.mark.timeout(_TIME_LIMIT_S)
 @pytest.mark.parametrize("medium", ["ipc", "udp"])
-def test_a_stream_that_goes_on_has_recordings_with_links_and_each_message_that_is_not_in_a_gap(
+def test_a_stream_with_another_reader_has_linked_recordings_with_all_messages_outside_the_gaps(
     start_driver, start_archive, stream, medium
 ):
     driver = start_driver("ours", _DRIVER_SETTINGS)
@@ -167,7 +171,7 @@ def test_a_stream_that_goes_on_has_recordings_with_links_and_each_message_that_i
 
 @contextmanager
 def _reading(driver, channel, stream):
-    """Reads a stream with another client, so that the stream goes on without the archive."""
+    """Reads a stream with another client, so that the stream continues while the archive is down."""
     is_over = threading.Event()
 
     def read():

@@ -28,7 +28,7 @@ def channel():
 
 @pytest.fixture
 def sample(archive, channel, stream, tmp_path):
-    """`sample(name)`: runs a sample to its end, and returns its output."""
+    """`sample(name)` starts a sample and returns the process."""
 
     def run(name):
         control, control_stream, responses = archive.control("udp")
@@ -59,7 +59,7 @@ def client(archive):
 
 
 def _lines(process, last):
-    """Returns the output of a process up to a line."""
+    """Returns the output lines of a process up to the line `last`."""
     lines = [process.read(_START_TIMEOUT_S)]
     while not re.search(last, lines[-1]):
         lines.append(process.read(_TIMEOUT_S))
@@ -67,7 +67,7 @@ def _lines(process, last):
 
 
 def _record(client, channel, stream):
-    """Records messages like the sample. Returns the recording and its end position."""
+    """Records messages as the sample does. Returns the recording and its end position."""
     with client.client.add_subscription(channel, stream):
         publication = client.add_recorded_publication(channel, stream)
         for number in range(_COUNT):
@@ -101,7 +101,7 @@ def test_our_client_replays_the_recording_of_a_java_publisher(sample, client, ch
 
 
 def test_a_java_subscriber_replays_the_recording_of_our_client(sample, client, channel, stream):
-    """06-22, 06-23, 06-24 (9.13): of two recordings of a stream, the second has the next id and is replayed"""
+    """06-22, 06-23, 06-24 (9.13): the stream has two recordings, and the sample replays the second one"""
     first, end = _record(client, channel, stream)
     second, second_end = _record(client, channel, stream)
     assert (second, second_end) == (first + 1, end)

@@ -1,6 +1,6 @@
-"""Basic operations of the archive: the real client connects, records, lists, replays and stops.
+"""Tests of the basic operations of an archive: the real client connects, records, lists, replays and stops.
 
-Each test runs on the real archive, which shows that the test is right, and on ours.
+Each test runs on the real archive, to check the test itself, and on ours.
 """
 
 import pytest
@@ -21,7 +21,7 @@ each_way = pytest.mark.parametrize("way", ["ipc", "udp"])
 
 @pytest.fixture
 def server(drivers, start_archive, archive_client):
-    """`server(kinds, way)`: an archive on a driver, and the real client, connected."""
+    """`server(kinds, way)` starts an archive on a driver, and connects the real client over `way`."""
 
     def start(kinds, way="ipc"):
         archive_kind, driver_kind = kinds
@@ -34,7 +34,8 @@ def server(drivers, start_archive, archive_client):
 
 @pytest.fixture
 def recorded(stream):
-    """`recorded(client)`: a stopped recording of messages. Returns the publication's descriptor, and its ids."""
+    """`recorded(client)` records messages and stops the recording. Returns publication, recording id and stop
+    position."""
 
     def record(client):
         subscription = client.start_recording(_CHANNEL, stream)
@@ -67,7 +68,7 @@ def test_a_client_connects_and_receives_the_archive_id(server, kinds, way):
 
 @each_archive
 @each_way
-def test_a_recording_is_listed_as_it_was_recorded(server, recorded, stream, kinds, way):
+def test_a_listed_recording_has_the_properties_of_its_publication(server, recorded, stream, kinds, way):
     """07-39, 07-45, 07-48, 07-54, 07-102, 07-106"""
     archive, client = server(kinds, way)
     publication, recording, position = recorded(client)
@@ -100,7 +101,7 @@ def test_a_recording_is_listed_as_it_was_recorded(server, recorded, stream, kind
 @each_archive
 @each_way
 @pytest.mark.parametrize("replay_channel", [lambda: _REPLAY_CHANNEL, unicast], ids=["to-ipc", "to-udp"])
-def test_a_recording_is_replayed_as_it_was_published(server, recorded, stream, kinds, way, replay_channel):
+def test_a_replay_has_the_published_messages(server, recorded, stream, kinds, way, replay_channel):
     """07-83, 07-86, 07-90, 07-99"""
     _, client = server(kinds, way)
     _, recording, position = recorded(client)
@@ -114,7 +115,7 @@ def test_a_recording_is_replayed_as_it_was_published(server, recorded, stream, k
 
 
 @each_archive
-def test_a_replay_follows_a_recording_that_goes_on(server, stream, kinds):
+def test_a_replay_follows_an_active_recording(server, stream, kinds):
     """07-90, 07-106"""
     _, client = server(kinds)
     publication = client.add_recorded_publication(_CHANNEL, stream, exclusive=True)
@@ -136,7 +137,9 @@ def test_a_replay_follows_a_recording_that_goes_on(server, stream, kinds):
 
 
 @each_archive
-def test_a_missing_object_has_the_error_code_of_the_real_archive(server, stream, kinds):
+def test_requests_for_a_missing_recording_or_subscription_get_the_error_codes_of_the_real_archive(
+    server, stream, kinds
+):
     """07-41, 07-54, 07-103, 07-106"""
     _, client = server(kinds)
     subscription = client.start_recording(_CHANNEL, stream)
@@ -155,7 +158,7 @@ def test_a_missing_object_has_the_error_code_of_the_real_archive(server, stream,
 
 
 @each_archive
-def test_an_archive_that_ends_in_order_can_start_again_at_once(server, recorded, archive_client, drivers, kinds):
+def test_an_archive_can_start_again_immediately_after_a_clean_end(server, recorded, archive_client, drivers, kinds):
     """07-64, 07-72, 07-81"""
     archive, client = server(kinds)
     _, recording, position = recorded(client)

@@ -1,6 +1,6 @@
-"""Control sessions and recordings of the archive in detail: messages, counters and files of the archive.
+"""Tests of the details of control sessions and recordings: messages, counters and files of the archive.
 
-Each test runs on the real archive, which shows that the test is right, and on ours.
+Each test runs on the real archive, to check the test itself, and on ours.
 """
 
 import struct
@@ -42,7 +42,7 @@ _CHANNEL = f"aeron:ipc?term-length={_TERM_LENGTH}"
 _LENGTHS = (10, 3000, 0, 1400, 7)
 _COUNT = 200
 
-# Added to the stream id of a test: the ids near it belong to other tests and to archives.
+# Numbers that are added to the stream id of a test. Stream ids near that id belong to other tests and to archives.
 _REPLAY, _EVENTS, _OTHER = 10_000, 20_000, 30_000
 
 _REC_POS, _ERRORS, _SESSIONS, _RECORDINGS, _CONTROL_SESSION = 100, 101, 102, 111, 113
@@ -60,15 +60,15 @@ class World:
         self._archive_client = archive_client
 
     def connection(self, way="ipc"):
-        """A connection that sends and receives single protocol messages."""
+        """Returns a connection that sends and receives single protocol messages."""
         return Connection(self.aeron, self.archive, way)
 
     def client(self, way="ipc"):
-        """The real client."""
+        """Returns the real client, connected over `way`."""
         return self._archive_client(self._driver, self.archive, way)
 
     def counters(self, type):
-        """The archive's counters of a type; several archives may share the driver."""
+        """Returns this archive's counters of a type. Other archives may share the driver."""
         end = f" - archiveId={self.archive_id}"
         counters = [counter for counter in self.aeron.counters_reader if counter.type_id == type]
         return [counter for counter in counters if counter.label.endswith(end) or f"{end} " in counter.label]
@@ -84,7 +84,7 @@ class World:
 
 @pytest.fixture
 def world(drivers, start_archive, archive_client):
-    """`world(kinds, settings, driver_settings)`."""
+    """`world(kinds, settings, driver_settings)` starts an archive on a driver."""
     clients = []
 
     def start(kinds, settings=None, driver_settings=None):
@@ -100,7 +100,7 @@ def world(drivers, start_archive, archive_client):
 
 
 def _recorded(client, stream, channel=_CHANNEL, **options):
-    """A completely recorded publication, with its START signal and the recorded position."""
+    """Records messages of a new publication. Returns publication, recording id and recorded position."""
     client.start_recording(channel, stream, **options)
     publication = client.peer.add_publication(channel, stream, exclusive=True)
     start = client.await_signal("START")
@@ -117,8 +117,10 @@ def _publish(client, publication, recording):
 
 
 def _continued(descriptor, difference=None):
-    """The channel of a publication that continues a recording at its stop position. With `difference`, that value of
-    the channel does not fit the recording."""
+    """Returns the channel of a publication that continues a recording at its stop position.
+
+    With `difference`, the parameter of that name does not match the recording.
+    """
     position, initial_term = descriptor["stop"], descriptor["initial_term"]
     term_length, mtu = descriptor["term_length"], descriptor["mtu"]
     match difference:
@@ -136,7 +138,7 @@ def _continued(descriptor, difference=None):
 
 
 @each_archive_on_ours
-def test_the_acceptance_is_repeated_until_the_first_request(world, kinds):
+def test_the_archive_repeats_the_response_to_connect_until_the_first_request(world, kinds):
     """07-16, 07-17, 07-18, 07-19, 07-30"""
     it = world(kinds, {"aeron.archive.session.liveness.check.interval": "200ms"})
     session = it.connection().connect()
@@ -173,7 +175,7 @@ def test_a_client_of_another_major_version_is_refused(world, kinds):
 
 
 @each_archive_on_ours
-def test_a_client_that_does_not_listen_is_dropped(world, kinds):
+def test_a_session_without_a_response_subscriber_ends(world, kinds):
     """07-22"""
     it = world(kinds, _SHORT)
     connection = it.connection()
@@ -187,7 +189,7 @@ def test_a_client_that_does_not_listen_is_dropped(world, kinds):
 
 
 @each_archive_on_ours
-def test_a_response_channel_that_cannot_be_is_reported_and_no_session(world, kinds):
+def test_a_connect_request_with_an_invalid_response_channel_only_records_an_error(world, kinds):
     """07-23"""
     it = world(kinds)
     connection = it.connection()
@@ -199,7 +201,7 @@ def test_a_response_channel_that_cannot_be_is_reported_and_no_session(world, kin
 
 
 @each_archive_on_ours
-def test_the_response_channel_has_the_parameters_of_the_request_or_of_the_archive(world, kinds):
+def test_the_response_stream_has_the_term_length_and_mtu_of_the_request_or_else_of_the_archive(world, kinds):
     """07-24"""
     settings = {"aeron.archive.control.term.buffer.length": "128k", "aeron.archive.control.mtu.length": "4096"}
     it = world(kinds, settings)
@@ -211,7 +213,7 @@ def test_the_response_channel_has_the_parameters_of_the_request_or_of_the_archiv
 
 
 @each_archive_on_ours
-def test_a_response_channel_of_control_mode_response_reaches_the_client(world, kinds):
+def test_a_client_receives_responses_over_a_channel_of_control_mode_response(world, kinds):
     """07-25"""
     client = world(kinds).client("response")
     assert client.list_recordings() == []
@@ -228,7 +230,7 @@ def test_a_challenge_response_without_a_challenge_is_ignored(world, kinds):
 
 @each_archive_on_ours
 @pytest.mark.parametrize("way", ["ipc", "udp"])
-def test_a_session_that_its_client_closes_leaves_nothing(world, kinds, way):
+def test_a_close_request_ends_the_session_and_frees_its_counter_and_response_stream(world, kinds, way):
     """07-31, 07-36"""
     it = world(kinds)
     connection = it.connection(way)
@@ -253,7 +255,7 @@ def test_a_session_that_its_client_closes_leaves_nothing(world, kinds, way):
 
 
 @each_archive_on_ours
-def test_a_client_that_stops_listening_loses_its_session_but_not_its_publication(world, kinds):
+def test_a_session_ends_without_its_response_subscriber_and_another_session_of_the_client_continues(world, kinds):
     """07-32, 07-37"""
     it = world(kinds)
     connection = it.connection()
@@ -267,7 +269,7 @@ def test_a_client_that_stops_listening_loses_its_session_but_not_its_publication
 
 
 @each_archive_on_ours
-def test_the_end_of_a_client_ends_its_session_and_not_its_recordings(world, kinds, stream):
+def test_the_end_of_the_request_publication_ends_the_session_but_no_recordings(world, kinds, stream):
     """07-33, 07-38"""
     it = world(kinds)
     connection = it.connection()
@@ -278,20 +280,20 @@ def test_the_end_of_a_client_ends_its_session_and_not_its_recordings(world, kind
     eventually(lambda: it.value(_RECORDINGS) == 1)
     connection.publication.close()
     eventually(lambda: it.counters(_CONTROL_SESSION) == [])
-    position = publication.publish(b"recorded all the same")
+    position = publication.publish(b"recorded without the session")
     (recording,) = it.counters(_REC_POS)
     eventually(lambda: it.aeron.counters_reader.value(recording.id) == position)
 
 
 @each_archive_on_ours
-def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kinds):
+def test_a_session_ends_if_its_client_does_not_read_the_responses(world, kinds):
     """07-34"""
     it = world(kinds, _SHORT)
     connection = it.connection()
     session = connection.connect().open()
     errors_before = it.value(_ERRORS)
 
-    # The responses to these requests are more than the window of the response stream.
+    # The responses to these requests are longer than the window of the response stream.
     for _ in range(_TERM_LENGTH // 2 // 96 + 10):
         session.send(LIST_RECORDING, struct.pack("<q", 7))
     eventually(lambda: not connection.publication.is_connected)
@@ -300,7 +302,7 @@ def test_a_client_that_does_not_read_its_responses_loses_its_session(world, kind
 
 
 @each_archive_on_ours
-def test_a_request_of_an_unknown_session_is_reported_and_has_no_response(world, kinds):
+def test_a_request_with_an_unknown_session_id_records_an_error_and_has_no_response(world, kinds):
     """07-35"""
     it = world(kinds)
     session = it.connection().connect().open()
@@ -317,7 +319,7 @@ def test_a_request_of_an_unknown_session_is_reported_and_has_no_response(world, 
 
 
 @each_archive_on_ours
-def test_a_udp_publication_of_the_same_driver_is_spied_on(world, kinds, stream):
+def test_a_spy_records_a_udp_publication_of_the_same_driver(world, kinds, stream):
     """07-40"""
     client = world(kinds).client()
     channel = unicast()
@@ -338,7 +340,7 @@ def test_a_udp_publication_of_the_same_driver_is_spied_on(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_one_subscription_of_a_key_is_enough(world, kinds, stream):
+def test_a_second_recording_subscription_for_the_same_channel_and_stream_is_refused(world, kinds, stream):
     """07-41"""
     client = world(kinds).client()
     client.start_recording(_CHANNEL, stream)
@@ -348,7 +350,7 @@ def test_one_subscription_of_a_key_is_enough(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_a_session_id_records_one_publication_and_its_absence_all(world, kinds, stream):
+def test_a_channel_with_a_session_id_records_that_session_and_one_without_it_records_all_sessions(world, kinds, stream):
     """07-42, 07-43, 07-46"""
     it = world(kinds)
     client = it.client()
@@ -372,7 +374,7 @@ def test_a_session_id_records_one_publication_and_its_absence_all(world, kinds, 
 
 
 @each_archive_on_ours
-def test_a_replay_of_frames_with_checksums_has_the_session_of_the_replay(world, kinds, stream):
+def test_a_replay_of_frames_with_checksums_has_the_session_id_of_the_replay(world, kinds, stream):
     """07-51, 07-52"""
     checksum = {"aeron.archive.record.checksum": "CRC-32C", "aeron.archive.replay.checksum": "CRC-32C"}
     client = world(kinds, checksum).client()
@@ -384,7 +386,7 @@ def test_a_replay_of_frames_with_checksums_has_the_session_of_the_replay(world, 
 
 
 @each_archive_on_ours
-def test_recordings_are_stopped_by_channel_subscription_and_identity(world, kinds, stream):
+def test_a_recording_is_stopped_by_channel_and_by_recording_id(world, kinds, stream):
     """07-54"""
     client = world(kinds).client()
     _, first, _ = _recorded(client, stream)
@@ -404,7 +406,7 @@ def test_recordings_are_stopped_by_channel_subscription_and_identity(world, kind
 
 
 @each_archive_on_ours
-def test_the_end_of_a_publication_ends_its_recording_and_not_the_subscription(world, kinds, stream):
+def test_the_end_of_a_publication_ends_its_recording_but_not_the_recording_subscription(world, kinds, stream):
     """07-55"""
     it = world(kinds)
     client = it.client()
@@ -421,7 +423,7 @@ def test_the_end_of_a_publication_ends_its_recording_and_not_the_subscription(wo
 
 
 @each_archive_on_ours
-def test_a_subscription_with_auto_stop_ends_with_its_recording(world, kinds, stream):
+def test_a_recording_subscription_with_auto_stop_ends_with_its_recording(world, kinds, stream):
     """07-56"""
     client = world(kinds).client()
     publication, recording, _ = _recorded(client, stream, auto_stop=True)
@@ -431,7 +433,7 @@ def test_a_subscription_with_auto_stop_ends_with_its_recording(world, kinds, str
 
 
 @each_archive_on_ours
-def test_a_recording_is_extended_from_where_it_stopped(world, kinds, stream):
+def test_a_recording_is_extended_at_its_stop_position(world, kinds, stream):
     """07-57, 07-59"""
     it = world(kinds)
     client = it.client()
@@ -455,7 +457,7 @@ def test_a_recording_is_extended_from_where_it_stopped(world, kinds, stream):
     assert signal["recording"] == recording
     assert signal["position"] == position
     assert signal["subscription"] == subscription
-    # In the catalog entry, after two headers of 32 bytes.
+    # The catalog entry has these fields at offset 64, after two headers of 32 bytes.
     entry = struct.unpack_from("<qq", (it.archive.directory / "archive.catalog").read_bytes(), 64)
     assert entry == (client.session_id, signal["correlation"])
     running = client.list_recording(recording)
@@ -494,7 +496,7 @@ def test_an_extension_that_does_not_continue_the_recording_is_refused(world, kin
 
 
 @each_archive_on_ours
-def test_a_recording_needs_space(world, kinds, stream):
+def test_a_recording_is_refused_below_the_threshold_of_free_storage_space(world, kinds, stream):
     """07-60"""
     it = world(kinds, {"aeron.archive.low.storage.space.threshold": str(1 << 60)})
     with pytest.raises(PeerError, match="low storage threshold") as refused:
@@ -503,7 +505,7 @@ def test_a_recording_needs_space(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_recordings_are_limited(world, kinds, stream):
+def test_a_recording_above_the_maximum_number_is_refused(world, kinds, stream):
     """07-60"""
     client = world(kinds, {"aeron.archive.max.concurrent.recordings": "1"}).client()
     _recorded(client, stream)
@@ -513,7 +515,7 @@ def test_recordings_are_limited(world, kinds, stream):
 
 
 @each_archive_on_ours
-def test_recording_events_are_published_even_without_a_subscriber(world, kinds, stream):
+def test_recordings_need_no_subscriber_of_their_events_and_a_later_subscriber_receives_events(world, kinds, stream):
     """07-61"""
     events_stream = stream + _EVENTS
     settings = {
@@ -561,7 +563,7 @@ def test_a_link_file_names_the_directory_of_the_mark_file(world, kinds, tmp_path
 
 
 @each_archive_on_ours
-def test_errors_of_the_run_before_are_saved(world, kinds):
+def test_the_archive_saves_the_error_log_of_the_previous_run(world, kinds):
     """07-75"""
     it = world(kinds)
     it.connection().send_connect("nonsense")
@@ -575,7 +577,7 @@ def test_errors_of_the_run_before_are_saved(world, kinds):
 
 
 @each_archive_on_ours
-def test_counters_have_the_labels_of_the_real_archive_and_end_with_it(world, kinds):
+def test_the_archive_has_the_counters_of_the_real_archive_and_frees_them_at_its_end(world, kinds):
     """07-134"""
     it = world(kinds)
     id = it.archive_id
@@ -605,9 +607,9 @@ def test_counters_have_the_labels_of_the_real_archive_and_end_with_it(world, kin
 
 
 @each_archive_on_ours
-def test_a_second_archive_of_the_same_id_is_refused(world, kinds, drivers, start_archive):
+def test_a_second_archive_with_the_same_archive_id_is_refused(world, kinds, drivers, start_archive):
     """07-135"""
-    # Our archive waits this long for the counters of a killed archive.
+    # Our archive waits for the client liveness timeout until the counters of a killed archive are freed.
     liveness = {"AERON_CLIENT_LIVENESS_TIMEOUT": "3s"}
     it = world(kinds, None, liveness)
     with pytest.raises(AssertionError, match=f"found existing archive for archiveId={it.archive_id}"):

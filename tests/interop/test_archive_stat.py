@@ -1,4 +1,4 @@
-"""`aeron archive stat` on the real archive and on ours."""
+"""Test of `aeron archive stat` on the real archive and on ours."""
 
 import json
 
@@ -12,7 +12,7 @@ _CHANNEL = "aeron:ipc?term-length=64k"
 
 
 @each_archive_on_ours
-def test_active_and_stopped_recordings_have_their_bytes(drivers, start_archive, kinds):
+def test_stat_shows_the_bytes_of_active_and_stopped_recordings(drivers, start_archive, kinds):
     kind, driver_kind = kinds
     driver = drivers(driver_kind)
     archive = start_archive(kind, driver)

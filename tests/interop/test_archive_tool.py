@@ -1,4 +1,4 @@
-"""Archives of our store and its parts with the real `ArchiveTool`, and archives of the real archive with our store."""
+"""Tests of directories of our store with the real `ArchiveTool` and archive, and of the reverse."""
 
 import shutil
 import struct
@@ -19,7 +19,8 @@ _SEGMENT_LENGTH = 128 * 1024
 
 
 def _recovered(bricks, directory, *known):
-    """A copy of the directory after our recovery, and start and stop positions of the recovered recordings."""
+    """Recovers a copy of the directory. Returns the copy, and the start and stop positions of the recovered
+    recordings."""
     copy = directory.with_name("recovered")
     shutil.copytree(directory, copy)
     found = [tuple(map(int, line.split())) for line in bricks("recover", copy, *known)]
@@ -42,7 +43,7 @@ def test_the_tool_accepts_the_files_of_a_stopped_recorder(written, state):
     assert _segments(directory) == segments
 
 
-def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
+def test_the_tool_accepts_an_archive_with_purged_segments_and_recordings(written):
     """08-14, 08-30"""
     tool = ArchiveTool(written("purged"))
     assert tool.positions()[0][0] == _SEGMENT_LENGTH
@@ -51,8 +52,8 @@ def test_the_tool_takes_an_archive_with_purged_segments_and_recordings(written):
     assert "(recordingId=1) skipping: DELETED" in tool.succeed("verify", "-a")
 
 
-def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
-    """08-17: the compacted catalog has no deleted entry, and it is only as long as its other entries."""
+def test_our_store_reads_a_catalog_that_the_tool_compacted(bricks, written):
+    """08-17: the compacted catalog has no deleted entry, and the file ends after the last entry."""
     directory = written("purged")
     before = _messages(bricks("read", directory))
     assert "deleted 1 records" in ArchiveTool(directory).succeed("compact", answer="y")
@@ -70,8 +71,8 @@ def test_we_take_a_catalog_that_the_tool_compacted(bricks, written):
         ("padding", "n", ()),
     ],
 )
-def test_the_tool_finds_the_end_of_a_killed_recording_that_we_find(bricks, written, state, answer, known):
-    """08-14, 08-23: the tool's question is confirmed for a torn frame, and declined for any other frame."""
+def test_the_tool_and_our_recovery_find_the_same_end_of_a_killed_recording(bricks, written, state, answer, known):
+    """08-14, 08-23: the test confirms the tool's question for a torn frame, and declines it for any other frame."""
     directory = written(state)
     recovered, ends = _recovered(bricks, directory, *known)
     tool = ArchiveTool(directory)
@@ -96,7 +97,8 @@ def test_the_tool_finds_the_end_of_a_killed_recording_that_we_find(bricks, writt
     ],
 )
 def test_the_tool_accepts_the_files_after_our_recovery(bricks, written, state, known):
-    """08-14, 08-24: after a kill between the steps that create or cut a file, the tool refuses the directory."""
+    """08-14, 08-24: without our recovery, the tool refuses a directory after a kill while a file is created or
+    truncated."""
     recovered, ends = _recovered(bricks, written(state), *known)
     tool = ArchiveTool(recovered)
     before, segments = tool.positions(), _segments(recovered)
@@ -113,7 +115,8 @@ _MAINTAINED = ("extended", "other-channels", "truncated", "detached", "given-up"
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
 @pytest.mark.parametrize("state", _MAINTAINED)
 def test_the_tool_accepts_the_files_after_operations_of_our_store(written, state, checksum):
-    """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: with checksums the tool checks each frame and entry."""
+    """07-51, 07-59, 07-63, 07-69, 07-108 to 07-111: if there are checksums, the tool checks the checksum of each frame
+    and entry."""
     tool = ArchiveTool(written(state + ("-with-checksums" if checksum else "")))
     before, segments = tool.positions(), _segments(tool.directory)
     tool.show()
@@ -123,16 +126,16 @@ def test_the_tool_accepts_the_files_after_operations_of_our_store(written, state
 
 
 @pytest.mark.parametrize("checksum", [None, "CRC-32C"])
-def test_the_tool_finds_the_end_of_extended_recordings_that_we_find(bricks, written, checksum):
-    """07-59, 07-77, 07-80: recordings with frames of two sessions."""
+def test_the_tool_and_our_recovery_find_the_same_end_of_extended_recordings(bricks, written, checksum):
+    """07-59, 07-77, 07-80: the recordings have frames of two sessions."""
     tool = ArchiveTool(written("extending" + ("-with-checksums" if checksum else "")))
     expected = {id: messages[:2] for id, messages in _messages(bricks("read", tool.directory, "--any-session")).items()}
     assert not tool.verify(checksum=checksum)
     assert tool.positions() == expected
 
 
-def test_the_tool_reports_broken_frames_and_entries_with_another_checksum(written):
-    """07-51: the tool finds a wrong checksum, so the other tests show that it checks them."""
+def test_the_tool_reports_an_error_if_another_checksum_algorithm_is_given(written):
+    """07-51: the tool compares checksums, so the other tests with checksums check that ours are correct."""
     tool = ArchiveTool(written("extended-with-checksums"))
     result = tool.run("verify", "-a", "-checksum", "CRC-32")
     assert result.returncode == 255
@@ -141,7 +144,8 @@ def test_the_tool_reports_broken_frames_and_entries_with_another_checksum(writte
 
 @pytest.fixture
 def real_archive(drivers, tmp_path):
-    """`real_archive(directory, **settings)`: the real archive as a process on our driver, and its directory."""
+    """`real_archive(directory, **settings)` starts the real archive on our driver. Returns the process and the
+    directory."""
     started = []
 
     def start(directory=tmp_path / "real", **settings):
@@ -201,7 +205,7 @@ def test_the_real_archive_continues_after_operations_of_our_store(bricks, writte
 def test_the_real_archive_refuses_a_directory_with_a_live_owner(written, real_archive):
     """08-28"""
     directory = written("killed")
-    # The mark file stays young for longer than a virtual machine needs to start.
+    # The activity time lies in the future, so that it is still recent when the Java virtual machine has started.
     _set_activity(directory, int(time.time() * 1000) + 30_000)
     with pytest.raises(PeerError, match="active mark file detected"):
         real_archive(directory)
@@ -216,7 +220,7 @@ def _record(archive, stream, *, stop):
 
 
 def _messages(lines):
-    """Start, end and whole messages of each recording that our reader reads."""
+    """Returns start position, end position and complete messages of each recording that our reader printed."""
     recordings, parts = {}, b""
     for line in lines:
         if line.startswith("recording "):
@@ -247,7 +251,7 @@ def test_our_reader_reads_the_recordings_of_the_real_archive(bricks, real_archiv
 
 
 def test_our_reader_reads_the_recordings_of_a_killed_real_archive(bricks, real_archive, stream):
-    """08-58: a recording ends where the tool finds its end, and reading changes nothing."""
+    """08-58: our reader finds the same end of a recording as the tool, and changes no file."""
     archive, directory = real_archive()
     recorded = _record(archive, stream, stop=False)
     archive.kill()
@@ -268,11 +272,13 @@ def test_our_reader_reads_frames_whose_session_id_is_a_checksum(bricks, real_arc
     assert messages == _pattern()
 
 
-def test_the_tool_refuses_a_recording_that_the_real_archive_truncated_to_a_segment(
+def test_the_tool_refuses_a_recording_that_was_truncated_to_the_start_of_a_segment(
     drivers, start_archive, archive_client, written, stream
 ):
-    """07-108: the file for the stop position is deleted. The real archive also refuses recordings that ours
-    truncated."""
+    """07-108: the archive deletes the segment file that would begin at the stop position.
+
+    The tool also refuses a recording that our archive truncated in this way.
+    """
     driver = drivers("ours")
     archive = start_archive("java", driver)
     client = archive_client(driver, archive)
@@ -343,7 +349,7 @@ def test_our_store_continues_after_operations_of_the_real_archive(
 
 
 def test_the_tool_cannot_dump_recordings_that_the_real_archive_purged(real_archive, stream):
-    """The real tool cannot dump a real archive's purged recording either, so its failure with ours means nothing."""
+    """The tool also fails for a purged recording of the real archive, so its failure is no defect of ours."""
     archive, directory = real_archive()
     first = _record(archive, stream, stop=True)
     _record(archive, stream, stop=True)

@@ -1,4 +1,4 @@
-"""Users of our archive with the real client: passwords, challenges and roles."""
+"""Tests of the users of our archive with the real client: passwords, challenges and roles."""
 
 import pytest
 
@@ -15,7 +15,7 @@ _TIMEOUT_MS = 700
 
 @pytest.fixture
 def users_file(tmp_path):
-    """A users file: `ann` may read, `rex` may record, and `adam` is an admin with a key for challenges."""
+    """Returns a users file. `ann` may read, `rex` may record, and `adam` is an admin with a key for challenges."""
     path = tmp_path / "users.toml"
     path.touch(mode=0o600)
     path.write_text(
@@ -41,7 +41,7 @@ def users_file(tmp_path):
 
 @pytest.fixture
 def connect(drivers, start_archive, archive_client, users_file):
-    """`connect(**credentials)`: the real client of an archive with users."""
+    """`connect(**credentials)` connects the real client to an archive with users."""
     archive_kind, driver_kind = _KINDS
     driver = drivers(driver_kind)
     settings = {
@@ -59,20 +59,20 @@ def connect(drivers, start_archive, archive_client, users_file):
 
 
 @pytest.mark.parametrize("way", ["ipc", "udp"])
-def test_a_user_with_the_password_connects(connect, way):
+def test_a_user_with_the_correct_password_is_accepted(connect, way):
     """07-26"""
     assert connect(way, credentials=b"ann:ann's").list_recordings() == []
 
 
 @pytest.mark.parametrize("credentials", [b"", b"ann", b"ann:", b"ann:rex's", b"nobody:ann's", b"adam:"])
-def test_others_are_rejected(connect, credentials):
+def test_unknown_users_and_wrong_passwords_are_rejected(connect, credentials):
     """07-26, 07-27"""
     with pytest.raises(PeerError, match="authentication rejected") as refused:
         connect(credentials=credentials)
     assert refused.value.code == AUTHENTICATION_REJECTED
 
 
-def test_a_user_with_the_key_answers_the_challenge(connect):
+def test_a_user_with_the_correct_key_passes_the_challenge(connect):
     """07-27"""
     assert connect("udp", credentials=b"adam", challenge_key=_KEY).list_recordings() == []
     with pytest.raises(PeerError) as refused:
@@ -100,7 +100,7 @@ def test_a_role_limits_the_requests_of_its_users_and_the_session_continues(conne
     assert admin.purge(recording) == 1
 
 
-def test_a_users_file_that_others_can_read_refuses_the_start(connect, users_file):
+def test_the_archive_refuses_to_start_if_others_can_read_its_users_file(connect, users_file):
     connect.archive.stop()
     users_file.chmod(0o644)
     with pytest.raises(AssertionError, match="mode 0644 lets others use it: set mode 0600 with chmod"):

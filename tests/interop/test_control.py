@@ -1,7 +1,7 @@
-"""The same commands to the real C driver and to ours: responses, counters and error counts must be equal.
+"""Sends the same commands to the real C driver and to ours. Responses, counters and error counts must be equal.
 
-Random values (session ids, directories) are replaced by the order of their appearance. Error texts may differ. In a few
-places the reference says to follow the Java driver instead; these commands have separate tests below.
+The tests replace random values (session ids, directories) by their order of appearance. Error texts may differ. For a
+few commands the reference says to follow the Java driver. These commands have separate tests below.
 """
 
 import json
@@ -20,22 +20,23 @@ SETTINGS = {
     # The clients of the scripts write no heartbeat.
     "AERON_CLIENT_LIVENESS_TIMEOUT": "200s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "210s",
-    # With a shorter time, the duration of a step would affect which freed counter is used again.
+    # With a shorter time, the duration of a step would determine which freed counter is used again.
     "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT": "600s",
 }
 SETTLE_S = 0.5  # five timer intervals: the driver has executed its timer work
 PATIENCE_S = 20
 _STREAM_COUNTER_TYPES = (1, 2, 3, 4, 5, 9, 10, 12, 13, 17, 19, 20)
-# A label that is too long is cut at 380 bytes. The text there depends on the digits of the session id, and the C driver
-# ends it with a zero.
+# A label that is too long is truncated to 380 bytes. The last bytes depend on the number of digits of the session id,
+# and the C driver writes a zero after them.
 _SURE_LABEL_LENGTH = 360
 _VERSION = re.compile(r"version=\S+ commit=\S+")
-# These counters count actions, and 43 is the version. Others, such as sent bytes and cycle times, depend on the run.
+# These counters count actions, and 43 is the version. The values of others, such as sent bytes and cycle times, depend
+# on timing.
 _COMPARED_SYSTEM_COUNTERS = (14, 15, 19, 20, 24, 40, 42, 43)
 
 
 class Run:
-    """One driver under a script, with observations that can be compared."""
+    """One driver that executes a script, with observations that can be compared."""
 
     def __init__(self, driver):
         self._driver = driver
@@ -71,7 +72,7 @@ class Run:
         return self._sessions.setdefault(session, f"session {len(self._sessions)}")
 
     def counters(self):
-        """Every counter with its id, type, key, label, owner and reference, and the values that depend on the
+        """Returns every counter with id, type, key, label, owner and reference, and those values that depend on the
         script."""
         comparable = []
         for counter in self._client.counters():
@@ -87,13 +88,13 @@ class Run:
         return comparable
 
     def error_counts(self):
-        """The count of each distinct error."""
+        """Returns the count of each distinct error."""
         return [count for count, _ in self._client.error_log()]
 
 
 @pytest.fixture
 def runs(start_driver):
-    """The reference run on the C driver, and ours."""
+    """Returns the run on the C driver, which is the reference, and the run on ours."""
     both = [Run(start_driver(kind, SETTINGS)) for kind in ("c", "ours")]
     yield both
     for run in both:
@@ -101,7 +102,7 @@ def runs(start_driver):
 
 
 def compare(runs, commands):
-    """Performs (name, type, body) on both drivers in lock step."""
+    """Performs each command (name, type, body) on both drivers, and compares the drivers after each command."""
     for name, type_id, body in commands:
         theirs, ours = perform_on_both(runs, type_id, body)
         assert ours == theirs, name
@@ -114,10 +115,11 @@ def compare(runs, commands):
 
 
 def perform_on_both(runs, type_id, body):
-    """The events of a command on both drivers.
+    """Performs a command on both drivers, and returns the events of both.
 
-    Our driver announces an image when its publication has pages, so that the publication is connected by then. That is
-    a moment after the response to the command, so this waits for the driver with fewer events."""
+    Our driver announces an image only after the pages of the publication exist. So the event follows the response after
+    a short time. The function waits until both drivers have sent the same events, or until a timeout.
+    """
     told = [run.perform(type_id, body) for run in runs]
     deadline = time.monotonic() + PATIENCE_S
     while told[0] != told[1] and time.monotonic() < deadline:
@@ -128,7 +130,7 @@ def perform_on_both(runs, type_id, body):
 
 
 def assert_same_counters(runs):
-    """Compares the final state. Announced resources are freed at a later timer, and one driver may be late."""
+    """Compares the final counters. A timer frees resources later, so one driver may be later than the other."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         theirs, ours = (run.counters() for run in runs)
@@ -139,7 +141,8 @@ def assert_same_counters(runs):
 
 
 def at_the_timer(runs):
-    """Events of both drivers after the response. Waits for the driver with fewer events, which may be late."""
+    """Returns the events that the timers of both drivers cause. Waits until both are equal, because one may be
+    later."""
     told = [], []
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -151,7 +154,7 @@ def at_the_timer(runs):
 
 
 def recorded(source, *, without=()):
-    """The recorded commands of a source that need no socket."""
+    """Yields the recorded commands of a source, without the commands that need a socket."""
     for entry in VECTORS:
         if entry["source"] == source and entry["direction"] == "client_to_driver":
             name = entry["name"].split("/")[1]
@@ -160,25 +163,25 @@ def recorded(source, *, without=()):
                 yield name, entry["msg_type_id"], bytes.fromhex(entry["hex"])
 
 
-def test_refusals_are_those_of_the_c_driver(runs):
+def test_our_driver_refuses_the_same_commands_as_the_c_driver(runs):
     """03-26, 03-25, 03-50, 03-52, 03-54, 03-56, 03-58"""
     follows_java = ("remove_destination_by_id_unknown_publication", "reject_image_reason_3_bytes_unpadded")
     compare(runs, recorded("c-driver-errors", without=(*follows_java, "reject_image_reason_empty")))
 
 
-def test_ipc_publications_and_subscriptions_have_the_responses_of_the_c_driver(runs):
+def test_commands_for_ipc_publications_and_subscriptions_have_the_responses_of_the_c_driver(runs):
     """03-12, 03-13, 03-14, 03-16, 03-18, 03-19, 03-20, 03-21, 03-23, 03-27, 03-28, 03-29, 03-30, 03-34"""
     compare(runs, recorded("c-driver-ipc"))
 
 
-def test_counters_and_ends_of_clients_have_the_responses_of_the_c_driver(runs):
+def test_commands_for_counters_and_client_close_have_the_responses_of_the_c_driver(runs):
     """03-42, 03-43, 03-44, 03-45, 03-62"""
     rejected_address_follows_java = ("reject_image_ipc",)
     compare(runs, recorded("c-driver-lifecycle", without=(*rejected_address_follows_java, "terminate_driver_allowed")))
 
 
 def answers(run, commands):
-    """Responses to each command: kinds of events and error codes."""
+    """Returns the responses to each command: names of events and error codes."""
     seen = {}
     for name, type_id, body in commands:
         seen[name] = [(kind, values.get("code")) for kind, values in run.perform(type_id, body)]
@@ -232,7 +235,7 @@ WRITTEN_OTHERWISE = [
 ]  # fmt: skip
 
 
-# The C driver ignores the rest of a parameter without a value; the reference says to refuse it.
+# The C driver ignores a parameter without a value. The reference says to refuse the channel.
 UNFINISHED = ("aeron:ipc?alias", "aeron:ipc?alias=x|")
 
 
@@ -241,7 +244,7 @@ def channels(parameters):
 
 
 def compare_answers(runs, commands):
-    """Checks all channels at once, so that a failure shows every channel with a different response."""
+    """Compares the responses for all channels at once, so that a failure shows every channel with a difference."""
     theirs, ours = (answers(run, commands) for run in runs)
     differing = {channel: (theirs[channel], ours[channel]) for channel in theirs if theirs[channel] != ours[channel]}
     assert differing == {}, differing
@@ -249,7 +252,7 @@ def compare_answers(runs, commands):
 
 
 @pytest.mark.parametrize("kind", [control.ADD_PUBLICATION, control.ADD_EXCLUSIVE_PUBLICATION])
-def test_every_publication_channel_is_taken_or_refused_as_by_the_c_driver(runs, kind):
+def test_our_driver_and_the_c_driver_accept_the_same_publication_channels(runs, kind):
     """03-53, 03-54, 03-56, 04-38, 04-46, 04-47, 05-3, 05-4"""
     commands = [
         (channel, kind, control.add(1, 100 + n, 5000 + n, channel))
@@ -258,7 +261,7 @@ def test_every_publication_channel_is_taken_or_refused_as_by_the_c_driver(runs, 
     compare_answers(runs, commands)
 
 
-def test_every_subscription_channel_is_taken_or_refused_as_by_the_c_driver(runs):
+def test_our_driver_and_the_c_driver_accept_the_same_subscription_channels(runs):
     """04-38, 05-7"""
     commands = [
         (channel, control.ADD_SUBSCRIPTION, control.add_subscription(1, 100 + n, 5000 + n, channel))
@@ -268,7 +271,7 @@ def test_every_subscription_channel_is_taken_or_refused_as_by_the_c_driver(runs)
 
 
 @pytest.mark.parametrize("channel", UNFINISHED)
-def test_an_unfinished_parameter_is_refused(start_driver, channel):
+def test_a_channel_parameter_without_a_value_is_refused(start_driver, channel):
     """05-1"""
     run = Run(start_driver("ours", SETTINGS))
     assert run.perform(control.ADD_PUBLICATION, control.add(1, 2, 3, channel)) == [
@@ -277,7 +280,10 @@ def test_an_unfinished_parameter_is_refused(start_driver, channel):
 
 
 def told_of_the_end(runs, silent, watcher):
-    """Events of both drivers until some time after the end of the silent client. The watcher is alive all the time."""
+    """Returns the events of both drivers until `SETTLE_S` after the end of the silent client.
+
+    The watcher has heartbeats all the time.
+    """
     told, end, ended_at = ([], []), ("ON_CLIENT_TIMEOUT", {"client": silent}), None
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
@@ -292,7 +298,7 @@ def told_of_the_end(runs, silent, watcher):
     return told
 
 
-def test_a_silent_client_ends_as_on_the_c_driver(start_driver):
+def test_a_client_without_heartbeats_ends_like_on_the_c_driver(start_driver):
     """03-11, 03-61, 03-63, 04-26, 04-28: order of events, remaining resources, and reuse of the client id"""
     settings = {**SETTINGS, "AERON_CLIENT_LIVENESS_TIMEOUT": "4s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "5s"}
     runs = [Run(start_driver(kind, settings)) for kind in ("c", "ours")]
@@ -318,7 +324,8 @@ def test_a_silent_client_ends_as_on_the_c_driver(start_driver):
 
 @pytest.fixture
 def rejected(start_driver):
-    """A driver of ours with an image of an IPC publication: its client, and the image's correlation id."""
+    """Starts our driver, and adds an IPC publication and its image. Returns the client and the image's correlation
+    id."""
     client = ControlClient(start_driver("ours", SETTINGS).directory)
     client.perform(control.ADD_PUBLICATION, control.add(1, 2, 1001, "aeron:ipc"))
     added = client.perform(control.ADD_SUBSCRIPTION, control.add_subscription(1, 3, 1001, "aeron:ipc"))
@@ -329,7 +336,7 @@ def rejected(start_driver):
 
 @pytest.mark.parametrize("reason", ["", "no", "not wanted"])
 def test_a_rejection_informs_the_publisher_then_the_subscribers_then_the_requester(rejected, reason):
-    """03-46, 03-47, 03-48: also with a reason shorter than the C driver requires"""
+    """03-46, 03-47, 03-48: even if the reason is shorter than the C driver requires"""
     client, image = rejected
     error, gone, success = client.perform(control.REJECT_IMAGE, control.reject_image(1, 4, image, 0, reason))
     assert (error.name, error.registration, error.code, error.text) == ("ON_PUBLICATION_ERROR", 2, 13, reason)
@@ -341,8 +348,8 @@ def test_a_rejection_informs_the_publisher_then_the_subscribers_then_the_request
     assert (back.image, back.subscription) == (image, 3)
 
 
-def test_a_rejection_may_come_without_ids(rejected):
-    """03-46: in the form of the C client"""
+def test_a_rejection_without_client_id_and_correlation_id_is_accepted(rejected):
+    """03-46: the C client sends this form"""
     client, image = rejected
     events = client.perform(control.REJECT_IMAGE, control.reject_image(0, 0, image, 0, "no") + b"\0")
     assert [event.name for event in events] == ["ON_PUBLICATION_ERROR", "ON_UNAVAILABLE_IMAGE", "ON_OPERATION_SUCCESS"]
@@ -368,7 +375,7 @@ def test_bytes_after_a_command_are_ignored(rejected):
     ids=["no lengths", "negative", "key beyond", "label beyond", "huge"],
 )
 def test_a_malformed_counter_command_has_no_response(rejected, body):
-    """03-50, 03-51: refused completely, as by Java; the C driver reads the following bytes as lengths"""
+    """03-50, 03-51: like the Java driver, ours ignores the command; the C driver reads the bytes after it as lengths"""
     client, _ = rejected
     before = [counter.id for counter in client.counters()]
     assert client.perform(control.ADD_COUNTER, body) == []

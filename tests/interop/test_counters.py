@@ -1,4 +1,4 @@
-"""Counters of drivers and clients, read by other processes."""
+"""Tests of counters of drivers and clients that other processes read."""
 
 import pytest
 
@@ -20,8 +20,8 @@ def test_another_client_sees_the_counter_of_a_client(driver, publisher, subscrib
     running = shared_drivers(driver)
     owner, other = start_peer(publisher, running), start_peer(subscriber, running)
     counter = owner.add_counter(1001, "orders sent", key=b"\x01\x02\x03")
-    # The heartbeats of clients are counters too. The heartbeat of `owner` was added, and the driver may free the
-    # heartbeat of an earlier client.
+    # The test waits for the event with this registration id. The heartbeats of clients are counters too, so there are
+    # other events: the heartbeat of `owner` was added, and the driver may free the heartbeat of an earlier client.
     assert other.await_event("counter", registration=counter.registration)["id"] == counter.id
     counter.set(2**40)
     seen = by_id(other)[counter.id]
@@ -34,7 +34,7 @@ def test_another_client_sees_the_counter_of_a_client(driver, publisher, subscrib
 
 
 @each_triple
-def test_a_static_counter_is_one_for_all_clients(driver, publisher, subscriber, shared_drivers, start_peer, stream):
+def test_all_clients_share_a_static_counter(driver, publisher, subscriber, shared_drivers, start_peer, stream):
     """03-45, 04-28, 04-59"""
     running = shared_drivers(driver)
     first, second = start_peer(publisher, running), start_peer(subscriber, running)
@@ -47,7 +47,9 @@ def test_a_static_counter_is_one_for_all_clients(driver, publisher, subscriber, 
 
 
 @each_pair
-def test_a_stream_has_the_counters_of_the_reference(driver, client, shared_drivers, start_peer, stream):
+def test_a_publication_and_a_subscription_have_the_counters_of_the_reference(
+    driver, client, shared_drivers, start_peer, stream
+):
     running = shared_drivers(driver)
     peer = start_peer(client, running)
     subscription = peer.add_subscription(f"{IPC}?alias=s", stream)
@@ -66,7 +68,7 @@ def test_a_stream_has_the_counters_of_the_reference(driver, client, shared_drive
 
 
 @each_pair
-def test_the_heartbeat_of_a_client_carries_its_name(driver, client, start_driver, start_peer, stream):
+def test_the_label_of_a_clients_heartbeat_has_the_clients_name(driver, client, start_driver, start_peer, stream):
     """03-60, 03-70"""
     running = start_driver(driver)
     peer = start_peer(client, running, name="trader")
@@ -100,7 +102,7 @@ def test_our_client_detects_a_flushed_publication_by_the_counters_of_a_real_driv
         eventually(subscription.try_resolve_channel_endpoint_port)
         publication = client.add_publication(subscription.try_resolve_channel_endpoint_port(), 77)
         publication.wait_connected(timeout=10)
-        # A real driver shows the connection before it grants the first window.
+        # A real driver reports the connection before the publisher limit moves.
         eventually(lambda: publication.offer(bytes(1000)))
         sent = 1
         while publication.offer(bytes(1000)):

@@ -1,4 +1,4 @@
-"""A driver with a low limit for open files: publications and images hold no descriptors."""
+"""Test of a driver with a low limit for open files. Publications and images must not keep file descriptors open."""
 
 import resource
 
@@ -10,11 +10,11 @@ from interop.waiting import eventually
 DESCRIPTORS = 256
 PUBLICATIONS = 3_000
 MESSAGE = bytes(1024 * 1024)
-# More bytes than the log has, so that pages are allocated all the time.
+# These messages have more bytes than the log, so that the driver allocates pages until the last one.
 MESSAGES = 60
 
 
-def test_thousands_of_publications_and_a_flood_leave_descriptors_and_pages_for_publishers(start_driver):
+def test_publishers_work_while_a_driver_has_thousands_of_publications_and_flooded_images(start_driver):
     driver = start_driver("ours", PATIENT_SETTINGS)
     resource.prlimit(driver.process.pid, resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     with aeron.connect(driver.directory) as client, flooded(client, endpoints=1, rate=1000) as flood:

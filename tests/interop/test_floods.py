@@ -1,19 +1,19 @@
-"""Local clients during a flood of SETUP frames. `python -m interop.floods` also floods the C driver."""
+"""Test of local clients during a flood of SETUP frames. `python -m interop.floods` also floods the C driver."""
 
 import aeron
 from interop.drivers import PATIENT_SETTINGS
 from interop.floods import flooded, waiting_times
 
 WAIT_S = 0.25
-# The share of additions that may take longer than WAIT_S, because a busy machine delays processes. None of them may
-# take longer than _LONGEST_WAIT_S.
+# Share of the added publications that may take longer than WAIT_S, because a busy machine delays processes. No
+# publication may take longer than _LONGEST_WAIT_S.
 _TOLERATED = 0.01
 _LONGEST_WAIT_S = 1
-# Long enough that the first images of the flood end, thousands at a time, while others are created.
+# The flood lasts until thousands of its first images end at a time while other images are created.
 FLOOD_S = 8
 
 
-def test_a_client_adds_publications_without_waiting_while_thousands_of_sessions_announce_themselves(start_driver):
+def test_a_client_adds_publications_without_delay_during_a_flood_of_new_sessions(start_driver):
     driver = start_driver("ours", PATIENT_SETTINGS)
     with aeron.connect(driver.directory) as client, flooded(client, endpoints=4, rate=1000) as flood:
         times = waiting_times(client, FLOOD_S)

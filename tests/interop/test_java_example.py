@@ -1,4 +1,4 @@
-"""The example with a subscriber in Java, on the jar of the real Aeron."""
+"""Test of the example with a subscriber in Java, which runs with the real Aeron's jar."""
 
 from examples import run_example
 from interop import toolchain

@@ -1,4 +1,4 @@
-"""Receivers that join a running multi-destination stream. `python -m interop.joining` measures their times."""
+"""Test of receivers that join a running multi-destination stream. `python -m interop.joining` measures the times."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LENGTH = 300_000
 
 
 @pytest.mark.parametrize("receiver", ["c", "java", "ours"])
-def test_a_receiver_that_joins_a_running_stream_gets_all_of_it_from_its_join_position(receiver, start_driver):
+def test_a_receiver_that_joins_a_running_stream_receives_all_messages_from_its_join_position(receiver, start_driver):
     control, channel = dynamic()
     sending, receiving = start_driver("ours", PATIENT_SETTINGS), start_driver(receiver, PATIENT_SETTINGS)
     with (

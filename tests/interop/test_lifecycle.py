@@ -1,4 +1,4 @@
-"""Ends of clients and drivers, orderly and by `kill -9`: the others continue, and all resources are freed."""
+"""Tests of clients and drivers that end cleanly or are killed. Others continue, and all resources are freed."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ from interop.waiting import eventually
 IPC = "aeron:ipc"
 CLIENT_TIMEOUTS, UNBLOCKED_PUBLICATIONS = 24, 19
 CLIENT_HEARTBEAT = 11
-NOTICED_WITHIN_S = 5  # liveness of 2 s, and a few timer intervals
+NOTICED_WITHIN_S = 5  # the liveness timeout of 2 s, and a few timer intervals
 
 
 def log_files(driver):
@@ -24,12 +24,14 @@ def counter_value(peer, id):
 
 
 def resources_of(peer, client):
-    """The driver's counters for a client, including its heartbeat."""
+    """Returns the driver's counters that a client owns. One of them is the client's heartbeat."""
     return [counter for counter in peer.counters() if counter["owner"] == client]
 
 
 @each_pair
-def test_images_come_and_go_with_their_publication(driver, client, shared_drivers, start_peer, stream):
+def test_an_image_becomes_available_and_unavailable_with_its_publication(
+    driver, client, shared_drivers, start_peer, stream
+):
     """03-65, 03-106, 03-107, 04-79"""
     running = shared_drivers(driver)
     subscriber = start_peer(client, running)
@@ -49,7 +51,7 @@ def test_images_come_and_go_with_their_publication(driver, client, shared_driver
 
 
 @each_pair
-def test_an_image_stays_until_its_subscriber_has_read_all(driver, client, shared_drivers, start_peer, stream):
+def test_an_image_stays_until_the_subscriber_has_read_all_messages(driver, client, shared_drivers, start_peer, stream):
     """03-65"""
     running = shared_drivers(driver)
     subscription = start_peer(client, running).add_subscription(IPC, stream)
@@ -66,7 +68,9 @@ def test_an_image_stays_until_its_subscriber_has_read_all(driver, client, shared
 
 
 @each_pair
-def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, start_peer, stream):
+def test_revoking_a_publication_ends_its_image_although_messages_are_unread(
+    driver, client, shared_drivers, start_peer, stream
+):
     """03-28, 04-81"""
     running = shared_drivers(driver)
     subscriber = start_peer(client, running)
@@ -82,9 +86,11 @@ def test_revoking_takes_the_image_away_unread(driver, client, shared_drivers, st
 
 
 @each_pair
-def test_a_rejected_image_informs_its_publisher_and_returns(driver, client, start_driver, start_peer, stream):
+def test_the_publisher_of_a_rejected_image_gets_an_error_and_the_image_returns_later(
+    driver, client, start_driver, start_peer, stream
+):
     """03-47, 03-111, 03-112, 04-85"""
-    # The image stays away for this time, and the test checks the publisher meanwhile.
+    # The image returns after this time. Until then, the test checks the publisher.
     running = start_driver(driver, {"AERON_IMAGE_LIVENESS_TIMEOUT": "4s"})
     subscriber, publisher = start_peer(client, running), start_peer(client, running)
     subscription = subscriber.add_subscription(IPC, stream)
@@ -106,7 +112,7 @@ def test_a_rejected_image_informs_its_publisher_and_returns(driver, client, star
 
 
 @each_pair
-def test_a_client_that_closes_leaves_nothing(driver, client, start_driver, start_peer, stream):
+def test_closing_a_client_frees_all_of_its_resources(driver, client, start_driver, start_peer, stream):
     """03-62, 06-27"""
     running = start_driver(driver)
     watcher, leaver = start_peer(client, running), start_peer(client, running)
@@ -128,7 +134,9 @@ def test_a_client_that_closes_leaves_nothing(driver, client, start_driver, start
 
 
 @each_pair
-def test_a_killed_subscriber_is_forgotten_and_the_others_go_on(driver, client, start_driver, start_peer, stream):
+def test_the_driver_removes_a_killed_subscriber_and_the_others_continue(
+    driver, client, start_driver, start_peer, stream
+):
     """03-61, 04-26, 04-29"""
     running = start_driver(driver)
     publisher, killed, survivor = (start_peer(client, running) for _ in range(3))
@@ -140,7 +148,7 @@ def test_a_killed_subscriber_is_forgotten_and_the_others_go_on(driver, client, s
     positions = [c for c in publisher.counters() if c["type"] == 4]
     assert len(positions) == 2
     killed.kill()
-    # More than its window: the dead subscriber holds back the publisher until the driver removes it.
+    # These messages exceed the term window, so the dead subscriber blocks the publisher until the driver removes it.
     transfer([publication], [surviving], 500, [1000])
     assert len([c for c in publisher.counters() if c["type"] == 4]) == 1
     assert counter_value(publisher, CLIENT_TIMEOUTS) == 1
@@ -169,7 +177,7 @@ def test_the_image_of_a_killed_publisher_becomes_unavailable(driver, client, sta
 
 @each_pair
 def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client, start_driver, start_peer, stream):
-    """04-30, 04-82: the dead client's claim becomes padding, then the messages of the live client arrive"""
+    """04-30, 04-82: the driver turns the dead client's claim into padding; then the live client's messages arrive"""
     # The messages do not arrive before the unblock timeout.
     running = start_driver(driver, {"AERON_PUBLICATION_UNBLOCK_TIMEOUT": "6s"})
     subscriber, killed, survivor = (start_peer(client, running) for _ in range(3))
@@ -185,12 +193,14 @@ def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client,
     assert subscription.receive(1, [64], timeout_s=0.5)["received"] == 0
     received = subscription.receive(1, [64], timeout_s=2 * NOTICED_WITHIN_S)
     assert (received["received"], received["faults"]) == (1, [])
-    # A driver unblocks before it increments the counter.
+    # A driver unblocks the publication before it increments the counter.
     eventually(lambda: counter_value(subscriber, UNBLOCKED_PUBLICATIONS) == 1)
 
 
 @each_pair
-def test_the_stream_of_a_publisher_killed_alone_in_a_claim_ends(driver, client, start_driver, start_peer, stream):
+def test_the_stream_of_an_only_publisher_that_is_killed_in_a_claim_ends(
+    driver, client, start_driver, start_peer, stream
+):
     """04-82"""
     running = start_driver(driver)
     subscriber, killed = start_peer(client, running), start_peer(client, running)
@@ -209,7 +219,9 @@ def test_the_stream_of_a_publisher_killed_alone_in_a_claim_ends(driver, client, 
 
 
 @each_pair
-def test_clients_end_with_a_driver_timeout_when_the_driver_is_killed(driver, client, start_driver, start_peer, stream):
+def test_clients_end_after_the_driver_timeout_when_the_driver_is_killed(
+    driver, client, start_driver, start_peer, stream
+):
     """03-73, 03-75, 06-25"""
     running = start_driver(driver)
     publisher = start_peer(client, running, driver_timeout_ms=2000)
@@ -227,7 +239,7 @@ def test_clients_end_with_a_driver_timeout_when_the_driver_is_killed(driver, cli
 
 
 @each_pair
-def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_driver, start_peer, stream):
+def test_clients_end_immediately_when_the_driver_is_shut_down(driver, client, start_driver, start_peer, stream):
     """03-8, 03-73, 06-26"""
     running = start_driver(driver)
     peer = start_peer(client, running)
@@ -239,7 +251,7 @@ def test_clients_end_at_once_when_the_driver_is_shut_down(driver, client, start_
 
 
 @each_pair
-def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, start_driver, start_peer, stream):
+def test_a_new_driver_takes_over_the_directory_of_a_dead_driver(driver, client, start_driver, start_peer, stream):
     """04-12, 04-13: the directory is refused while the old heartbeat is fresh, and taken over afterwards"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     dead = start_driver(driver, settings)
@@ -255,11 +267,11 @@ def test_a_new_driver_takes_over_the_directory_of_a_dead_one(driver, client, sta
 
 
 @each_pair
-def test_an_untethered_subscriber_that_falls_behind_is_dropped_and_may_return(
+def test_an_untethered_subscriber_that_falls_behind_loses_its_image_and_joins_again_later(
     driver, client, start_driver, start_peer, stream
 ):
     """04-87, 04-88: the tethered subscriber continues, and the other one joins again at the stream's position"""
-    # The untethered subscriber rests until long after all messages were sent, also on a slow machine.
+    # The resting timeout ends long after all messages were sent, even on a slow machine.
     settings = {"AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT": "300ms", "AERON_UNTETHERED_RESTING_TIMEOUT": "3s"}
     running = start_driver(driver, settings)
     publisher, tethered, untethered = (start_peer(client, running) for _ in range(3))

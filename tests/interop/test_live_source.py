@@ -1,4 +1,4 @@
-"""The live source on real drivers: killed within a block, and the real tool on the remaining archive."""
+"""Test of a live source on real drivers that is killed within a block. The real tool reads the remaining archive."""
 
 import shutil
 import time
@@ -30,8 +30,11 @@ def home():
 @pytest.mark.parametrize("pause", [1.0, LIVENESS_S + 2.0])
 @pytest.mark.parametrize("point", ["appended:5", "indexed:5", "purged:1"])
 @pytest.mark.parametrize("kind", REAL)
-def test_a_source_killed_on_a_real_driver_gives_every_message_once(drivers, home, stream, kind, point, pause):
-    """08-14, 08-20: ArchiveTool verifies a copy of the archive after the kill; only over IPC no message is missed."""
+def test_a_killed_and_restarted_source_on_a_real_driver_returns_every_message_once(
+    drivers, home, stream, kind, point, pause
+):
+    """08-14, 08-20: `ArchiveTool` verifies a copy of the archive after the kill. Over UDP, the query would miss the
+    messages of the pause."""
     directory = drivers(kind, SETTINGS).directory
     settings = {
         "channel": "aeron:ipc?term-length=64k",
@@ -61,7 +64,7 @@ def _verify_copy(home):
     (archive,) = (home / "archives").iterdir()
     copy = home / "copy"
     shutil.copytree(archive, copy)
-    (copy / "malformed-0-0-64-1").touch()  # a file of a worker, unknown to the tool
-    # To the tool, an owner that has just been killed looks alive.
+    (copy / "malformed-0-0-64-1").touch()  # workers may write such a file, which the tool does not know
+    # The tool regards the owner of the directory as alive for some time after the kill.
     ArchiveTool(copy).verify(answer="y")
     shutil.rmtree(copy)

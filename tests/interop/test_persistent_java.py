@@ -1,5 +1,5 @@
-"""The real `PersistentSubscription` of Java on our archive. The same tests run on the real archive, which shows that
-the tests are right."""
+"""Tests of the real `PersistentSubscription` of Java on our archive. They also run on the real archive, to check the
+tests themselves. A number such as 11-13 is line 13 of document 11."""
 
 import itertools
 
@@ -44,7 +44,8 @@ def source(client):
 
 @pytest.fixture
 def java_reader(server, start_peer):
-    """`java_reader(source, replay_channel, **settings)`: the peer's only reader, which replaces the previous one."""
+    """`java_reader(source, replay_channel, **settings)` opens the peer's only reader, which replaces the previous
+    one."""
     peer = start_peer(KIND, server.driver)
     readers = []
 
@@ -78,7 +79,9 @@ def _described(messages):
     ],
     ids=["session", "fixed-port", "any-port", "response"],
 )
-def test_the_real_client_replays_joins_and_falls_back(source, java_reader, client, replay):
+def test_the_real_client_replays_joins_the_live_stream_and_returns_to_the_recording(
+    source, java_reader, client, replay
+):
     """11-13, 11-14, 11-15, 11-22, 11-41, 11-51, 11-68"""
     source.send(40)
     reader = java_reader(source, replay.format(port=free_port()))
@@ -99,7 +102,7 @@ def test_the_real_client_replays_joins_and_falls_back(source, java_reader, clien
     assert found["live"]
 
 
-def test_the_real_client_begins_inside_a_recording_or_live(source, java_reader):
+def test_the_real_client_starts_at_a_position_of_the_recording_or_at_the_live_stream(source, java_reader):
     """11-19, 11-23, 11-24"""
     position = source.send(20)
     source.send(10)

@@ -1,4 +1,4 @@
-"""Persistent subscriptions with lost datagrams. A number such as 11-13 is line 13 of document 11."""
+"""Test of persistent subscriptions with lost datagrams. A number such as 11-13 is line 13 of document 11."""
 
 import itertools
 
@@ -14,7 +14,7 @@ _NETWORK = "ssc=true|term-length=1m"
 
 
 @pytest.mark.parametrize("lost", ["live", "replay", "both"])
-def test_all_messages_come_once_where_a_third_of_the_datagrams_is_lost(drivers, start_archive, stream, lost):
+def test_each_message_is_received_once_although_a_third_of_the_datagrams_is_lost(drivers, start_archive, stream, lost):
     """11-46"""
     driver = drivers("ours", lossy("ours", 0.3))
     server = start_archive("ours", driver)

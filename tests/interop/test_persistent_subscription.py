@@ -1,5 +1,7 @@
-"""`PersistentSubscription` of our client on the real archive and ours. A number such as 11-13 is line 13 of document
-11."""
+"""Tests of our client's `PersistentSubscription` on the real archive and on ours.
+
+A number such as 11-13 is line 13 of document 11.
+"""
 
 import asyncio
 import itertools
@@ -39,7 +41,7 @@ _streams = itertools.count(5000)
 @pytest.fixture(scope="module", params=["ours", "java"])
 def server(request, drivers, tmp_path_factory):
     directory = tmp_path_factory.mktemp("archive")
-    # A killed archive can start again after the driver has removed its client.
+    # A killed archive can start again only after the driver has removed the archive's client.
     driver = drivers("ours", {"AERON_IMAGE_LIVENESS_TIMEOUT": "1s", "AERON_CLIENT_LIVENESS_TIMEOUT": "5s"})
     archive = _started(lambda: Archive(request.param, driver, directory / "files", directory / "errors", 10))
     archive.driver = driver
@@ -66,7 +68,7 @@ def stream():
 
 @pytest.fixture
 def source(archive, stream):
-    """A recorded stream over IPC."""
+    """Returns a recorded stream over IPC."""
     source = Source(archive, PUBLICATION, stream)
     yield source
     source.dismiss()
@@ -74,7 +76,7 @@ def source(archive, stream):
 
 @pytest.fixture
 def read(archive, client):
-    """`read(source, **settings)`: a reader of the source, by default from its start."""
+    """`read(source, **settings)` returns a reader of the source. By default it starts at the start of the recording."""
     readers = []
 
     def make(source, *, limit=10, **settings):
@@ -97,7 +99,7 @@ def read(archive, client):
         reader.subscription.close()
 
 
-# ---- ways of live streams and replays --------------------------------------------------------------------------------
+# ---- channels of live streams and replays ----------------------------------------------------------------------------
 
 _LOOK_UP = ["AWAIT_ARCHIVE_CONNECTION", "SEND_LIST_RECORDING_REQUEST", "AWAIT_LIST_RECORDING_RESPONSE"]
 _REQUEST = ["SEND_REPLAY_REQUEST", "AWAIT_REPLAY_RESPONSE"]
@@ -144,7 +146,9 @@ _WAYS = [
 
 
 @pytest.mark.parametrize(("live", "replay", "limit"), _WAYS, ids=["-".join(map(str, way)) for way in _WAYS])
-def test_a_recording_is_replayed_and_the_live_stream_joined(server, client, archive, stream, live, replay, limit):
+def test_a_recording_is_replayed_and_then_the_live_stream_is_joined(
+    server, client, archive, stream, live, replay, limit
+):
     """11-13, 11-14, 11-15, 11-16, 11-18, 11-22, 11-36, 11-37, 11-45, 11-63, 11-68"""
     port = free_port()
     published, live_channel = (channel.format(port=port) for channel in _LIVE[live])
@@ -183,7 +187,7 @@ def test_a_recording_is_replayed_and_the_live_stream_joined(server, client, arch
 # ---- where a subscription begins -------------------------------------------------------------------------------------
 
 
-def test_a_subscription_from_live_replays_nothing(source, read, client):
+def test_a_subscription_that_starts_at_the_live_stream_replays_nothing(source, read, client):
     """11-19, 11-24, 11-45, 11-68"""
     source.send(5)
     reader = read(source, start_position=aeron.FROM_LIVE).until_live()
@@ -194,7 +198,7 @@ def test_a_subscription_from_live_replays_nothing(source, read, client):
     assert counters(client)[JOIN_DIFFERENCE_TYPE] == 0
 
 
-def test_a_position_inside_brings_exactly_the_later_messages(source, read):
+def test_a_start_position_within_the_recording_delivers_exactly_the_later_messages(source, read):
     """11-23, 11-71"""
     position = source.send(7)
     source.send(8)
@@ -204,7 +208,7 @@ def test_a_position_inside_brings_exactly_the_later_messages(source, read):
     assert reader.positions[-1] == source.publication.position
 
 
-def test_an_empty_recording_that_runs_is_replayed_and_joined(source, read):
+def test_an_empty_active_recording_is_replayed_and_then_the_live_stream_is_joined(source, read):
     """11-28"""
     source.send(0)
     reader = read(source).until_live()
@@ -213,7 +217,9 @@ def test_an_empty_recording_that_runs_is_replayed_and_joined(source, read):
     assert "REPLAY" in reader.states
 
 
-def test_the_end_of_a_recording_is_joined_live_without_a_replay(source, read, client):
+def test_a_start_position_at_the_end_of_a_stopped_recording_joins_the_live_stream_without_a_replay(
+    source, read, client
+):
     """11-25, 11-26, 11-55"""
     position = source.send(5)
     # Over IPC, a driver lets a subscriber join at the position of the other subscribers.
@@ -238,7 +244,7 @@ def _expect_live(source, read, position):
     from_live.until_read([b"live only"])
 
 
-def test_a_missing_publisher_is_reported_once_and_waited_for(source, read, archive, client):
+def test_a_missing_live_stream_is_reported_once_and_joined_when_the_publisher_returns(source, read, archive, client):
     """11-27, 11-29, 11-51, 11-65"""
     position = source.send(5)
     source.close()
@@ -297,7 +303,7 @@ def test_a_subscription_that_cannot_have_all_messages_fails_with_the_reason(sour
         next(reader.subscription.batches(timeout=5))
 
 
-def test_a_start_before_that_of_the_recording_is_refused(source, read, archive, stream):
+def test_a_start_position_before_the_start_of_the_recording_is_refused(source, read, archive, stream):
     """11-22, 11-32, 11-57"""
     source.send(1000)
     reader = read(source).until_live()
@@ -316,7 +322,7 @@ def test_a_start_before_that_of_the_recording_is_refused(source, read, archive, 
     assert from_start.positions[0] > 128 * 1024
 
 
-def test_an_archive_whose_settings_cannot_be_used_fails_at_the_first_poll(source, client):
+def test_invalid_settings_for_the_archive_fail_at_the_first_poll(source, client):
     """11-35"""
     source.send(1)
     settings = {"recording_id": source.id, "live_channel": IPC, "live_stream_id": source.stream}
@@ -329,7 +335,7 @@ def test_an_archive_whose_settings_cannot_be_used_fails_at_the_first_poll(source
     reader.subscription.close()
 
 
-def test_a_recording_that_stopped_before_the_live_stream_ended_fails_when_it_is_lost(source, read):
+def test_the_loss_of_the_live_stream_fails_if_the_recording_stopped_at_an_earlier_position(source, read):
     """11-53"""
     source.send(5)
     reader = read(source).until_live()
@@ -345,12 +351,12 @@ def test_a_recording_that_stopped_before_the_live_stream_ended_fails_when_it_is_
     assert reader.count("left") == 1
 
 
-def test_a_stopped_recording_is_delivered_before_it_fails(source, read, client):
+def test_all_messages_of_a_stopped_recording_are_delivered_before_the_subscription_fails(source, read, client):
     """11-54"""
     source.send(5)
     source.stop()
     recorded = list(source.messages)
-    # A stream over IPC stops without a subscriber.
+    # Without a subscriber, a stream over IPC makes no progress.
     with client.add_subscription(IPC, source.stream) as other:
         other.wait_connected(timeout=10)
         eventually(lambda: source.offer() and other.poll(lambda payload, header: None))
@@ -377,7 +383,7 @@ def test_messages_lost_by_a_revoked_publication_are_replayed(source, read, clien
     assert reader.count("left") == 1
 
 
-def test_a_purged_recording_is_missed_when_the_live_stream_is_lost(source, read, archive):
+def test_a_purged_recording_fails_the_subscription_only_after_the_live_stream_is_lost(source, read, archive):
     """11-56"""
     source.send(5)
     reader = read(source).until_live()
@@ -390,7 +396,7 @@ def test_a_purged_recording_is_missed_when_the_live_stream_is_lost(source, read,
 
 
 def _purged(archive, recording_id):
-    """Purges a recording, which the archive refuses while a replay of it ends."""
+    """Purges a recording. Returns whether the archive accepted it: it refuses while a replay of the recording ends."""
     try:
         archive.purge_recording(recording_id)
     except aeron.ArchiveError:
@@ -398,7 +404,7 @@ def _purged(archive, recording_id):
     return True
 
 
-def test_another_stream_in_place_of_the_recorded_one_fails(source, read, client):
+def test_a_new_live_stream_at_an_earlier_position_fails_the_subscription(source, read, client):
     """11-52"""
     position = source.send(5)
     reader = read(source).until_live()
@@ -416,13 +422,15 @@ def test_another_stream_in_place_of_the_recorded_one_fails(source, read, client)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 2**31 - 1])
-def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing(source, read, client, limit):
+def test_the_switch_to_the_live_stream_within_fragmented_messages_of_a_busy_publisher_loses_nothing(
+    source, read, client, limit
+):
     """11-36, 11-37, 11-40, 11-41"""
     source.send(20)
     big = Source(source.archive, PUBLICATION, source.stream + 20_000, lengths=(7000, 8000))
     big.send(20)
     reader = read(big, limit=limit)
-    # The publisher fills its window before each poll, so replay and live stream always move.
+    # The publisher sends a message after each poll, so the replay and the live stream always move.
     reader.until_live(meanwhile=big.offer)
     big.send(50, reader=reader)
     reader.until_read(big.messages)
@@ -430,17 +438,18 @@ def test_the_switch_inside_fragmented_messages_of_a_busy_publisher_loses_nothing
     big.dismiss()
 
 
-def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, client, read):
+def test_the_live_image_waits_until_a_slow_replay_has_reached_its_position(archive, stream, client, read):
     """11-17, 11-37, 11-43"""
     source = Source(archive, PUBLICATION, stream, lengths=(1000,))
     with client.add_subscription(IPC, stream) as other:
         other.wait_connected(timeout=10)
         position = source.send(5)
-        # Less than a quarter of a term: the subscription joins the live stream at once, ahead of the replay.
+        # These bytes are less than a quarter of a term, so the subscription joins the live stream before the replay
+        # ends.
         source.send(15)
         eventually(lambda: other.poll(lambda payload, header: None, 1000) == 0)
         slow = read(source, limit=1, start_position=position)
-        # A slow poll, so that the driver adds the live subscription meanwhile.
+        # The polls are slow, so that the driver adds the live subscription before the replay ends.
         slow.until_live(meanwhile=lambda: time.sleep(0.003))
         assert slow.subscription.join_difference > 0
         slow.until_read(source.messages[5:])
@@ -455,14 +464,14 @@ def test_a_live_stream_ahead_of_a_slow_replay_waits_for_it(archive, stream, clie
     source.dismiss()
 
 
-def test_an_idle_publisher_is_joined_without_a_new_frame(source, read):
+def test_the_live_stream_of_an_idle_publisher_is_joined_without_a_new_frame(source, read):
     """11-39"""
     source.send(50)
     reader = read(source).until_live()
     assert reader.messages == source.messages
 
 
-def test_a_live_image_that_is_lost_before_the_switch_is_done_lets_the_replay_go_on(archive, stream, client):
+def test_the_replay_continues_while_there_is_no_live_image_and_after_the_live_image_is_lost(archive, stream, client):
     """11-42, 11-44"""
     port, recorded = free_port(), f"aeron:udp?endpoint=localhost:{free_port()}"
     archive.start_recording(recorded, stream, source="REMOTE")
@@ -518,7 +527,7 @@ def test_a_consumer_that_is_too_slow_for_the_live_stream_replays_the_missed_mess
     source.dismiss()
 
 
-def test_a_second_publisher_on_the_live_stream_is_ignored(source, read, client):
+def test_messages_of_a_second_publisher_on_the_live_channel_are_ignored(source, read, client):
     """11-75"""
     source.send(5)
     reader = read(source).until_live()
@@ -535,7 +544,7 @@ def test_a_second_publisher_on_the_live_stream_is_ignored(source, read, client):
 
 @pytest.fixture
 def own(request, server, client, start_archive):
-    """An archive of the same kind as the server on the same driver, which the test may end."""
+    """Starts an archive of the same kind and on the same driver as `server`. The test may end it."""
     archive = start_archive(server.kind, server.driver)
     channel, stream, responses = archive.control("ipc")
     archive.settings_of_clients = {
@@ -546,7 +555,7 @@ def own(request, server, client, start_archive):
     return archive
 
 
-def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_lost(own, client, stream):
+def test_a_live_subscription_needs_no_archive_until_the_live_stream_is_lost(own, client, stream):
     """11-34, 11-59, 11-60"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
@@ -576,16 +585,17 @@ def test_an_archive_that_ends_while_live_is_not_needed_until_the_live_stream_is_
             assert recorded is not None
             source.publication.close()
             reader.until(lambda: reader.count("left"))
-            # The archive has missed these messages, so they are lost.
+            # The archive did not record the messages that were sent while it was down, so the subscription fails.
             failure = reader.until_failed()
             assert failure.reason == "INVALID_START_POSITION"
 
 
-def test_a_replay_continues_after_the_archive_has_returned(own, client, stream):
+def test_a_replay_continues_after_the_archive_has_started_again(own, client, stream):
     """11-61, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
-        # More bytes than the driver keeps of a stream.
+        # These messages have more bytes than the driver keeps of a stream, so the replay is incomplete when the archive
+        # ends.
         source.send(3000)
     settings = {
         "recording_id": source.id,
@@ -607,7 +617,7 @@ def test_a_replay_continues_after_the_archive_has_returned(own, client, stream):
         assert reader.messages == source.messages
 
 
-def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
+def test_a_subscription_waits_for_an_archive_that_starts_later(own, client, stream):
     """11-34, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
@@ -642,7 +652,7 @@ def test_an_archive_that_starts_later_is_waited_for(own, client, stream):
 # ---- polling, closing ------------------------------------------------------------------------------------------------
 
 
-def test_batches_iterators_and_coroutines_read_the_same(source, archive):
+def test_iterators_over_batches_and_coroutines_read_the_same_messages(source, archive):
     """11-71"""
     source.send(200)
     settings = {
@@ -673,7 +683,7 @@ def test_batches_iterators_and_coroutines_read_the_same(source, archive):
     assert asyncio.run(asyncio.wait_for(read(), 20)) == source.messages
 
 
-def test_an_aborted_message_comes_again_as_a_whole(source, archive):
+def test_an_aborted_message_is_delivered_again_completely(source, archive):
     """11-71, 11-72"""
     big = Source(archive, PUBLICATION, source.stream + 20_000, lengths=(5000, 100))
     big.send(6)
@@ -723,7 +733,7 @@ def test_poll_raises_the_exception_of_a_listener_after_the_state_has_changed(sou
         assert next(subscription.batches(timeout=10)).to_list() == source.messages[3:]
 
 
-def test_a_subscription_that_is_closed_in_any_state_leaves_nothing(server, source):
+def test_closing_a_subscription_in_any_state_frees_all_of_its_resources(server, source):
     """11-67, 11-70"""
     source.send(5)
     settings = {
@@ -756,7 +766,7 @@ def _expect_first_counters(client, stream):
 
 
 def _owned(client):
-    """The number of the driver's counters for publications, subscriptions and counters of the client."""
+    """Returns the number of counters that the client owns, without its heartbeat."""
     owned = [counter for counter in client.counters_reader if counter.owner_id == client.client_id]
     return sum(counter.type_id != _HEARTBEAT_TYPE for counter in owned)
 
@@ -764,7 +774,7 @@ def _owned(client):
 _HEARTBEAT_TYPE = 11
 
 
-def test_a_subscription_may_have_a_client_of_its_own(server, source, client, tmp_path):
+def test_a_subscription_of_the_rust_client_may_create_its_own_aeron_client(server, source, client, tmp_path):
     """11-7"""
     source.send(5)
     control, control_stream, responses = server.control("ipc")

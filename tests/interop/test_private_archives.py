@@ -1,4 +1,4 @@
-"""Private archives of live sources, with the real `ArchiveTool` and the real archive."""
+"""Tests of private archives of live sources with the real `ArchiveTool` and the real archive."""
 
 import json
 import os
@@ -27,7 +27,7 @@ _TIMEOUT_S = 60
 
 @pytest.fixture
 def home(run_directory):
-    """A directory in memory for archives and checkpoints."""
+    """Returns a directory in memory for archives and checkpoints."""
     _started(toolchain.jar)
     directory = run_directory / f"home-{uuid.uuid4().hex[:8]}"
     directory.mkdir(mode=0o700)
@@ -37,7 +37,7 @@ def home(run_directory):
 
 @pytest.fixture
 def options(drivers, home, stream):
-    """Arguments of a live source on this test's stream."""
+    """Returns the arguments of a live source for the stream of the test."""
     names = ("driver_timeout_ms", "client_name", "resource_linger_duration_ns", "idle_sleep_duration_ns")
     client = dict.fromkeys((*names, "pre_touch_mapped_memory")) | {
         "aeron_dir": drivers("ours").directory,
@@ -53,7 +53,7 @@ def options(drivers, home, stream):
 
 @pytest.fixture
 def query(home, options):
-    """`query()`: a query in this process, on the checkpoint of the test."""
+    """`query()` starts a query in this process, on the checkpoint of the test."""
     sources = []
 
     def start():
@@ -67,7 +67,7 @@ def query(home, options):
 
 @pytest.fixture
 def query_process(home, options, tmp_path):
-    """A query in a separate process that has opened its archive."""
+    """Starts a query in a separate process, and waits until the query has opened its archive."""
     program = toolchain.HERE.parent / "live" / "query.py"
     command = (sys.executable, program, home / "checkpoint", json.dumps(options))
     environment = {**os.environ, "PYTHONPATH": str(toolchain.HERE.parent)}
@@ -96,7 +96,7 @@ def _archive(home):
 
 
 def _begins(segment):
-    """Whether the archive has recorded bytes."""
+    """Returns whether the segment file begins with a recorded frame."""
     if not segment.exists():
         return False
     with segment.open("rb") as file:
@@ -117,10 +117,10 @@ def test_the_tool_reads_a_live_private_archive(query_process, publication, home)
 
 
 @pytest.mark.parametrize("length", [32, 1000, 3000])
-def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
+def test_the_tool_and_our_recovery_find_the_same_end_of_a_killed_private_archive(
     query_process, query, publication, home, length
 ):
-    """08-14, 08-22: a copy before our recovery, and the archive after it."""
+    """08-14, 08-22: the tool verifies a copy from before our recovery, and the archive after the recovery."""
     publication.wait_connected(timeout=_TIMEOUT_S)
     publication.publish(b"x" * length, timeout=_TIMEOUT_S)
     _await(lambda: _begins(_archive(home) / "0-0.rec"), query_process.output)
@@ -132,7 +132,8 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     shutil.copytree(_archive(home), left)
     tool = ArchiveTool(left)
     tool.show()
-    # Only a frame of a killed write can be torn: no message here contains a page of zeros, and padding is short.
+    # The tool may ask about a last frame only if the kill tore it: no message contains a page of zeros, and padding is
+    # short.
     tool.verify(answer="y")
     recovered = query()
     recovered.run_batch()
@@ -141,7 +142,7 @@ def test_the_tool_finds_the_end_of_a_killed_private_archive_that_we_find(
     before = ours.positions()
     (start, stop), (left_start, left_stop) = before[0], tool.positions()[0]
     assert stop == left_stop > 0
-    # The kill may happen between a commit and its purge. The recovery then purges.
+    # If the kill happened between a commit and its purge, the recovery has purged segments.
     assert start >= left_start
     ours.show()
     assert not ours.verify()

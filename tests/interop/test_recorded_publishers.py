@@ -1,6 +1,6 @@
-"""A recorded publisher whose archive and driver are killed at any time: each message is recorded once and in order.
+"""Kills the archive and the driver of a recorded publisher at random times. Each message is recorded once and in order.
 
-`make soak` sets `SOAK` and so asks for 200 kills of each kind.
+`make soak` sets the variable `SOAK`, which raises the number of kills to 200 of each kind.
 """
 
 import json
@@ -21,14 +21,14 @@ from ports import free_port
 
 _KILLS = 200 if os.environ.get("SOAK") else 20
 _TIME_LIMIT_S = 300 if _KILLS == 20 else 3600
-# A second after a kill, a driver notices that a client has died. Clients keep themselves alive twice a second.
+# A driver detects a dead client one second after its last heartbeat. Clients write two heartbeats per second.
 _DRIVER_SETTINGS = {
     "AERON_CLIENT_LIVENESS_TIMEOUT": "1s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1500ms",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "500ms",
     "AERON_PUBLICATION_LINGER_TIMEOUT": "300ms",
 }
-# A client, and an archive too, notices after this time that its driver has died. An archive keeps itself alive while it
+# After this time, a client or an archive detects that its driver is dead. An archive also writes heartbeats while it
 # starts.
 _DRIVER_TIMEOUT_MS = 1000
 _TERM_LENGTH = 64 * 1024
@@ -45,7 +45,7 @@ class Place:
         self.archive = start_archive(kind, self.driver, settings)
 
     def kill(self, what):
-        """Kills the archive, the driver or both. Returns a function that starts again what has ended."""
+        """Kills the archive, the driver or both. Returns a function that starts the ended processes again."""
         if what in ("archive", "both"):
             self.archive.kill()
         if what in ("driver", "both"):
@@ -58,9 +58,9 @@ class Place:
         if what in ("driver", "both"):
             self.driver = self._start_driver("ours", _DRIVER_SETTINGS, directory=self.driver.directory)
         if self.kind == "java":
-            # The real archive waits ten seconds until a mark file counts as old.
+            # The real archive refuses a mark file with a heartbeat of the last ten seconds, so the file is deleted.
             (self.archive.directory / "archive-mark.dat").unlink()
-            # After a torn write it refuses to start, and its tool cuts the last frame.
+            # After a torn write the real archive refuses to start, so the tool truncates the recording.
             ArchiveTool(self.archive.directory).verify(answer="y")
         self.archive.start()
 
@@ -76,7 +76,7 @@ class Place:
             yield archive
 
     def publisher(self, stream, *, driver=None, channel="aeron:ipc", **settings):
-        """A publisher on this driver, or on another one from which the archive is reached by UDP."""
+        """Returns a publisher on this driver, or on another driver. The other driver reaches the archive by UDP."""
         control, control_stream, response = self.archive.control("udp" if driver else "ipc")
         separator = "|" if "?" in channel else "?"
         return aeron.RecordedPublisher(
@@ -93,7 +93,7 @@ class Place:
 
 
 class Offered:
-    """The messages that a publisher has accepted. Each begins with its number; most have several fragments."""
+    """The messages that a publisher has accepted. A message begins with its number. Most have several fragments."""
 
     def __init__(self, seed):
         self._random = random.Random(seed)
@@ -119,7 +119,7 @@ class Offered:
 
 
 def _replayed(archive, recording_id):
-    """Messages and positions of a whole recording."""
+    """Replays a whole recording. Returns the messages and their positions."""
     messages, positions = [], []
     with archive.replay(recording_id, position=0, length=aeron.REPLAY_ALL_AND_STOP) as replay:
         for batch in replay.batches(timeout=20):
@@ -141,7 +141,9 @@ def _check(place, recording_id, offered):
 @pytest.mark.timeout(_TIME_LIMIT_S)
 @pytest.mark.parametrize("what", ["archive", "driver", "both"])
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_each_message_is_recorded_once_whatever_is_killed(start_driver, start_archive, stream, kind, what):
+def test_each_message_is_recorded_once_although_archive_and_driver_are_killed(
+    start_driver, start_archive, stream, kind, what
+):
     kills = _KILLS if kind == "ours" else _KILLS // 2
     generator = random.Random(f"{kind} {what}")
     place = Place(start_driver, start_archive, kind)
@@ -163,7 +165,7 @@ def test_each_message_is_recorded_once_whatever_is_killed(start_driver, start_ar
         assert publisher.flush(timeout=30)
         assert publisher.unrecorded() == []
         assert publisher.reconnects == kills
-        # An archive whose driver was killed still records everything that was sent.
+        # After a kill of the driver, the archive still records all bytes that were sent, so nothing is offered again.
         assert (publisher.offered_again > 0) == (what != "driver")
         recording_id = publisher.recording_id
     _check(place, recording_id, offered)
@@ -198,7 +200,7 @@ def test_each_message_is_recorded_once_by_an_archive_on_another_driver(start_dri
     _check(place, recording_id, offered)
 
 
-# Publishes numbers on and on. A process that starts reads the last number from the recording.
+# Publishes consecutive numbers until it is killed. At its start, the program reads the last number from the recording.
 _PROGRAM = """
 import json, struct, sys, aeron
 settings, stream = json.loads(sys.argv[1]), int(sys.argv[2])
@@ -225,7 +227,7 @@ def _await_output(process, output):
 
 
 @pytest.mark.timeout(_TIME_LIMIT_S)
-def test_a_publisher_that_is_killed_goes_on_after_its_last_recorded_message(
+def test_a_killed_publisher_continues_after_the_last_recorded_message_when_it_starts_again(
     start_driver, start_archive, stream, tmp_path
 ):
     generator = random.Random(5)

@@ -1,4 +1,4 @@
-"""`ReplayMerge`: a replay that continues with the live stream. Ours and the real one, on both archives."""
+"""Tests of `ReplayMerge`, a replay that continues with the live stream. Ours and the real one run on both archives."""
 
 import time
 
@@ -16,7 +16,7 @@ _LENGTHS = (10, 3000, 0, 1400, 7)
 _TIMEOUT_S = 30
 _SHORT_S = 2
 _COUNT = 300
-# This number of messages fits the window of a subscriber that is not polled meanwhile.
+# This number of messages fits into the term window, so they can be published while the subscriber is not polled.
 _BURST = 100
 
 
@@ -41,7 +41,7 @@ def archive(server):
 
 
 class Recorded:
-    """A stream that an archive records, and its publisher."""
+    """A stream that an archive records, with its publisher."""
 
     def __init__(self, archive, stream):
         self.archive, self.stream_id = archive, stream
@@ -88,12 +88,12 @@ def recorded(archive, stream):
 
 
 def _nowhere():
-    """A destination that receives no datagrams."""
+    """Returns a destination that receives no datagrams."""
     return f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
 
 
 def _run(merge, is_done, got):
-    """Polls until a condition holds."""
+    """Polls until `is_done()` returns true, and appends the messages to `got`."""
     deadline = time.monotonic() + _TIMEOUT_S
     while not is_done():
         assert time.monotonic() < deadline, f"{merge}: {len(got)} messages after {_TIMEOUT_S} s"
@@ -104,7 +104,7 @@ def _run(merge, is_done, got):
 
 
 def _fail(merge):
-    """Polls until the merge raises."""
+    """Polls until the merge raises an error. Returns the error and the received messages."""
     got = []
     with pytest.raises(aeron.AeronError) as failure:
         _run(merge, lambda: merge.is_merged, got)
@@ -131,7 +131,7 @@ def test_a_replay_switches_to_the_live_stream_without_gap_or_duplicate(recorded,
         recorded.publish(_BURST)
         _run(merge, lambda: len(got) >= len(recorded.sent), got)
         assert got == recorded.sent
-        # Only the live stream remains, in the same image.
+        # The image now has only the live stream as a source.
         eventually(lambda: image.active_transport_count == 1)
         merge.close()
         recorded.publish(1)
@@ -139,7 +139,7 @@ def test_a_replay_switches_to_the_live_stream_without_gap_or_duplicate(recorded,
         assert [each.correlation_id for each in subscription.images] == [image.correlation_id]
 
 
-def test_a_merge_begins_at_a_position(recorded):
+def test_a_merge_starts_at_the_given_position(recorded):
     """07-130"""
     frames = []
     with recorded.subscribe() as subscription, recorded.merge(subscription) as whole:
@@ -176,7 +176,7 @@ def test_ipc_and_a_subscription_without_manual_destinations_are_refused(recorded
         assert str(refusal.value) == f"Subscription URI must have 'control-mode=manual' uri={channel}"
 
 
-def test_a_merge_whose_program_receives_nothing_fails_for_lack_of_progress(recorded):
+def test_a_merge_that_is_not_polled_fails_for_lack_of_progress(recorded):
     """07-130, 11-76, 11-79"""
     with recorded.subscribe() as subscription, recorded.merge(subscription, progress_timeout=_SHORT_S) as merge:
         text = r"^ReplayMerge no progress: state=CATCHUP, activeTransportCount=1$"
@@ -187,13 +187,13 @@ def test_a_merge_whose_program_receives_nothing_fails_for_lack_of_progress(recor
         assert merge.has_failed
         assert not merge.is_live_added
         assert merge.do_work() == 0
-        # Messages that have arrived can be read after the failure.
+        # Messages that arrived before the failure can still be read.
         got = []
         _run(merge, lambda: len(got) >= 10, got)
         assert got == recorded.sent[: len(got)]
 
 
-def test_a_live_stream_that_does_not_come_fails_for_lack_of_progress(recorded):
+def test_a_merge_without_a_live_stream_fails_for_lack_of_progress(recorded):
     """07-130: the real client waits without a limit."""
     with (
         recorded.subscribe() as subscription,
@@ -206,7 +206,7 @@ def test_a_live_stream_that_does_not_come_fails_for_lack_of_progress(recorded):
         assert got == recorded.sent
 
 
-def test_streams_without_a_common_session_do_not_merge(recorded):
+def test_a_replay_and_a_live_stream_with_different_session_ids_do_not_merge(recorded):
     """11-77"""
     client = recorded.archive.client
     with (
@@ -217,12 +217,12 @@ def test_streams_without_a_common_session_do_not_merge(recorded):
         assert isinstance(error, aeron.ArchiveTimeoutError)
         assert got == recorded.sent
         assert merge.image.session_id != recorded.publication.session_id
-        # The live stream is another image, which the merge does not poll.
+        # The live stream has its own image, and the merge does not poll that image.
         eventually(lambda: subscription.image_count == 2)
         assert merge.poll_batch().to_list() == []
 
 
-def test_an_error_that_no_request_waits_for_fails_the_merge(recorded):
+def test_an_error_response_without_a_waiting_request_fails_the_merge(recorded):
     """11-78"""
     with (
         recorded.subscribe() as subscription,
@@ -238,7 +238,7 @@ def test_an_error_that_no_request_waits_for_fails_the_merge(recorded):
         assert str(error).startswith(f"archive response for correlationId={correlation_id}, error: ")
 
 
-def test_a_recording_that_does_not_exist_fails_the_merge(recorded):
+def test_an_unknown_recording_fails_the_merge(recorded):
     """11-76"""
     with recorded.subscribe() as subscription, recorded.merge(subscription, recording_id=99_999) as merge:
         error, got = _fail(merge)
@@ -246,7 +246,7 @@ def test_a_recording_that_does_not_exist_fails_the_merge(recorded):
         assert got == []
 
 
-def test_fragments_are_not_joined_and_there_are_none_before_the_image(archive, stream):
+def test_a_merge_delivers_single_fragments_and_nothing_before_it_has_an_image(archive, stream):
     """11-79"""
     recorded = Recorded(archive, stream)
     long = bytes(range(256)) * 16
@@ -267,7 +267,7 @@ def test_fragments_are_not_joined_and_there_are_none_before_the_image(archive, s
     recorded.publication.close()
 
 
-def test_a_merge_that_is_closed_early_stops_its_replay(recorded):
+def test_closing_a_merge_before_its_end_stops_the_replay(recorded):
     """07-130"""
     counters = recorded.archive.client.counters_reader
 
@@ -285,7 +285,7 @@ def test_a_merge_that_is_closed_early_stops_its_replay(recorded):
     assert recorded.archive.list_recording(recorded.recording_id)
 
 
-def test_the_end_of_the_session_fails_the_merge(recorded):
+def test_the_end_of_the_control_session_fails_the_merge(recorded):
     """11-76"""
     with recorded.subscribe() as subscription:
         merge = recorded.merge(subscription, live_destination=_nowhere(), progress_timeout=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""Our commands with the real Java samples as peers, through each kind of driver, over UDP."""
+"""Tests of our commands with the real Java samples as peers, through each kind of driver, over UDP."""
 
 import os
 import re
@@ -18,7 +18,7 @@ from ports import free_port
 _DRIVERS = ("ours", "java", "c")
 _START_TIMEOUT_S = 60
 _TIMEOUT_S = 60
-_DRIVER_TIMEOUT_MS = 2000  # for clients with a killed driver
+_DRIVER_TIMEOUT_MS = 2000  # for clients of a driver that the test kills
 
 each_driver = pytest.mark.parametrize("kind", _DRIVERS)
 
@@ -29,8 +29,8 @@ def channel(name="endpoint"):
 
 @pytest.fixture
 def sample(tmp_path):
-    """`sample(driver, name, *arguments, **settings)`: a Java sample that runs during the block, and is killed at its
-    end."""
+    """`sample(driver, name, *arguments, **settings)` runs a Java sample during a block, and kills it at the end of the
+    block."""
 
     @contextmanager
     def running(driver, name, *arguments, driver_timeout_ms=10_000, **settings):
@@ -57,7 +57,7 @@ class Sample:
         self.process = process
 
     def wait_for(self, pattern):
-        """The match of `pattern` in the next line that contains it."""
+        """Waits for the next line that contains `pattern`. Returns the match."""
         while True:
             if match := re.search(pattern, self.process.read(_START_TIMEOUT_S)):
                 return match
@@ -67,7 +67,7 @@ class Sample:
 
 
 @each_driver
-def test_a_java_ping_gets_our_pongs(kind, shared_drivers, sample):
+def test_our_pong_responds_to_a_java_ping(kind, shared_drivers, sample):
     """06-18, 06-23"""
     driver = shared_drivers(kind)
     ping, pong = channel(), channel()
@@ -84,7 +84,7 @@ def test_a_java_ping_gets_our_pongs(kind, shared_drivers, sample):
 
 
 @each_driver
-def test_our_ping_gets_a_java_pongs_answers(kind, shared_drivers, sample):
+def test_a_java_pong_responds_to_our_ping(kind, shared_drivers, sample):
     """06-18, 06-23"""
     driver = shared_drivers(kind)
     ping, pong = channel(), channel()
@@ -126,7 +126,7 @@ def test_a_java_rate_subscriber_counts_the_messages_of_our_publisher(kind, share
 
 @pytest.fixture
 def file(tmp_path):
-    """A file of several frames and some bytes."""
+    """Returns a file with a length of several frames and some bytes."""
     path = tmp_path / "file"
     path.write_bytes(os.urandom(3_000_001))
     return path
@@ -134,14 +134,14 @@ def file(tmp_path):
 
 @pytest.fixture
 def into(tmp_path):
-    """Directory of received files."""
+    """Returns the directory of received files."""
     path = tmp_path / "received"
     path.mkdir()
     return path
 
 
 @each_driver
-def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, file, into):
+def test_our_command_receives_a_complete_file_from_java(kind, shared_drivers, sample, file, into):
     """06-20, 06-23"""
     driver, where = shared_drivers(kind), channel()
     with Command("receive", into, "--dir", driver.directory, "-c", where, "--files", 1) as ours:
@@ -152,7 +152,7 @@ def test_a_file_that_java_sends_is_received_whole(kind, shared_drivers, sample, 
 
 
 @each_driver
-def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, file, into):
+def test_java_receives_a_complete_file_from_our_command(kind, shared_drivers, sample, file, into):
     """06-20, 06-23: with an embedded driver"""
     driver, where = shared_drivers(kind), channel()
     of_the_receiver = SimpleNamespace(directory=f"{driver.directory}-receiver")
@@ -169,8 +169,8 @@ def test_java_receives_a_file_that_we_send_whole(kind, shared_drivers, sample, f
 
 
 @each_driver
-def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared_drivers, sample):
-    """06-23, 06-24 (9.4): every subscriber gets all messages, and all publishers are one session"""
+def test_java_samples_and_our_commands_share_a_stream(kind, shared_drivers, sample):
+    """06-23, 06-24 (9.4): every subscriber receives all messages, and all publishers have one session"""
     driver = shared_drivers(kind)
     where = f"{channel()}|term-length=64k"
     with (
@@ -178,8 +178,8 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
         sample(driver, "BasicSubscriber", channel=where) as theirs,
     ):
         ours.wait_for("Subscription channel status")
-        # Our publisher starts before their publisher connects, and runs until their messages are sent. Their publisher
-        # sends no message twice.
+        # Our publisher starts before the Java publisher connects, and runs until the Java messages are sent. The Java
+        # publisher sends no message twice.
         with Command("pub", "--dir", driver.directory, "-c", where, "--interval", 0.2) as our_publisher:
             ours.wait_for("<<Hello World! ")
             theirs.wait_for(r"<<Hello World! ")
@@ -193,18 +193,19 @@ def test_publishers_and_subscribers_of_both_families_share_a_stream(kind, shared
                 eventually(lambda: _numbers(ours, theirs_sent=True) == [0, 1])
                 assert ours.output().count("Available image") == 1
         assert len({session for session, _, _ in _messages(ours)}) == 1
-        # Our publisher cannot publish without subscribers, and prints that.
+        # Without subscribers our publisher cannot publish, and it prints this.
         assert _numbers(ours, theirs_sent=False) == sent
 
 
 def _messages(subscriber):
-    """Session, length and number of the messages that our subscriber has printed."""
+    """Returns session, length and number of the messages that our subscriber has printed."""
     printed = r"Message to stream 1001 from session (-?\d+) \((\d+) bytes\) <<Hello World! (\d+) *>>"
     return re.findall(printed, subscriber.output())
 
 
 def _numbers(subscriber, *, theirs_sent):
-    """The numbers of the messages of their publisher, or of ours. Only messages of our publisher have 32 bytes."""
+    """Returns the numbers of the messages from the Java publisher, or from ours. Only ours sends messages of 32
+    bytes."""
     return [int(number) for _, length, number in _messages(subscriber) if (length != "32") == theirs_sent]
 
 
@@ -225,12 +226,12 @@ def test_backlog_and_stream_views_agree_with_the_java_tools(shared_drivers, star
 
 
 def _views(driver, sample, name, option):
-    """The first lines of the Java tool and of ours, from a time when no status message moved a limit."""
+    """Returns the first lines of the Java tool and of ours. No status message moved a limit between both outputs."""
     for _ in range(10):
         before, theirs, ours = _our_view(driver, option), _their_view(driver, sample, name), _our_view(driver, option)
         if before == ours:
             return theirs, ours
-    pytest.fail("the counters do not come to rest")
+    pytest.fail("the counters continue to change")
 
 
 def _our_view(driver, option):
@@ -243,8 +244,8 @@ def _their_view(driver, sample, name):
 
 
 @each_driver
-def test_a_killed_driver_ends_the_clients_of_both_families(kind, start_driver, sample):
-    """06-24, 06-25 (9.6): clients end by themselves, and print the age of the driver's heartbeat"""
+def test_java_samples_and_our_commands_end_after_a_kill_of_the_driver(kind, start_driver, sample):
+    """06-24, 06-25 (9.6): each client ends by itself, and prints the age of the driver's heartbeat"""
     driver = start_driver(kind)
     where = channel()
     options = ["--dir", driver.directory, "-c", where, "--driver-timeout", _DRIVER_TIMEOUT_MS / 1000]
@@ -267,7 +268,7 @@ def test_a_killed_driver_ends_the_clients_of_both_families(kind, start_driver, s
 
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
-def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, start_driver, sample):
+def test_java_samples_and_our_commands_end_after_a_clean_end_of_the_driver(kind, start_driver, sample):
     """06-24, 06-26 (9.7)"""
     driver = start_driver(kind)
     where = channel()
@@ -284,8 +285,8 @@ def test_a_driver_that_ends_in_order_ends_the_clients_of_both_families(kind, sta
 
 
 @pytest.mark.parametrize("kind", ["ours", "c"])
-def test_our_loss_report_and_javas_are_the_same(kind, start_driver, sample):
-    """06-5, 06-23 (9.11): the loss report of each driver"""
+def test_our_command_and_the_java_tool_print_the_same_loss_report(kind, start_driver, sample):
+    """06-5, 06-23 (9.11): with the loss report of each kind of driver"""
     lossy = {
         "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "loss",
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.05|seed=3|recv-msg-mask=0x3",

@@ -1,4 +1,4 @@
-"""The sink on real drivers, with real clients as subscribers."""
+"""Tests of the sink on real drivers, with real clients as subscribers."""
 
 import signal
 import subprocess
@@ -18,7 +18,8 @@ IPC = "aeron:ipc"
 UNBLOCKED_WITHIN_S = 20  # unblocking after 3 s, and the timer intervals of a busy machine
 
 # A worker that dies while it writes a run of 16 messages of 1024 bytes. The messages start at offset 1024 of a mapped
-# file with the number of pages in the third argument. The first copy of bytes after these pages kills the worker.
+# file. The third argument is the number of pages in the file. The first read of a byte after the last page kills the
+# worker.
 WORKER = """
     import mmap, sys, tempfile
     import pyarrow as pa
@@ -36,8 +37,8 @@ WORKER = """
     task.write(pa.record_batch({"value": [b"before"]}))
     task.write(pa.record_batch({"value": column}))
 """
-# Numbers of pages. With 0 the worker makes only the first store, with 1 it writes two frames, and with 4 all frames
-# except the payload of the last one.
+# Numbers of pages in the file. With 0 pages, the worker makes only the first store. With 1 page, it writes two frames.
+# With 4 pages, it writes all frames except the payload of the last one.
 DEATHS = {"after its first store": 0, "amid the frames": 1, "before its last store": 4}
 
 
@@ -66,7 +67,9 @@ def publications():
 
 
 @pytest.mark.parametrize("driver", [*REAL, "ours"])
-def test_the_run_of_a_worker_that_died_in_it_is_padded_and_all_others_go_on(driver, start_driver, publications, stream):
+def test_the_unfinished_run_of_a_dead_worker_becomes_padding_and_other_workers_continue(
+    driver, start_driver, publications, stream
+):
     """08-71"""
     directory = start_driver(driver).directory
     streams = {where: stream + 10_000 * number for number, where in enumerate(DEATHS, 1)}
@@ -108,7 +111,9 @@ def test_real_clients_read_the_messages_of_the_sink(subscriber, shared_drivers, 
 
 
 @pytest.mark.parametrize("driver", REAL)
-def test_back_pressure_of_a_real_driver_only_slows_a_write(driver, shared_drivers, start_peer, publications, stream):
+def test_a_write_is_slower_but_complete_under_back_pressure_of_a_real_driver(
+    driver, shared_drivers, start_peer, publications, stream
+):
     """08-66, 08-73"""
     running = shared_drivers(driver)
     subscription = start_peer("ours", running).add_subscription(IPC, stream)

@@ -1,4 +1,4 @@
-"""Spark with the real Aeron: through real drivers, and between real clients."""
+"""Tests of Spark with the real Aeron: with real drivers, and with real clients."""
 
 import pytest
 from tests.spark.collecting import Batches, running, until
@@ -14,7 +14,8 @@ LENGTHS = [8, 100, 1376, 1377, 5000]
 
 @pytest.fixture
 def live(spark, run_directory):  # noqa: F811
-    """`live(driver, stream)`: the payloads of a stream, recorded in this run's directory."""
+    """`live(driver, stream)` returns a frame with the payloads of a stream. The archives are in this run's
+    directory."""
 
     def load(driver, stream):
         archives = run_directory / "archives"
@@ -25,7 +26,7 @@ def live(spark, run_directory):  # noqa: F811
 
 
 @pytest.mark.parametrize("driver", REAL)
-def test_spark_reads_what_spark_wrote_through_a_real_driver(driver, shared_drivers, spark, live, stream, tmp_path):  # noqa: F811
+def test_spark_reads_rows_that_spark_wrote_through_a_real_driver(driver, shared_drivers, spark, live, stream, tmp_path):  # noqa: F811
     """08-80"""
     running_driver = shared_drivers(driver)
     batches = Batches()
@@ -38,7 +39,7 @@ def test_spark_reads_what_spark_wrote_through_a_real_driver(driver, shared_drive
 
 
 @pytest.mark.parametrize("publisher", REAL)
-def test_spark_reads_what_real_clients_publish(publisher, shared_drivers, start_peer, live, stream, tmp_path):
+def test_spark_reads_messages_that_real_clients_publish(publisher, shared_drivers, start_peer, live, stream, tmp_path):
     """08-80"""
     driver = shared_drivers("ours")
     publication = start_peer(publisher, driver).add_publication(IPC, stream)

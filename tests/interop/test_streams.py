@@ -1,4 +1,4 @@
-"""Streams over IPC between all clients on all drivers: each receives the messages of the others."""
+"""Tests of streams over IPC between all clients on all drivers. Each client receives the messages of the others."""
 
 import pytest
 
@@ -12,7 +12,7 @@ HEADER_LENGTH, FRAME_ALIGNMENT = 32, 32
 
 @each_kind
 @each_triple
-def test_messages_arrive_whole_and_in_order(
+def test_messages_arrive_complete_and_in_order(
     driver, publisher, subscriber, exclusive, shared_drivers, start_peer, stream
 ):
     """03-18, 03-23, 03-88, 03-98"""
@@ -30,7 +30,7 @@ def test_messages_arrive_whole_and_in_order(
 def test_fragmented_messages_cross_many_terms(
     driver, publisher, subscriber, exclusive, shared_drivers, start_peer, stream
 ):
-    """01-78: 25 terms, each with padding at its end; 03-91"""
+    """01-78: more than 12 terms, each with padding at its end; 03-91"""
     channel = f"{IPC}?term-length=64k"
     running = shared_drivers(driver)
     subscription = start_peer(subscriber, running).add_subscription(channel, stream)
@@ -44,7 +44,7 @@ def test_fragmented_messages_cross_many_terms(
 
 
 @each_pair
-def test_the_longest_message_of_all_is_sixteen_megabytes(driver, client, shared_drivers, start_peer, stream):
+def test_the_longest_possible_message_has_16_mib(driver, client, shared_drivers, start_peer, stream):
     channel = f"{IPC}?term-length=128m"
     running = shared_drivers(driver)
     subscription = start_peer(client, running).add_subscription(channel, stream)
@@ -55,7 +55,7 @@ def test_the_longest_message_of_all_is_sixteen_megabytes(driver, client, shared_
 
 
 @each_pair
-def test_a_message_over_the_maximum_is_refused(driver, client, shared_drivers, start_peer, stream):
+def test_a_message_longer_than_the_maximum_is_refused(driver, client, shared_drivers, start_peer, stream):
     """03-89, 03-90"""
     running = shared_drivers(driver)
     peer = start_peer(client, running)
@@ -69,7 +69,9 @@ def test_a_message_over_the_maximum_is_refused(driver, client, shared_drivers, s
 
 
 @each_triple
-def test_publishers_of_one_stream_share_its_log(driver, publisher, subscriber, shared_drivers, start_peer, stream):
+def test_concurrent_publications_of_one_stream_share_one_log(
+    driver, publisher, subscriber, shared_drivers, start_peer, stream
+):
     """03-20, 03-92, 03-97"""
     running = shared_drivers(driver)
     subscription = start_peer(subscriber, running).add_subscription(IPC, stream)
@@ -106,7 +108,9 @@ def test_every_subscriber_gets_every_message(driver, publisher, subscriber, shar
 
 
 @each_pair
-def test_a_subscription_for_one_session_sees_only_that(driver, client, shared_drivers, start_peer, stream):
+def test_a_subscription_with_a_session_id_receives_only_that_session(
+    driver, client, shared_drivers, start_peer, stream
+):
     """03-16, 03-30"""
     running = shared_drivers(driver)
     subscription = start_peer(client, running).add_subscription(f"{IPC}?session-id=-77", stream)
@@ -120,7 +124,9 @@ def test_a_subscription_for_one_session_sees_only_that(driver, client, shared_dr
 
 
 @each_pair
-def test_a_tag_gives_its_session_to_another_publication(driver, client, shared_drivers, start_peer, stream):
+def test_a_session_id_with_an_unknown_tag_is_refused_and_a_tagged_publication_is_accepted(
+    driver, client, shared_drivers, start_peer, stream
+):
     peer = start_peer(client, shared_drivers(driver))
     with pytest.raises(PeerError) as refused:
         peer.add_publication(f"{IPC}?session-id=tag:{stream}", stream, exclusive=True)
@@ -144,7 +150,7 @@ def test_a_stream_starts_at_the_given_position(driver, client, shared_drivers, s
 
 
 @each_pair
-def test_offers_have_the_reason_of_their_failure(driver, client, shared_drivers, start_peer, stream):
+def test_a_failed_offer_returns_not_connected_or_back_pressured(driver, client, shared_drivers, start_peer, stream):
     """03-86, 03-87"""
     running = shared_drivers(driver)
     publication = start_peer(client, running).add_publication(f"{IPC}?term-length=64k", stream)
@@ -161,8 +167,8 @@ def test_offers_have_the_reason_of_their_failure(driver, client, shared_drivers,
 
 
 @each_pair
-def test_a_stream_ends_at_its_last_position(driver, client, shared_drivers, start_peer, stream):
-    """03-86, 03-95: the last of 2**31 terms"""
+def test_an_offer_beyond_the_maximum_position_is_refused(driver, client, shared_drivers, start_peer, stream):
+    """03-86, 03-95: in the last of 2**31 terms"""
     running = shared_drivers(driver)
     last = "init-term-id=0|term-id=2147483647|term-offset=65408"
     publication = start_peer(client, running).add_publication(f"{IPC}?term-length=64k|{last}", stream, exclusive=True)

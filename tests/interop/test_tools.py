@@ -1,4 +1,4 @@
-"""The real Java tools on the files of our driver."""
+"""Tests of the real Java tools on the files of our driver."""
 
 import re
 import struct
@@ -10,13 +10,13 @@ from interop import control, toolchain
 from interop.control import ControlClient
 
 _TIMEOUT_S = 60
-# The test's client writes no heartbeat while a virtual machine starts.
+# The timeouts are long, because the test's client writes no heartbeat while a Java virtual machine starts.
 PATIENT = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "110s"}
 
 
 @pytest.fixture
 def tool(start_driver):
-    """`tool(driver, name, *arguments)`: output of a Java tool about a driver's files."""
+    """`tool(driver, name, *arguments)` returns the output of a Java tool about a driver's files."""
 
     def run(driver, name, *arguments):
         command = toolchain.java_command({"aeron.dir": driver.directory}, f"io.aeron.samples.{name}", *arguments)
@@ -80,7 +80,7 @@ def test_driver_tool_does_not_end_a_driver_that_denies_it(tool, start_driver):
     assert driver.process.exit_code is None
 
 
-def test_stream_stat_joins_the_counters_of_a_stream(tool, start_driver):
+def test_stream_stat_shows_the_counters_of_a_stream_in_one_line(tool, start_driver):
     """06-7"""
     driver = start_driver("ours", PATIENT)
     client = ControlClient(driver.directory)

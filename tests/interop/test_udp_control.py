@@ -1,4 +1,4 @@
-"""Our driver in place of the C driver in a test suite: it must refuse wrong UDP commands with the same texts."""
+"""Tests of wrong commands for UDP channels. Our driver must refuse them with the same texts as the C driver."""
 
 import re
 
@@ -62,13 +62,13 @@ REFUSED_SUBSCRIPTIONS = [
 ]
 
 
-# The driver's name for a socket, which is unique.
+# The number of the socket in an error text of the C driver differs in each run.
 _DESCRIPTOR = re.compile(r"(?<=failed to bind\()\d+, ")
 
 
 @pytest.fixture(scope="module")
 def controls(drivers):
-    """The only client of the real C driver, and the only client of ours."""
+    """Returns the only client of the real C driver, and the only client of ours."""
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "100s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "101s"}
     both = [ControlClient(drivers(kind, settings).directory) for kind in ("c", "ours")]
     yield both
@@ -77,9 +77,9 @@ def controls(drivers):
 
 
 def refusal(client, type_id, body):
-    """The code and the text of a command's refusal.
+    """Sends a command that the driver must refuse. Returns the code and the text of the error.
 
-    Our driver resolves names on another thread, so the refusal may come after responses to later commands.
+    Our driver resolves names on another thread, so the error may follow the responses to later commands.
     """
     client.send(type_id, body(client.next_id()))
     [error] = [event for event in client.await_event("ON_ERROR") if event.name == "ON_ERROR"]
@@ -87,7 +87,7 @@ def refusal(client, type_id, body):
 
 
 def observations(client):
-    """The number of recorded errors. (Drivers differ in which errors they count as the same.)"""
+    """Returns the number of recorded errors. The number of distinct errors may differ between the drivers."""
     return sum(count for count, _ in client.error_log())
 
 
@@ -101,14 +101,14 @@ def assert_refused_alike(controls, type_id, body):
 
 
 @pytest.mark.parametrize("channel", REFUSED_PUBLICATIONS)
-def test_a_publication_is_refused_in_the_words_of_the_c_driver(controls, channel):
+def test_a_publication_is_refused_with_the_text_of_the_c_driver(controls, channel):
     """04-38, 04-39, 04-40, 04-46, 04-49, 05-1"""
     channel = channel.replace("PORT", str(free_port()))
     assert_refused_alike(controls, control.ADD_EXCLUSIVE_PUBLICATION, lambda id: control.add(1, id, STREAM, channel))
 
 
 @pytest.mark.parametrize("channel", REFUSED_SUBSCRIPTIONS)
-def test_a_subscription_is_refused_in_the_words_of_the_c_driver(controls, channel):
+def test_a_subscription_is_refused_with_the_text_of_the_c_driver(controls, channel):
     """04-41, 04-42, 04-51, 05-1"""
     channel = channel.replace("PORT", str(free_port()))
     assert_refused_alike(
@@ -116,9 +116,10 @@ def test_a_subscription_is_refused_in_the_words_of_the_c_driver(controls, channe
     )
 
 
-def test_streams_leave_the_error_log_of_the_c_driver(start_driver, start_peer, stream):
-    """Streams of each form and a rejected image: our driver records the same errors as the C driver, and prints
-    nothing."""
+def test_our_driver_records_the_errors_of_the_c_driver_for_streams_and_a_rejected_image(
+    start_driver, start_peer, stream
+):
+    """Our driver also prints nothing."""
     logs = [errors_after_streams(start_driver(kind), start_peer, stream) for kind in ("c", "ours")]
     theirs, ours = (sum(count for count, _ in log) for log in logs)
     assert ours == theirs, logs

@@ -1,4 +1,7 @@
-"""Multi-destination channels between two drivers, one of them ours: one sender with many receivers, and the reverse."""
+"""Tests of multi-destination channels between two drivers, one of them ours.
+
+One sender has many receivers, or one receiver has many senders.
+"""
 
 import pytest
 
@@ -15,13 +18,13 @@ LENGTHS = [32, 1000, 5000]
 
 
 def destinations(publication):
-    """The number of destinations in the counter of the publication's driver."""
+    """Returns the number of a publication's destinations, from a counter of the driver."""
     found = counters_of(publication.peer, MDC_DESTINATIONS)
     return next(c["value"] for c in found if c["registration"] == publication.original)
 
 
 @each_way
-def test_dynamic_destinations_come_and_go_with_their_subscriptions(sender, receiver, side, stream):
+def test_a_dynamic_destination_exists_as_long_as_its_subscription(sender, receiver, side, stream):
     """02-85, 02-88, 04-69, 04-70"""
     control, channel = dynamic("|term-length=64k|fc=min")
     publication = side(sender).add_publication(control, stream)
@@ -38,7 +41,7 @@ def test_dynamic_destinations_come_and_go_with_their_subscriptions(sender, recei
 
 
 @each_way
-def test_manual_destinations_get_the_stream_while_they_are_added(sender, receiver, side, stream):
+def test_a_manual_destination_receives_the_stream_until_it_is_removed(sender, receiver, side, stream):
     """02-87, 04-67"""
     publication = side(sender).add_publication("aeron:udp?control-mode=manual|fc=min", stream)
     channels = [unicast(), unicast()]
@@ -48,7 +51,7 @@ def test_manual_destinations_get_the_stream_while_they_are_added(sender, receive
     assert publication.offer(32) == NOT_CONNECTED
     for channel in channels:
         publication.add_destination(channel)
-    # A conductor responds when it has sent the command to its sender.
+    # The conductor responds when it has sent the command to the sender. The sender may execute the command later.
     eventually(lambda: destinations(publication) == 2)
     for subscription in subscriptions:
         subscription.await_images(1)
@@ -61,7 +64,7 @@ def test_manual_destinations_get_the_stream_while_they_are_added(sender, receive
 
 
 @each_way
-def test_two_transports_make_one_image(sender, receiver, side, stream):
+def test_two_transports_of_one_stream_share_one_image(sender, receiver, side, stream):
     """02-89, 04-74: each datagram arrives twice, and each message once"""
     publication = side(sender).add_publication("aeron:udp?control-mode=manual", stream, exclusive=True)
     subscription = side(receiver).add_subscription("aeron:udp?control-mode=manual", stream)
@@ -78,7 +81,7 @@ def test_two_transports_make_one_image(sender, receiver, side, stream):
 
 
 @each_way
-def test_the_ends_of_all_transports_end_an_image(sender, receiver, side, stream):
+def test_an_image_ends_when_the_stream_has_ended_on_all_transports(sender, receiver, side, stream):
     """02-70, 04-158"""
     publication = side(sender).add_publication("aeron:udp?control-mode=manual", stream, exclusive=True)
     subscriber = side(receiver)
@@ -94,10 +97,10 @@ def test_the_ends_of_all_transports_end_an_image(sender, receiver, side, stream)
 
 
 @pytest.mark.parametrize(("sender", "receiver"), [way for way in WAYS if way[1] != "c"])
-def test_a_subscription_takes_streams_of_every_form(sender, receiver, side, stream):
-    """04-72, 04-74: unicast, multicast and dynamic destinations of the other driver, a spy, and IPC of its own driver
+def test_a_multi_destination_subscription_receives_streams_of_every_kind_of_channel(sender, receiver, side, stream):
+    """04-72, 04-74: unicast, multicast and dynamic destinations of the other driver; a spy and IPC on its own driver
 
-    As a receiver, the C driver stops acknowledging the unicast stream, also if a C driver sends.
+    As a receiver, the C driver stops acknowledging the unicast stream, even if the sender is a C driver too.
     """
     subscriber = side(receiver)
     subscription = subscriber.add_subscription("aeron:udp?control-mode=manual", stream)
@@ -122,7 +125,7 @@ def test_a_subscription_takes_streams_of_every_form(sender, receiver, side, stre
 
 @each_way
 def test_a_stream_moves_to_another_destination_of_its_subscriber(sender, receiver, side, stream):
-    """02-89: the second transport continues where the first one stops, like a live stream after a merged replay"""
+    """02-89: the second transport continues at the end of the first one, like a live stream after a replay merge"""
     publisher, subscriber = side(sender), side(receiver)
     subscription = subscriber.add_subscription("aeron:udp?control-mode=manual", stream)
     publication = publisher.add_publication("aeron:udp?control-mode=manual", stream, exclusive=True)
@@ -142,8 +145,8 @@ def test_a_stream_moves_to_another_destination_of_its_subscriber(sender, receive
 
 @pytest.mark.parametrize("removed", ["publisher", "subscriber"])
 @each_way
-def test_a_destination_that_is_not_there_yet_is_met_later(sender, receiver, removed, side, stream):
-    """04-69: publisher and subscriber may start in either order"""
+def test_a_stream_connects_if_the_publisher_or_the_subscriber_starts_first(sender, receiver, removed, side, stream):
+    """04-69: with dynamic destinations"""
     control, channel = dynamic()
     if removed == "publisher":
         subscription = side(receiver).add_subscription(channel, stream)
@@ -157,8 +160,8 @@ def test_a_destination_that_is_not_there_yet_is_met_later(sender, receiver, remo
 
 
 @each_way
-def test_a_free_port_is_found_for_an_endpoint_without_one(sender, receiver, side, stream):
-    """02-59: status messages come from the port that the address counter names"""
+def test_an_endpoint_with_port_0_gets_a_free_port(sender, receiver, side, stream):
+    """02-59: the address counter has the port of the socket"""
     control = f"aeron:udp?control=127.0.0.1:{free_port()}|control-mode=dynamic"
     subscriber = side(receiver)
     subscription = subscriber.add_subscription(f"{control}|endpoint=127.0.0.1:0", stream)

@@ -1,4 +1,4 @@
-"""Flow and congestion control between two drivers: the receiver with the limiting window of a stream."""
+"""Tests of flow control and congestion control between two drivers: the receiver that limits a stream."""
 
 import time
 
@@ -30,13 +30,14 @@ each_form = pytest.mark.parametrize("form", [by_multicast, by_destinations], ids
 
 
 def receivers(peer, publication):
-    """The number of receivers in the flow control of a publication."""
+    """Returns the number of receivers in the flow control of a publication."""
     found = counters_of(peer, FLOW_CONTROL_RECEIVERS)
     return next(c["value"] for c in found if c["registration"] == publication.registration)
 
 
 def fill(publication):
-    """Sends until the window stays full during some status messages. Returns the number of sent messages."""
+    """Sends until the window has been full for 0.5 s, in which status messages arrive. Returns the number of sent
+    messages."""
     sent, full_since = 0, time.monotonic()
     while (result := publication.offer(LENGTHS[0])) > 0 or time.monotonic() - full_since < 0.5:
         if result > 0:
@@ -47,7 +48,7 @@ def fill(publication):
 
 @each_form
 @each_way
-def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
+def test_min_flow_control_waits_for_the_slowest_receiver(sender, receiver, form, side, stream):
     """04-122, 04-125: the receiver that stopped reading limits the stream until it leaves"""
     sent_to, read_from = form("|fc=min,t:30s")
     publisher = side(sender)
@@ -60,8 +61,8 @@ def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
     sent = fill(publication)
     early = reading.receive(sent, LENGTHS, timeout_s=0.5)["received"]
     assert early < sent
-    # A status message may lag by at most a quarter of the window, so the publisher can send that much again. It cannot
-    # send as many bytes as the other subscriber has read.
+    # The last status message may lag by at most a quarter of the window, so the publisher may send that many more
+    # bytes. It cannot send as many bytes as the other subscriber has read.
     late = fill(publication)
     assert late * LENGTHS[0] < WINDOW_LENGTH // 4
     sent += late
@@ -73,8 +74,8 @@ def test_min_waits_for_the_slowest(sender, receiver, form, side, stream):
 
 @each_form
 @each_way
-def test_max_continues_with_the_fastest_receiver(sender, receiver, form, side, stream):
-    """04-121: a receiver that stopped reading does not hold the stream back"""
+def test_max_flow_control_continues_with_the_fastest_receiver(sender, receiver, form, side, stream):
+    """04-121: a receiver that has stopped reading does not slow the stream"""
     sent_to, read_from = form("|fc=max")
     publication = side(sender).add_publication(sent_to, stream, exclusive=True)
     reading, stopped = (side(kind).add_subscription(read_from, stream) for kind in (receiver, sender))
@@ -86,12 +87,12 @@ def test_max_continues_with_the_fastest_receiver(sender, receiver, form, side, s
 
 @each_form
 @each_way
-def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, stream):
+def test_tagged_flow_control_waits_only_for_its_own_group(sender, receiver, form, side, stream):
     """02-62, 04-124"""
     sent_to, read_from = form(f"|fc=tagged,g:{stream},t:30s")
     publisher = side(sender)
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
-    # One receive endpoint per driver: the tag is a property of the endpoint.
+    # The two subscriptions are on different drivers, because the tag is a property of the receive endpoint.
     of_the_group = side(receiver).add_subscription(f"{read_from}|gtag={stream}", stream)
     other = side(sender).add_subscription(read_from, stream)
     for subscription in (of_the_group, other):
@@ -104,13 +105,13 @@ def test_tagged_waits_only_for_its_own_group(sender, receiver, form, side, strea
 
 
 @each_way
-def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(sender, receiver, side, stream):
-    """02-62: a tag in the channels of its destinations has no effect"""
+def test_the_tag_of_a_multi_destination_receiver_comes_from_the_subscription_channel(sender, receiver, side, stream):
+    """02-62: a tag in the channel of a destination has no effect"""
     publisher = side(sender)
     sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
     of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
-    # Its status message shows that the status messages of the others have arrived.
+    # Only the last receiver belongs to the group. When it counts, the status messages of the others have arrived too.
     for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
         assert receivers(publisher, publication) == 0
         channel = unicast()
@@ -123,7 +124,7 @@ def test_the_tag_of_a_receiver_with_several_sockets_is_that_of_its_subscription(
 
 @pytest.mark.parametrize("group", ["min,g:/2", "tagged,g:7/2"], ids=["min", "tagged"])
 @each_way
-def test_a_group_must_be_complete(sender, receiver, group, side, stream):
+def test_a_publication_waits_for_the_required_number_of_receivers(sender, receiver, group, side, stream):
     """04-123: the publication is not connected and does not move before the second receiver"""
     sent_to, read_from = by_destinations(f"|fc={group}")
     publisher = side(sender)
@@ -140,8 +141,10 @@ def test_a_group_must_be_complete(sender, receiver, group, side, stream):
 
 @each_form
 @each_way
-def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_driver, drivers, start_peer, stream):
-    """04-122: a receiver with a killed driver holds back the others only for the receiver timeout"""
+def test_min_flow_control_removes_a_silent_receiver_after_its_timeout(
+    sender, receiver, form, start_driver, drivers, start_peer, stream
+):
+    """04-122: a receiver with a killed driver delays the other receiver only until the receiver timeout"""
     sent_to, read_from = form("|fc=min,t:1s")
     running, killed = drivers(sender), start_driver(receiver)
     publisher = start_peer(sender, running)
@@ -152,12 +155,12 @@ def test_a_silent_receiver_is_forgotten_in_time(sender, receiver, form, start_dr
     eventually(lambda: receivers(publisher, publication) == 2)
     killed.kill()
     transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
-    # If a driver is not scheduled for this time, it forgets the other receiver until the next status message.
+    # A driver that was not scheduled for this time also removes the other receiver until the next status message.
     eventually(lambda: receivers(publisher, publication) == 1)
 
 
 @each_way
-def test_a_window_of_ones_own_is_the_limit(sender, receiver, side, stream):
+def test_the_receiver_window_of_a_subscription_limits_the_publisher(sender, receiver, side, stream):
     """04-143: `rcv-wnd` of the subscription"""
     channel = unicast()
     subscription = side(receiver).add_subscription(f"{channel}|rcv-wnd=16k", stream)
@@ -172,7 +175,7 @@ def test_a_window_of_ones_own_is_the_limit(sender, receiver, side, stream):
 
 
 @each_way
-def test_cubic_congestion_control_opens_its_window(sender, receiver, side, stream):
+def test_a_stream_with_cubic_congestion_control_arrives_completely(sender, receiver, side, stream):
     """04-165, 04-166"""
     channel = unicast()
     subscriber = side(receiver)

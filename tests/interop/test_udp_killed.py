@@ -1,4 +1,4 @@
-"""Two drivers, one of them ours: one is killed during a stream, and restarted."""
+"""Tests with two drivers, one of them ours. One driver is killed during a stream and started again, or is paused."""
 
 import time
 
@@ -8,7 +8,7 @@ from interop.peers import transfer
 
 NOT_CONNECTED = -1
 LENGTHS = [100, 3000]
-# Longer than a live driver waits for a processor.
+# These timeouts are longer than a live driver waits for a processor.
 SETTINGS = {
     "AERON_PUBLICATION_CONNECTION_TIMEOUT": "3s",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "3s",
@@ -17,8 +17,11 @@ SETTINGS = {
 
 
 @each_way
-def test_a_stream_returns_after_either_driver_was_killed(sender, receiver, start_driver, drivers, start_peer, stream):
-    """02-33, 02-60, 04-103, 04-154: the publisher's driver is killed with -9 and replaced, then the subscriber's"""
+def test_a_stream_continues_after_a_kill_and_restart_of_either_driver(
+    sender, receiver, start_driver, drivers, start_peer, stream
+):
+    """02-33, 02-60, 04-103, 04-154: first the publisher's driver is killed and replaced, then the subscriber's
+    driver"""
     channel = unicast("|term-length=64k")
     sending, receiving = start_driver(sender, SETTINGS), start_driver(receiver, SETTINGS)
     subscriber = start_peer(receiver, receiving)
@@ -43,7 +46,7 @@ def test_a_stream_returns_after_either_driver_was_killed(sender, receiver, start
     publication.await_connected()
     [image] = subscription.await_images(1)
     assert image["join"] == publication.state()["position"]
-    # It joins a running stream, so its first message is number 50.
+    # The new subscription joins a running stream, so its first message is number 50.
     subscription.start_receive(50, LENGTHS, first=50)
     publication.start_publish(50, LENGTHS)
     assert publication.peer.answer()["sent"] == 50
@@ -70,7 +73,7 @@ def test_a_stream_to_many_subscribers_continues_after_one_of_them_is_killed(
 
 @each_way
 def test_a_paused_driver_does_not_lose_the_stream(sender, receiver, start_driver, start_peer, stream):
-    """04-94, 04-142: after a stop shorter than the timeouts, each side continues at its position"""
+    """04-94, 04-142: after a pause shorter than the timeouts, each side continues at its position"""
     channel = unicast("|term-length=64k")
     patient = {"AERON_IMAGE_LIVENESS_TIMEOUT": "5s"}
     drivers = start_driver(sender, patient), start_driver(receiver, patient)

@@ -1,6 +1,6 @@
-"""Lossy streams between two drivers, one of them ours: all messages arrive, and the losses are reported.
+"""Tests of lossy streams between two drivers, one of them ours. All messages arrive, and the losses are reported.
 
-`make soak` sets `SOAK` and so asks for 100,000 messages at every rate.
+`make soak` sets the variable `SOAK`, which raises the number of messages to 100,000 for every loss rate.
 """
 
 import os
@@ -22,7 +22,7 @@ from interop.system import (
 )
 
 IS_SOAK = bool(os.environ.get("SOAK"))
-# Multicast waits longer before it asks again.
+# Multicast streams have fewer messages, because a receiver waits longer before it sends a NAK again.
 MESSAGES = {
     unicast: {0.01: 10_000, 0.05: 20_000, 0.2: 2_000},
     multicast: {0.01: 10_000, 0.05: 2_000, 0.2: 500},
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.timeout(2 * TIMEOUT_S + 120)
 @pytest.mark.parametrize("form", MESSAGES, ids=lambda form: form.__name__)
 @pytest.mark.parametrize("rate", MESSAGES[unicast])
 @each_way
-def test_a_lossy_stream_arrives_whole(sender, receiver, rate, form, side, stream):
-    """04-188, 04-191: datagrams of both directions are lost, and each byte arrives in the end"""
+def test_a_lossy_stream_arrives_completely(sender, receiver, rate, form, side, stream):
+    """04-188, 04-191: datagrams of both directions are lost, and each byte arrives nevertheless"""
     channel = form("|term-length=1m")
     publisher, subscriber = side(sender, lossy(sender, rate)), side(receiver, lossy(receiver, rate))
     subscription = subscriber.add_subscription(channel, stream)
@@ -53,8 +53,8 @@ def test_a_lossy_stream_arrives_whole(sender, receiver, rate, form, side, stream
 
 
 @each_way
-def test_a_lossy_stream_to_many_arrives_whole_at_each(sender, receiver, side, stream):
-    """04-119, 04-191: retransmits of a group, with receivers of both drivers"""
+def test_a_lossy_stream_to_several_receivers_arrives_completely_at_each_of_them(sender, receiver, side, stream):
+    """04-119, 04-191: retransmits to a group with receivers of both drivers"""
     control, channel = dynamic("|term-length=1m|fc=min")
     subscriptions = [side(kind, lossy(kind, 0.01)).add_subscription(channel, stream) for kind in (sender, receiver)]
     publication = side(sender, lossy(sender, 0.01)).add_publication(control, stream, exclusive=True)
@@ -65,14 +65,14 @@ def test_a_lossy_stream_to_many_arrives_whole_at_each(sender, receiver, side, st
 
 
 def end_of_frames(count, length, term_length):
-    """The position after this number of frames from the start of a stream. No frame crosses the end of a term."""
+    """Returns the position after `count` frames from the start of a stream. No frame crosses the end of a term."""
     terms, rest = divmod(count, term_length // length)
     return terms * term_length + rest * length
 
 
 @each_way
 def test_an_unreliable_stream_continues_with_gaps(sender, receiver, side, stream):
-    """02-81, 04-149, 04-191: lost frames are skipped, without NAKs"""
+    """02-81, 04-149, 04-191: the receiver skips lost frames and sends no NAKs"""
     channel = unicast()
     subscriber = side(receiver, lossy(receiver, 0.05))
     subscription = subscriber.add_subscription(f"{channel}|reliable=false", stream)
@@ -95,8 +95,9 @@ def test_an_unreliable_stream_continues_with_gaps(sender, receiver, side, stream
 
 
 @pytest.mark.parametrize("receiver", ["c", "ours"])
-def test_a_fixed_loss_is_repaired_once(receiver, side, stream):
-    """02-76, 04-114, 04-147, 04-189: bytes before the end of the range are requested and sent again"""
+def test_the_range_of_a_fixed_loss_is_lost_and_repaired_once(receiver, side, stream):
+    """02-76, 04-114, 04-147, 04-189: the sender resends the 6144 bytes up to the end of the range, with one
+    retransmit"""
     sender = "ours" if receiver == "c" else "c"
     place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
     channel = unicast()
@@ -113,7 +114,7 @@ def test_a_fixed_loss_is_repaired_once(receiver, side, stream):
 
 
 @pytest.mark.parametrize("receiver", ["c", "ours"])
-def test_as_many_gaps_as_configured_are_repaired(receiver, side, stream):
+def test_the_configured_number_of_gaps_is_lost_and_repaired(receiver, side, stream):
     """04-190"""
     sender = "ours" if receiver == "c" else "c"
     place = "|init-term-id=5|term-id=5|term-offset=0|term-length=64k"
@@ -128,7 +129,9 @@ def test_as_many_gaps_as_configured_are_repaired(receiver, side, stream):
 
 
 @each_way
-def test_losses_are_in_the_loss_report(sender, receiver, start_driver, start_peer, stream):
+def test_the_loss_report_has_an_entry_for_the_lost_bytes_of_a_stream(
+    sender, receiver, start_driver, start_peer, stream
+):
     """04-150"""
     channel = unicast()
     running = start_driver(receiver, lossy(receiver, 0.05))

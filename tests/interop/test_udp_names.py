@@ -1,4 +1,4 @@
-"""Names of hosts between two drivers, one of them ours: from gossip, or from a table that changes."""
+"""Tests of names between two drivers, one of them ours. The names come from gossip, or from a table that changes."""
 
 import struct
 
@@ -43,19 +43,19 @@ def test_drivers_exchange_their_names(sender, receiver, start_driver, start_peer
 
 
 def _for_java(kind, settings):
-    """Java chooses its resolver from the other settings only."""
+    """Returns the settings without the name of the resolver if `kind` is `java`. Java chooses it by the other
+    settings."""
     if kind != "java":
         return settings
     return {name: value for name, value in settings.items() if name != "AERON_NAME_RESOLVER_SUPPLIER"}
 
 
-def test_our_driver_follows_a_name_to_its_new_address(start_driver, start_peer, drivers, stream):
-    """04-172, 04-174: the table changes, and the stream moves from one C driver's socket to another C driver's
-    socket"""
+def test_our_driver_sends_to_the_new_address_of_a_name(start_driver, start_peer, drivers, stream):
+    """04-172, 04-174: after a change of the table, the stream goes to the socket of another C driver"""
     _follows("ours", start_driver, start_peer, drivers, stream)
 
 
-def test_the_c_driver_follows_a_name_to_an_address_of_ours(start_driver, start_peer, drivers, stream):
+def test_the_c_driver_sends_to_the_new_address_of_a_name_on_our_driver(start_driver, start_peer, drivers, stream):
     """04-172"""
     _follows("c", start_driver, start_peer, drivers, stream)
 
@@ -90,7 +90,7 @@ def _follows(sender, start_driver, start_peer, drivers, stream):
 
 
 def set_counter(driver, id, value):
-    """Writes a counter of the driver, like an operator."""
+    """Writes a counter of the driver, as an operator does."""
     with open(f"{driver.directory}/cnc.dat", "r+b") as file:
         _, to_driver, to_clients, metadata, _ = struct.unpack("<5i", file.read(20))
         file.seek(128 + to_driver + to_clients + metadata + id * 128)

@@ -1,4 +1,4 @@
-"""Padding within terms, between two drivers over UDP: aborted claims, and claims that are never committed."""
+"""Tests of padding within terms, between two drivers over UDP. Aborted and uncommitted claims become padding."""
 
 import pytest
 
@@ -20,11 +20,11 @@ each_offload = pytest.mark.parametrize("offload", ["true", "false"], ids=["gso",
 @each_offload
 @each_length
 @each_way
-def test_a_backlog_with_aborted_claims_is_sent_once(
+def test_a_backlog_with_aborted_claims_is_sent_without_retransmits(
     sender, client, receiver, lengths, offload, drivers, side, start_peer, stream
 ):
-    """02-27, 03-93: before each message are two aborted claims of the same length; all messages wait for an open
-    claim"""
+    """02-27, 03-93: two aborted claims of the same length precede each message, and an open claim delays all
+    messages"""
     channel = unicast("|term-length=1m")
     running = drivers(sender, {"AERON_UDP_GSO": offload})
     subscription = side(receiver).add_subscription(channel, stream)
@@ -32,7 +32,7 @@ def test_a_backlog_with_aborted_claims_is_sent_once(
     publication.await_connected()
     before = counter(publication.peer, RETRANSMITS_SENT)
     assert held.hold(100) > 0
-    # Fewer bytes than a window, and two datagrams for each message, so that all fit into a socket buffer.
+    # All messages and aborted claims have fewer bytes than a window, so that their datagrams fit into a socket buffer.
     count = min(60, 40_000 // (3 * (max(lengths) + 32)))
     publication.start_publish(count, lengths, how="aborts")
     assert publication.peer.answer()["sent"] == count
@@ -43,7 +43,7 @@ def test_a_backlog_with_aborted_claims_is_sent_once(
 
 
 @each_way
-def test_messages_between_aborted_claims_arrive_in_spite_of_loss(
+def test_messages_between_aborted_claims_arrive_although_datagrams_are_lost(
     sender, client, receiver, drivers, side, start_peer, stream
 ):
     channel = unicast("|term-length=256k")
@@ -56,8 +56,8 @@ def test_messages_between_aborted_claims_arrive_in_spite_of_loss(
 
 
 @pytest.mark.parametrize("receiver", ["c", "java"])
-def test_messages_after_a_claim_that_was_unblocked_arrive(receiver, start_driver, start_peer, side, stream):
-    """03-97: the driver turns a claim that is never committed into padding"""
+def test_messages_after_an_unblocked_claim_arrive(receiver, start_driver, start_peer, side, stream):
+    """03-97: the driver turns an uncommitted claim into padding"""
     settings = {"AERON_CLIENT_LIVENESS_TIMEOUT": "1s", "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1100ms"}
     running, channel = start_driver("ours", settings), unicast()
     subscription = side(receiver).add_subscription(channel, stream)

@@ -1,4 +1,4 @@
-"""Streams between two drivers over UDP, one of them ours: unicast and multicast, start, join and end."""
+"""Tests of unicast and multicast streams between two drivers, one of them ours: start, join and end."""
 
 import pytest
 
@@ -15,7 +15,7 @@ each_form = pytest.mark.parametrize("form", [unicast, unicast_6, multicast], ids
 
 
 def stream_between(publisher, subscriber, channel, stream, *, exclusive=True):
-    """A connected publication and its subscription."""
+    """Returns a connected publication and its subscription."""
     subscription = subscriber.add_subscription(channel, stream)
     publication = publisher.add_publication(channel, stream, exclusive=exclusive)
     publication.await_connected()
@@ -26,7 +26,7 @@ def stream_between(publisher, subscriber, channel, stream, *, exclusive=True):
 @each_kind
 @each_form
 @each_way
-def test_messages_arrive_whole_and_in_order(sender, receiver, form, exclusive, side, stream):
+def test_messages_arrive_complete_and_in_order(sender, receiver, form, exclusive, side, stream):
     """02-28, 02-31, 04-141: dozens of terms with messages of one frame and of several frames"""
     channel = form("|term-length=64k")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream, exclusive=exclusive)
@@ -38,7 +38,7 @@ def test_messages_arrive_whole_and_in_order(sender, receiver, form, exclusive, s
 
 
 @each_way
-def test_an_mtu_of_a_whole_datagram(sender, receiver, side, stream):
+def test_messages_arrive_with_the_largest_mtu(sender, receiver, side, stream):
     channel = unicast("|mtu=65504|so-sndbuf=1m|so-rcvbuf=1m|rcv-wnd=512k|term-length=4m")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream)
     assert publication.max_payload == 65504 - 32
@@ -46,7 +46,7 @@ def test_an_mtu_of_a_whole_datagram(sender, receiver, side, stream):
 
 
 @each_way
-def test_subscribers_of_both_drivers_get_a_multicast_stream(sender, receiver, side, stream):
+def test_subscribers_of_both_drivers_receive_multicast_streams(sender, receiver, side, stream):
     channel = multicast("|term-length=128k|fc=min")
     subscriptions = [side(kind).add_subscription(channel, stream) for kind in (sender, receiver)]
     publications = [side(kind).add_publication(channel, stream, exclusive=True) for kind in (sender, receiver)]
@@ -59,8 +59,8 @@ def test_subscribers_of_both_drivers_get_a_multicast_stream(sender, receiver, si
 
 
 @each_way
-def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
-    """02-68, 04-151: the image reports its end, and closes when all messages are consumed"""
+def test_an_image_reports_the_end_of_its_stream(sender, receiver, side, stream):
+    """02-68, 04-151: the image then closes when all messages are consumed"""
     subscriber = side(receiver)
     publication, subscription = stream_between(side(sender), subscriber, unicast("|term-length=64k"), stream)
     transfer([publication], [subscription], 5, [100])
@@ -74,10 +74,10 @@ def test_the_end_of_a_stream_arrives(sender, receiver, side, stream):
 
 
 @pytest.mark.parametrize("receiver", ["ours", "c", "java"])
-def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_driver, start_peer):
-    """Differs from 04-105: the C driver stops lingering because of a status message from before the return"""
+def test_a_subscriber_that_left_and_joined_again_receives_the_end_of_the_stream(receiver, start_driver, start_peer):
+    """Differs from 04-105: an end-of-stream status message from before the second join ends the C driver's linger."""
     channel, streams = unicast("|term-length=64k"), range(1, 101)
-    # If the driver skips the linger, the publication ends before its next heartbeat.
+    # If the driver did not linger, the publication would end before its next heartbeat.
     sending = start_driver("ours", {"AERON_TIMER_INTERVAL": "20ms"})
     publisher, subscriber = start_peer("ours", sending), start_peer(receiver, start_driver(receiver))
     publications = [publisher.add_publication(channel, stream, exclusive=True) for stream in streams]
@@ -99,8 +99,8 @@ def test_a_subscriber_that_left_and_came_back_sees_the_end(receiver, start_drive
 
 
 @each_way
-def test_a_revoked_stream_is_closed_at_once(sender, receiver, side, stream):
-    """02-69, 04-153: the image closes although its message was not consumed"""
+def test_revoking_a_publication_closes_its_image_immediately(sender, receiver, side, stream):
+    """02-69, 04-153: the image closes although a message was not consumed"""
     subscriber = side(receiver)
     publication, _ = stream_between(side(sender), subscriber, unicast(), stream)
     assert publication.offer(100) > 0
@@ -110,8 +110,8 @@ def test_a_revoked_stream_is_closed_at_once(sender, receiver, side, stream):
 
 
 @each_way
-def test_the_last_subscriber_that_leaves_disconnects_the_publisher(sender, receiver, side, stream):
-    """02-32, 02-61, 04-105, 04-152: its end-of-stream status message disconnects, long before the connection timeout"""
+def test_the_publisher_is_disconnected_when_the_last_subscriber_leaves(sender, receiver, side, stream):
+    """02-32, 02-61, 04-105, 04-152: by an end-of-stream status message, long before the connection timeout"""
     publication, subscription = stream_between(side(sender), side(receiver), unicast(), stream)
     transfer([publication], [subscription], 10, [100])
     subscription.close()
@@ -121,8 +121,8 @@ def test_the_last_subscriber_that_leaves_disconnects_the_publisher(sender, recei
 
 @each_form
 @each_way
-def test_a_subscriber_may_come_and_go_and_come(sender, receiver, form, side, stream):
-    """04-141, 04-154: it joins at the current position of the stream"""
+def test_a_subscriber_can_join_again_after_it_has_left(sender, receiver, form, side, stream):
+    """04-141, 04-154: the second image starts at the current position of the stream"""
     channel = form("|term-length=64k")
     publisher, subscriber = side(sender), side(receiver)
     publication, subscription = stream_between(publisher, subscriber, channel, stream)
@@ -139,7 +139,7 @@ def test_a_subscriber_may_come_and_go_and_come(sender, receiver, form, side, str
 
 
 @each_way
-def test_a_second_subscriber_joins_at_the_first_ones_position(sender, receiver, side, stream):
+def test_a_second_subscriber_joins_at_the_position_of_the_first_subscriber(sender, receiver, side, stream):
     """04-157"""
     channel = unicast()
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream)
@@ -154,8 +154,8 @@ def test_a_second_subscriber_joins_at_the_first_ones_position(sender, receiver, 
 
 
 @each_way
-def test_a_publisher_waits_for_unconsumed_data(sender, receiver, side, stream):
-    """02-24, 04-100, 04-143: over unicast the window of the only receiver is the limit"""
+def test_unconsumed_bytes_cause_back_pressure(sender, receiver, side, stream):
+    """02-24, 04-100, 04-143: over unicast, the window of the only receiver limits the publisher"""
     channel = unicast("|term-length=64k")
     publication, subscription = stream_between(side(sender), side(receiver), channel, stream)
     sent = 0
@@ -167,7 +167,7 @@ def test_a_publisher_waits_for_unconsumed_data(sender, receiver, side, stream):
 
 
 @each_way
-def test_a_subscription_for_one_session_sees_only_that(sender, receiver, side, stream):
+def test_a_subscription_with_a_session_id_receives_only_that_session(sender, receiver, side, stream):
     """02-52, 04-134"""
     channel = unicast()
     subscription = side(receiver).add_subscription(f"{channel}|session-id=-77", stream)
@@ -181,7 +181,7 @@ def test_a_subscription_for_one_session_sees_only_that(sender, receiver, side, s
 
 @each_way
 def test_a_stream_starts_at_the_given_position(sender, receiver, side, stream):
-    """02-10, 04-141: like the replay of a recording"""
+    """02-10, 04-141: a replay also starts at a given position"""
     channel = unicast()
     place = "|init-term-id=7|term-id=9|term-offset=64|term-length=64k"
     publication, subscription = stream_between(side(sender), side(receiver), channel + place, stream)
@@ -191,7 +191,7 @@ def test_a_stream_starts_at_the_given_position(sender, receiver, side, stream):
 
 
 @each_way
-def test_a_rejected_image_informs_its_publisher_and_returns(sender, receiver, side, stream):
+def test_the_publisher_of_a_rejected_image_gets_an_error_and_the_image_returns_later(sender, receiver, side, stream):
     """02-71, 02-72, 04-160"""
     publisher, subscriber = side(sender), side(receiver)
     publication, subscription = stream_between(publisher, subscriber, unicast(), stream)
@@ -211,9 +211,12 @@ def test_a_rejected_image_informs_its_publisher_and_returns(sender, receiver, si
 
 
 @each_way
-def test_gaps_of_an_unreliable_stream_are_not_repaired_when_nothing_is_lost(sender, receiver, side, stream):
-    """A window that fits into the socket's buffer with the kernel's overhead for each datagram. With the default
-    window, a receiver that is not scheduled for some time loses datagrams there, and they are never sent again."""
+def test_an_unreliable_stream_arrives_completely_if_no_datagram_is_lost(sender, receiver, side, stream):
+    """The window fits into the socket buffer, including the kernel's overhead for each datagram.
+
+    With the default window, datagrams would overflow the buffer while the receiver is not scheduled, and no driver
+    sends them again.
+    """
     channel = unicast()
     subscription = side(receiver).add_subscription(f"{channel}|reliable=false|rcv-wnd=32k", stream)
     publication = side(sender).add_publication(channel, stream, exclusive=True)
@@ -222,8 +225,8 @@ def test_gaps_of_an_unreliable_stream_are_not_repaired_when_nothing_is_lost(send
 
 
 @each_pair
-def test_a_spy_sees_what_goes_out(driver, client, drivers, start_peer, stream):
-    """04-109, 04-110, 04-111: with `ssc` the spy also connects the publication, and gets all messages to the end"""
+def test_a_spy_receives_the_messages_of_a_network_publication(driver, client, drivers, start_peer, stream):
+    """04-109, 04-110, 04-111: with `ssc` the spy also connects the publication; it receives all messages and the end"""
     running, channel = drivers(driver), unicast()
     spying = start_peer(client, running)
     spy = spying.add_subscription(f"aeron-spy:{channel}", stream)
@@ -241,8 +244,9 @@ def test_a_spy_sees_what_goes_out(driver, client, drivers, start_peer, stream):
 
 
 @each_way
-def test_a_response_is_sent_to_its_requester(sender, receiver, side, stream):
-    """02-11, 02-90, 02-92, 04-168, 04-169, 04-171: two clients send requests, and each gets only its own response"""
+def test_a_response_is_sent_only_to_its_requester(sender, receiver, side, stream):
+    """02-11, 02-90, 02-92, 04-168, 04-169, 04-171: two clients send requests, and each receives only its own
+    response"""
     requests = unicast()
     control = dynamic()[0].replace("control-mode=dynamic", "control-mode=response")
     responder = side(receiver)
@@ -271,10 +275,10 @@ def test_a_response_is_sent_to_its_requester(sender, receiver, side, stream):
 
 
 @each_way
-def test_bytes_are_counted(sender, receiver, side, stream):
+def test_the_receiver_counts_the_received_bytes(sender, receiver, side, stream):
     publisher, subscriber = side(sender), side(receiver)
     publication, subscription = stream_between(publisher, subscriber, unicast(), stream)
     before = counter(subscriber, BYTES_RECEIVED)
     transfer([publication], [subscription], 100, [1000])
-    # A receiver increments its counter when it has handled all waiting datagrams.
+    # The receiver increments the counter only after it has handled all waiting datagrams.
     eventually(lambda: counter(subscriber, BYTES_RECEIVED) - before >= 100 * 1056)

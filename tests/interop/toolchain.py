@@ -1,7 +1,7 @@
-"""Fetches the real Aeron: its jar from Maven Central, its C client and driver from the `pyaeron` wheel.
+"""Fetches the real Aeron: the jar from Maven Central, and the C client and driver from the `pyaeron` wheel.
 
-All files are made once, below `.cache/interop` of the project. If that is impossible, `Unavailable` is raised with the
-reason. The fixtures turn it into a skip, or into a failure if `CI` is set.
+All files are made once, below `.cache/interop` of the project. If a file cannot be made, the functions raise
+`Unavailable` with the reason. The fixtures then skip the test, or fail it if `CI` is set.
 """
 
 import fcntl
@@ -41,7 +41,7 @@ class Unavailable(Exception):
 
 @functools.cache
 def jar():
-    """The path of the real Aeron's jar."""
+    """Returns the path of the real Aeron's jar."""
     _, artifact, version = JAR.split(":")
     path = CACHE / f"{artifact}-{version}.jar"
     with _made_once(path) as missing:
@@ -53,12 +53,13 @@ def jar():
 
 @functools.cache
 def java_peer_command(program="JavaPeer"):
-    """The command of a Java class of the tests or of the jar. The tests' classes are compiled if they have changed."""
+    """Returns the command of a Java class of the tests or of the jar. Compiles the test classes if they have
+    changed."""
     _need("javac", "a JDK")
     sources = sorted((HERE / "java").glob("*.java"))
     digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     classes = CACHE / f"java-peer-{digest}"
-    aeron = jar()  # This call takes the same lock, so it comes before the lock below.
+    aeron = jar()  # `jar` takes the same lock, so it is called before the lock below is taken.
     with _made_once(classes / "JavaPeer.class") as missing:
         if missing:
             _run("javac", "-cp", aeron, "-d", classes, *sources)
@@ -66,21 +67,21 @@ def java_peer_command(program="JavaPeer"):
 
 
 def java_command(properties, main, *arguments):
-    """The command of a program in Aeron's jar, with these system properties."""
+    """Returns the command of a program in Aeron's jar, with these system properties."""
     _need("java", "a JDK")
     settings = (f"-D{name}={value}" for name, value in properties.items())
     return (*_JAVA, *settings, "-cp", str(jar()), main, *arguments)
 
 
 def java_program(jars, options, main, *arguments):
-    """The command of a program in other jars than Aeron's."""
+    """Returns the command of a program in jars other than Aeron's."""
     _need("java", "a JDK")
     return ("java", *options, "-cp", ":".join(map(str, jars)), main, *arguments)
 
 
 @functools.cache
 def libraries(name, *artifacts, without=()):
-    """The jars of these artifacts and their dependencies, except those in `without`, by group and name."""
+    """Returns the jars of these artifacts and their dependencies, except for those with group and name in `without`."""
     project = _maven_project(artifacts, without)
     home = CACHE / f"{name}-{hashlib.sha256(project.encode()).hexdigest()[:16]}"
     with _made_once(home / "made") as missing:
@@ -96,7 +97,7 @@ def libraries(name, *artifacts, without=()):
 
 
 def _maven_project(artifacts, without):
-    """A Maven project with dependencies only."""
+    """Returns a Maven project that has only dependencies."""
     dependencies = "".join(_maven_dependency(artifact, without) for artifact in artifacts)
     return (
         "<project><modelVersion>4.0.0</modelVersion><groupId>none</groupId><artifactId>none</artifactId>"
@@ -126,12 +127,12 @@ def rust_example(package, name):
 
 @functools.cache
 def wheel_python():
-    """The interpreter of the environment with the wheel."""
+    """Returns the interpreter of the environment with the wheel."""
     return environment("c-peer", WHEEL)
 
 
 def environment(name, *requirements):
-    """The interpreter of a new virtual environment with these packages, on a Python that the wheel supports."""
+    """Returns the interpreter of a virtual environment with these packages, on a Python that the wheel supports."""
     home = CACHE / name
     python = home / "bin" / "python"
     digest = hashlib.sha256(" ".join(map(str, requirements)).encode()).hexdigest()[:16]
@@ -145,7 +146,7 @@ def environment(name, *requirements):
 
 
 def wheel_module():
-    """The file of the wheel's extension module, which contains the C client and driver."""
+    """Returns the file of the wheel's extension module, which contains the C client and driver."""
     [module] = (CACHE / "c-peer" / "lib").glob("python3.*/site-packages/pyaeron/_pyaeron.*.so")
     return module
 
@@ -171,7 +172,8 @@ def _from_pyenv(version):
 
 
 def _works(python):
-    """Checks that a command runs. A shim on the path may fail for a version that is not selected."""
+    """Returns whether a command runs. On the path, there may be a shim that fails because its version is not
+    selected."""
     return subprocess.run([python, "-c", ""], check=False, capture_output=True, timeout=60).returncode == 0
 
 
@@ -182,7 +184,7 @@ def _need(program, name):
 
 @contextmanager
 def _made_once(path):
-    """Whether `path` is missing. Holds a lock, so that only one process makes it."""
+    """Yields whether `path` is missing. Holds a lock meanwhile, so that only one process makes the file."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with open(CACHE / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

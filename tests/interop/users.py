@@ -1,4 +1,4 @@
-"""Users of archives that require credentials: the file of our archive, and the authenticator of the real one."""
+"""Users of archives that require credentials. Ours has a users file, and the real archive has an authenticator."""
 
 import hashlib
 from base64 import b64encode
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 def scrypt_secret(password):
-    """The scrypt hash of a password in the format of the users file, computed as in our documentation."""
+    """Returns the scrypt hash of a password in the format of the users file, computed as in our documentation."""
     salt = b"a salt for tests"
     hashed = hashlib.scrypt(password, salt=salt, n=2**12, r=8, p=1, dklen=32)
     salt, hashed = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
@@ -15,8 +15,8 @@ def scrypt_secret(password):
 
 @dataclass
 class Security:
-    """Settings of an archive that requires credentials, credentials that it accepts, and credentials that it
-    challenges."""
+    """Settings of an archive that requires credentials, with credentials that the archive accepts and with credentials
+    that it challenges."""
 
     settings: dict
     accepted: bytes
@@ -24,7 +24,7 @@ class Security:
 
 
 def security(kind, directory):
-    """The security of an archive of a kind; the users file is written to `directory`."""
+    """Returns the `Security` of an archive of a kind. Writes the users file to `directory`."""
     if kind == "java":
         settings = {"aeron.archive.authenticator.supplier": "ChallengingAuthenticator"}
         return Security(settings, accepted=b"secret", challenged=b"ask")

@@ -4,7 +4,7 @@ import time
 
 
 def eventually(holds, timeout_s=10):
-    """Returns when `holds()` is true, or fails after the timeout."""
+    """Waits until `holds()` returns a true value, and fails after `timeout_s`."""
     deadline = time.monotonic() + timeout_s
     while not holds():
         assert time.monotonic() < deadline, f"not within {timeout_s} s"

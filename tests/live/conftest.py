@@ -18,7 +18,7 @@ Start = Callable[..., Query]
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """A directory in memory for archives and checkpoints."""
+    """Returns a directory in memory for archives and checkpoints."""
     directory = Path(mkdtemp(prefix="aeron-live-", dir="/dev/shm"))
     directory.chmod(0o700)
     yield directory
@@ -27,7 +27,8 @@ def home() -> Iterator[Path]:
 
 @pytest.fixture
 def start(home: Path, driver: aeron.MediaDriver, stream_id: int) -> Iterator[Start]:
-    """Starts a query on a checkpoint of this test. It first closes running queries, unless `beside` is set."""
+    """Returns a function that starts a query on a checkpoint of this test. It first closes running queries, unless
+    `beside` is true."""
     sources: list[_aeron.LiveSource] = []
 
     def start(checkpoint: str = "checkpoint", *, beside: bool = False, **options: object) -> Query:

@@ -1,4 +1,4 @@
-"""Source processes that tests kill: at a pause point of the pipeline, or at any time."""
+"""Source processes that tests kill at a test hook or at any time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROGRAM = Path(__file__).with_name("query.py")
 
 
 class SourceProcess:
-    """A query in a separate process. With `point`, such as `appended:3`, the process stops at that point."""
+    """A query in a separate process. With `point`, such as `appended:3`, the process stops at that test hook."""
 
     def __init__(self, checkpoint: Path, options: dict[str, object], point: str | None = None) -> None:
         self.reached = checkpoint.with_name("reached")
@@ -32,11 +32,11 @@ class SourceProcess:
         self.process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
 
     def wait_until_reached(self, timeout: float = 30.0) -> None:
-        """Waits until the process has stopped at its point."""
+        """Waits until the process has stopped at its test hook."""
         deadline = time.monotonic() + timeout
         while not self.reached.exists():
             assert self.process.poll() is None, self.process.communicate()[1]
-            assert time.monotonic() < deadline, "the point was not reached"
+            assert time.monotonic() < deadline, "the test hook was not reached"
             time.sleep(0.005)
 
     def kill(self) -> None:
@@ -52,7 +52,7 @@ class SourceProcess:
 
 
 class Publisher:
-    """Publishes numbered messages until the test stops it, as fast as `per_second` and the subscribers allow."""
+    """Publishes numbered messages until `stop`, as fast as `per_second` and the subscribers allow."""
 
     def __init__(self, publication: aeron.ExclusivePublication, *, size: int = 8, per_second: int = 5000) -> None:
         self.count = 0
@@ -62,7 +62,7 @@ class Publisher:
         self._thread.start()
 
     def stop(self) -> int:
-        """Returns the number of published messages."""
+        """Stops publishing. Returns the number of published messages."""
         self._is_stopped.set()
         self._thread.join()
         return self.count

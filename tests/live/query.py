@@ -1,10 +1,9 @@
-"""Uses a live source as Spark does: logs an offset, then plans the batch. Commits the offset after the next query for
-offsets.
+"""Uses a live source as Spark does.
 
-The checkpoint is a directory. `offsets/<n>` is written before batch n is planned. At the end of the batch, `rows/<n>`
-(the idempotent sink) is written, and then `commits/<n>`. Run as a program, this module is a source process for tests to
-kill.
-"""
+A query logs the end offset of a batch before it plans the batch. It commits the offset after its next request for the
+latest offset. The checkpoint is a directory: the query writes `offsets/<n>` before it plans batch n, and `rows/<n>`
+(the idempotent sink) and then `commits/<n>` at the end of the batch. As a program, this module is a source process that
+tests kill."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class Query:
 
     @property
     def logged(self) -> int:
-        """Number of batches with a logged end."""
+        """Number of batches with a logged end offset."""
         return len(list((self.checkpoint / "offsets").glob("[0-9]*")))
 
     @property
@@ -40,11 +39,12 @@ class Query:
         return len(list((self.checkpoint / "commits").glob("[0-9]*")))
 
     def offset(self, batch: int) -> str:
-        """The logged end of a batch."""
+        """Returns the logged end offset of a batch."""
         return (self.checkpoint / "offsets" / str(batch)).read_text()
 
     def run_batch(self, *, limited: bool = True) -> list[Message] | None:
-        """Runs the next or the unfinished batch. Returns its rows, or `None` if there is no new data."""
+        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` without new
+        data."""
         batch = self.done
         if batch == self.logged:
             start = self.offset(batch - 1) if batch else self.source.initial_offset()
@@ -64,7 +64,7 @@ class Query:
         return rows
 
     def run_until(self, count: int, timeout: float = 20.0) -> list[Message]:
-        """Runs batches until the sink has this number of rows. Returns all rows."""
+        """Runs batches until the sink has `count` rows. Returns all rows."""
         deadline = time.monotonic() + timeout
         while len(rows := self.rows()) < count:
             assert time.monotonic() < deadline, (
@@ -74,11 +74,11 @@ class Query:
         return rows
 
     def rows(self) -> list[Message]:
-        """All rows of the sink, batch by batch."""
+        """Returns all rows of the sink, in the order of the batches."""
         return [row for batch in range(self.logged) for row in self._rows_of(batch)]
 
     def _rows_of(self, batch: int) -> list[Message]:
-        """The rows of a batch, parsed once for each file. A batch that runs again makes a new file."""
+        """Returns the rows of a batch. Parses each file once; a batch that runs again makes a new file."""
         path = self.checkpoint / "rows" / str(batch)
         if not path.exists():
             return []
@@ -91,11 +91,11 @@ class Query:
 
     @staticmethod
     def read(partition: str) -> list[Message]:
-        """The rows of a partition."""
+        """Returns the rows of a partition."""
         return messages(partition)
 
     def report(self) -> dict[str, int]:
-        """The progress report."""
+        """Returns the progress report of the source."""
         report: dict[str, int] = json.loads(self.source.report())
         return report
 
@@ -107,19 +107,19 @@ class Query:
 
 
 def _canonical(text: str) -> str:
-    """The offset in Spark's form: a dict that was serialized and parsed."""
+    """Returns the offset in the form in which Spark logs it: parsed and serialized again."""
     return json.dumps(json.loads(text))
 
 
 def _terminate(source: _aeron.LiveSource, number: int) -> None:
-    """Closes the source and ends the process by the signal, like a source process of Spark."""
+    """Closes the source and ends the process by the signal, as a source process of Spark does."""
     source.close()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
 
 
 def main() -> None:
-    """`query.py <checkpoint> <options as JSON>`: runs batches until it is killed."""
+    """Runs batches until the process is killed. Arguments: `query.py <checkpoint> <options as JSON>`."""
     checkpoint, options = Path(sys.argv[1]), json.loads(sys.argv[2])
     query = Query(checkpoint, _aeron.LiveSource(**options))
     signal.signal(signal.SIGTERM, lambda number, frame: _terminate(query.source, number))

@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 def messages(partition: str) -> list[Message]:
-    """The messages of a partition. Every frame is checked against its position."""
+    """Returns the messages of a partition. Checks that every frame has the position that its header states."""
     piece = json.loads(partition)
     recording, position = piece["recording"], piece["from"]
     found: list[Message] = []

@@ -1,4 +1,4 @@
-"""A query on the recordings of a running archive, like Spark's: it logs an offset before it plans the batch."""
+"""Runs a query on the recordings of a running archive as Spark does. It logs an offset before it plans the batch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONNECTIONS = _aeron.ArchiveConnections()
 
 @dataclass
 class SharedArchive:
-    """How tests reach an archive."""
+    """Settings with which tests connect to an archive and find its directory."""
 
     aeron_dir: str
     directory: str | None = None
@@ -45,7 +45,7 @@ class SharedArchive:
 
     @property
     def settings(self) -> Any:
-        """The settings for native code."""
+        """Returns the settings in the form for native code."""
         return {
             "client": {"aeron_dir": None if self.embedded_driver else self.aeron_dir},
             "embedded_driver": self.embedded_driver,
@@ -60,25 +60,25 @@ class SharedArchive:
         }
 
     def read(self, partition: str, schema: pa.Schema = SCHEMA) -> pa.Table:
-        """The rows of a partition."""
+        """Returns the rows of a partition."""
         reader = self.reader(partition, schema)
         return pa.Table.from_batches([pa.record_batch(batch) for batch in reader], schema)
 
     def reader(self, partition: str, schema: pa.Schema = SCHEMA) -> _aeron.SharedPartitionReader:
-        """The reader of a partition."""
+        """Returns the reader of a partition."""
         return _aeron.SharedPartitionReader(
             self.connections, self.settings, partition, schema, directory=self.directory
         )
 
     def plan(self, stream_id: int | None = None, **options: Any) -> list[str]:
-        """The partitions of a batch read."""
+        """Returns the partitions of a batch read."""
         return _aeron.plan_archive(
             self.connections, self.settings, selection(stream_id, options), directory=self.directory, **options
         )
 
 
 def selection(stream_id: int | None, options: dict[str, Any]) -> Any:
-    """Takes the selection of recordings from the options."""
+    """Removes the selection of recordings from `options`, and returns it."""
     ids = options.pop("recording_ids", None)
     return {
         "channel": options.pop("channel", None),
@@ -88,7 +88,7 @@ def selection(stream_id: int | None, options: dict[str, Any]) -> Any:
 
 
 class SharedQuery:
-    """A streaming query whose checkpoint is two lists: the logged offsets, and the rows of finished batches."""
+    """A streaming query. Its checkpoint is two lists: the logged offsets, and the rows of finished batches."""
 
     def __init__(self, archive: SharedArchive, stream_id: int | None, **options: Any) -> None:
         self.archive = archive
@@ -110,11 +110,11 @@ class SharedQuery:
         )
 
     def start(self, batch: int) -> str:
-        """The start of a batch."""
+        """Returns the start offset of a batch."""
         return self.logged[batch - 1] if batch else self.source.initial_offset()
 
     def log(self) -> bool:
-        """Logs the end of the next batch. Returns `False` if there is no new data."""
+        """Logs the end offset of the next batch. Returns `False` if there is no new data."""
         start = self.start(len(self.logged))
         end = json.dumps(json.loads(self.source.latest_offset(start)))
         self.source.report()
@@ -124,13 +124,14 @@ class SharedQuery:
         return True
 
     def rows_of(self, batch: int) -> pa.Table:
-        """The rows of a logged batch."""
+        """Returns the rows of a logged batch."""
         partitions = self.source.partitions(self.start(batch), self.logged[batch])
         tables = [self.archive.read(partition) for partition in partitions]
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def run_batch(self) -> pa.Table | None:
-        """Runs the next or the unfinished batch. Returns its rows, or `None` if there is no new data."""
+        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` without new
+        data."""
         if len(self.finished) == len(self.logged) and not self.log():
             return None
         rows = self.rows_of(len(self.finished))
@@ -144,10 +145,10 @@ class SharedQuery:
         return self.values()
 
     def values(self) -> list[bytes]:
-        """The values of all rows of finished batches."""
+        """Returns the values of all rows of finished batches."""
         return [value for table in self.finished for value in table["value"].to_pylist()]
 
     def report(self) -> dict[str, Any]:
-        """The progress report."""
+        """Returns the progress report of the source."""
         report: dict[str, Any] = json.loads(self.source.report())
         return report

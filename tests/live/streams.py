@@ -15,12 +15,12 @@ MTU = 1408
 
 
 def numbered(number: int, size: int = 8) -> bytes:
-    """A message that contains its number."""
+    """Returns a message that contains its number."""
     return number.to_bytes(8, "little").ljust(size, b"\xaa")
 
 
 def publish(publication: aeron.ExclusivePublication, count: int, *, first: int = 0, size: int = 8) -> list[bytes]:
-    """Publishes messages with these numbers. Waits for room."""
+    """Publishes `count` messages with numbers from `first` on, and returns them. Waits during back pressure."""
     sent = [numbered(number, size) for number in range(first, first + count)]
     for message in sent:
         publication.publish(message, timeout=10)
@@ -28,7 +28,7 @@ def publish(publication: aeron.ExclusivePublication, count: int, *, first: int =
 
 
 def fill(publication: aeron.ExclusivePublication, *, first: int = 0, size: int = 1024) -> int:
-    """Publishes until back pressure lasts for a moment. Returns the number of published messages."""
+    """Publishes until back pressure has lasted for 0.5 s. Returns the number of published messages."""
     count, deadline = 0, time.monotonic() + 0.5
     while time.monotonic() < deadline:
         if publication.offer(numbered(first + count, size)) > 0:
@@ -38,24 +38,25 @@ def fill(publication: aeron.ExclusivePublication, *, first: int = 0, size: int =
 
 
 def payloads(rows: Sequence[Message]) -> list[bytes]:
-    """A row with a numbered message."""
+    """Returns the payloads of rows."""
     return [row.payload for row in rows]
 
 
 def number(row: Message) -> int:
-    """Number of the message."""
+    """Returns the number of the row's message."""
     return int.from_bytes(row.payload[:8], "little")
 
 
 def begin(row: Message) -> int:
-    """Position of the start of the row's first frame."""
+    """Returns the position of the start of the row's first frame."""
     whole, rest = divmod(len(row.payload), MTU - 32)
     framed = whole * MTU + (rest > 0 or whole == 0) * ((rest + 63) // 32 * 32)
     return row.position - framed
 
 
 def missing_bytes(rows: Sequence[Message]) -> int:
-    """Checks that each message occurs once, and in order per recording. Returns the missing bytes of the sessions."""
+    """Checks that each message occurs once, and that each recording is in order. Returns the number of missing
+    bytes."""
     for recording in _grouped(rows, lambda row: (row.session_id, row.recording_id)):
         assert recording == sorted(recording, key=lambda row: row.position), "in order per recording"
     missing = 0

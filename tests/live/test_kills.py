@@ -1,4 +1,4 @@
-"""Kill -9 and SIGTERM of a source process, and its restart: no recorded message is lost or returned twice."""
+"""Ends source processes by SIGKILL and SIGTERM and starts them again. No recorded message is lost or returned twice."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.slow
 
 CHANNEL = "aeron:ipc"
 LIVENESS_S = 2
-"""Client liveness timeout of the driver in these tests."""
+"""Client liveness timeout of the driver in these tests, in seconds."""
 PATIENT_LIVENESS_S = 8
-"""The same timeout, for tests that act before it ends: longer than any delay of a busy machine."""
+"""Client liveness timeout for tests that act before it ends, in seconds. It exceeds the delays of a busy machine."""
 
 
 @pytest.fixture(scope="module")
 def driver(request: pytest.FixtureRequest) -> Iterator[aeron.MediaDriver]:
-    """A driver with the client liveness timeout of the parameter, in seconds."""
+    """Returns a driver. The parameter is the client liveness timeout in seconds."""
     directory = mkdtemp(prefix="aeron-live-driver-", dir="/dev/shm")
     with aeron.MediaDriver(
         dir=directory,
@@ -57,7 +57,8 @@ def restart(home: Path, settings: dict[str, object]) -> Query:
 
 
 def finish(query: Query, publisher: Publisher) -> int:
-    """Runs batches until all published messages are in rows. Returns their number."""
+    """Runs batches, stops the publisher, and runs batches until the last message is a row. Returns the number of
+    published messages."""
     seen = len(query.rows())
     query.run_until(seen + 50)
     count = publisher.stop()
@@ -73,7 +74,7 @@ POINTS = ["batch-zero:1", "planned:1", "planned:4", "appended:5", "indexed:5", "
 
 @pytest.mark.parametrize("pause", [1.0, LIVENESS_S + 1.5])
 @pytest.mark.parametrize("point", POINTS)
-def test_a_source_killed_at_a_point_gives_every_message_once(
+def test_a_source_that_is_killed_at_a_test_hook_returns_every_message_once_after_the_restart(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, pause: float
 ) -> None:
     """08-20, 08-30, 08-42, 08-45"""
@@ -91,14 +92,14 @@ def test_a_source_killed_at_a_point_gives_every_message_once(
     time.sleep(pause)
     query = restart(home, settings)
     count = finish(query, publisher)
-    assert [number(row) for row in query.rows()] == list(range(count)), "on IPC alone the publisher waits"
+    assert [number(row) for row in query.rows()] == list(range(count)), "over IPC the publisher waits for the source"
     assert query.report()["gapBytes"] == 0
     query.source.close()
 
 
 @pytest.mark.parametrize("point", ["appended:20", "indexed:20", "planned:3"])
 @pytest.mark.parametrize(("driver", "is_dead"), [(PATIENT_LIVENESS_S, False), (LIVENESS_S, True)], indirect=["driver"])
-def test_network_data_that_a_killed_source_missed_is_reported_as_a_gap(
+def test_messages_from_the_network_that_a_killed_source_missed_are_reported_as_a_gap(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, point: str, is_dead: bool
 ) -> None:
     """08-20, 08-49: a restart within the client liveness timeout loses nothing. A later restart loses the messages that
@@ -116,7 +117,7 @@ def test_network_data_that_a_killed_source_missed_is_reported_as_a_gap(
     print(f"killed at {point}")
     published = publisher.count
     if is_dead:
-        # More bytes than a publisher can send while a subscriber is stopped.
+        # This number of messages exceeds the window, so the driver must have removed the stopped subscriber before.
         eventually(lambda: publisher.count > published + 200, timeout=LIVENESS_S + 20)
     else:
         time.sleep(1.0)
@@ -128,10 +129,11 @@ def test_network_data_that_a_killed_source_missed_is_reported_as_a_gap(
     query.source.close()
 
 
-def test_a_source_that_was_paused_too_long_continues_with_a_reported_gap(
+def test_a_source_continues_with_a_reported_gap_after_a_pause_beyond_the_client_liveness_timeout(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """Like on an overloaded machine, the driver regards the client as dead. The query continues with another client."""
+    """The driver regards the client as dead, as may happen on an overloaded machine. The query continues with a new
+    client."""
     other = client.add_subscription(CHANNEL, stream_id)
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     reader = _Reader(other)
@@ -141,7 +143,7 @@ def test_a_source_that_was_paused_too_long_continues_with_a_reported_gap(
     eventually(lambda: len(query.rows()) > 100, timeout=20)
     process.process.send_signal(signal.SIGSTOP)
     published = publisher.count
-    # More bytes than a publisher can send while a subscriber is stopped.
+    # This number of messages exceeds the window, so the driver must have removed the stopped subscriber before.
     eventually(lambda: publisher.count > published + 500, timeout=LIVENESS_S + 20)
     process.process.send_signal(signal.SIGCONT)
     late = publisher.count
@@ -161,7 +163,7 @@ def test_a_source_that_was_paused_too_long_continues_with_a_reported_gap(
 
 
 class _Reader:
-    """Another subscriber, which continues to read."""
+    """A second subscriber, which continues to read while the source does not."""
 
     def __init__(self, subscription: aeron.Subscription) -> None:
         self._is_stopped = False
@@ -178,10 +180,10 @@ class _Reader:
                 time.sleep(0.001)
 
 
-def test_kills_at_random_moments_lose_nothing_that_was_recorded(
+def test_kills_at_random_times_lose_no_recorded_messages(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """08-22, 08-45: at full rate, many times on one checkpoint."""
+    """08-22, 08-45: the publisher sends at full rate, and all kills happen on one checkpoint."""
     settings = options(home, driver, stream_id)
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
     publisher = Publisher(publication, size=992, per_second=50_000)
@@ -212,7 +214,7 @@ def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
         took.append(process.end(signal.SIGTERM))
         assert process.process.returncode == -signal.SIGTERM
         eventually(lambda: not publication.is_connected, timeout=PATIENT_LIVENESS_S / 2)
-    assert min(took) < 1.0, "the receiver itself takes less than 100 ms; the interpreter ends as well"
+    assert min(took) < 1.0, "closing the receiver takes less than 100 ms, and the interpreter also has to end"
     publisher.stop()
     assert stop_positions(home)[-1] >= 0
     query = restart(home, settings)
@@ -242,7 +244,7 @@ def test_a_receiver_closes_within_100_ms(
 
 
 @pytest.mark.parametrize("driver", [LIVENESS_S + 3], indirect=True)
-def test_a_killed_source_holds_the_publisher_until_the_client_liveness_timeout(
+def test_a_killed_source_keeps_the_publisher_connected_until_the_client_liveness_timeout(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-34"""
@@ -261,7 +263,7 @@ def batches_done(home: Path) -> int:
 
 
 def stop_positions(home: Path) -> list[int]:
-    """Stop positions in the catalog of the only archive, read without code of the product."""
+    """Returns the stop positions in the catalog of the only archive. Uses no code of the product."""
     (archive,) = (home / "archives").iterdir()
     catalog = (archive / "archive.catalog").read_bytes()
     positions, at = [], int.from_bytes(catalog[4:8], "little")

@@ -1,4 +1,4 @@
-"""Dead media drivers, lost images and full disks."""
+"""Tests of live sources with dead media drivers, lost images and full disks."""
 
 from __future__ import annotations
 
@@ -58,7 +58,9 @@ def test_recorded_data_is_delivered_before_the_end_of_the_driver_is_reported(
         query.run_until(101)
 
 
-def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_dir: Path, stream_id: int) -> None:
+def test_a_query_connects_to_a_new_driver_if_data_loss_is_allowed(
+    start: Start, aeron_dir: Path, stream_id: int
+) -> None:
     """08-51"""
     driver = launch(aeron_dir)
     client_settings = {"aeron_dir": str(aeron_dir), "driver_timeout_ms": 5000}
@@ -81,7 +83,7 @@ def test_without_fear_of_loss_a_new_driver_is_connected_to(start: Start, aeron_d
 
 @pytest.fixture
 def driver_process(aeron_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A media driver in a separate process, which a test can stop and resume."""
+    """Runs a media driver in a separate process. A test can stop and resume the process."""
     command = [sys.executable, "-m", "aeron", "driver", "--dir", str(aeron_dir), "-Daeron.dir.delete.on.start=true"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     eventually(lambda: aeron.is_driver_active(aeron_dir), 20)
@@ -90,7 +92,7 @@ def driver_process(aeron_dir: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait(20)
 
 
-def test_a_driver_that_did_not_run_for_too_long_is_connected_to_again(
+def test_a_query_connects_again_to_a_driver_that_was_stopped_beyond_the_driver_timeout(
     start: Start, aeron_dir: Path, driver_process: subprocess.Popen[bytes], stream_id: int
 ) -> None:
     """An overloaded machine may stop a driver for some time. No loss is known, so ``failOnDataLoss`` has no effect."""
@@ -120,7 +122,7 @@ def test_a_driver_that_did_not_run_for_too_long_is_connected_to_again(
         assert query.report()["images"] == 1
 
 
-def test_a_driver_that_does_not_run_again_ends_the_query(
+def test_a_query_fails_if_its_stopped_driver_does_not_continue(
     start: Start, aeron_dir: Path, driver_process: subprocess.Popen[bytes]
 ) -> None:
     query = start(client={"aeron_dir": str(aeron_dir), "driver_timeout_ms": 1000})
@@ -131,10 +133,10 @@ def test_a_driver_that_does_not_run_again_ends_the_query(
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
-def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
+def test_the_loss_of_an_image_during_a_query_is_data_loss(
     start: Start, aeron_dir: Path, stream_id: int, fail_on_data_loss: bool
 ) -> None:
-    """08-50: untethered, at the limit, while another subscriber continues."""
+    """08-50: the untethered subscription loses its image at the limit, and another subscriber continues."""
     channel = f"{CHANNEL}?tether=false"
     timeouts = {
         "untethered_window_limit_timeout_ns": 1_000_000_000,
@@ -151,7 +153,7 @@ def test_an_image_that_is_lost_while_the_query_runs_is_data_loss(
         subscription = client.add_subscription(CHANNEL, stream_id)
         publication = client.add_exclusive_publication(CHANNEL, stream_id)
         subscription.wait_connected(timeout=5)
-        # The source has recorded messages before the rate becomes too high for it.
+        # The source has recorded a message before the fast messages exceed its limit.
         publication.publish(number_message(0), timeout=5)
         eventually(lambda: query.report()["retainedBytes"] > 0)
         count = 1
@@ -189,7 +191,7 @@ def number_message(number: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
-def test_a_full_disk_is_an_error_with_sizes_and_nothing_recorded_is_lost(
+def test_a_full_disk_is_an_error_with_sizes_and_no_recorded_message_is_lost(
     start: Start, client: aeron.Aeron, stream_id: int, home: Path
 ) -> None:
     """08-33"""

@@ -1,4 +1,4 @@
-"""Malformed messages dropped by workers, in the source's report: counted once for each finished batch."""
+"""Tests of the report on malformed messages that workers drop. A finished batch counts each of them once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECORD, TOO_SHORT = b"12345678", b"123"
 
 
 def drop_malformed(partitions: list[str]) -> int:
-    """Reads partitions like a task. Returns the rows."""
+    """Reads partitions as a task does. Returns the number of rows."""
     rows = 0
     schema = pa.schema([("id", pa.int64())])
     for text in partitions:
@@ -38,8 +38,10 @@ def notes(home: Path) -> list[Path]:
 
 @pytest.fixture
 def query(start: Start, client: aeron.Aeron, stream_id: int) -> Iterator[Query]:
-    """Batch 1 has four records and three malformed messages. Its recording stays active; an ended one would be
-    removed."""
+    """Runs a query up to batch 1, which has four records and three malformed messages.
+
+    The recording stays active, because the source would remove an ended recording.
+    """
     query = start(record_length=8, min_partitions=3)
     query.run_batch()
     publication = client.add_exclusive_publication("aeron:ipc", stream_id)
@@ -56,13 +58,13 @@ def pieces(query: Query, batch: int) -> list[str]:
 
 
 def publish_more(query: Query, client: aeron.Aeron, stream_id: int) -> None:
-    """Runs a batch with one more record."""
+    """Publishes one record and runs batches until the record is a row."""
     with client.add_exclusive_publication("aeron:ipc", stream_id) as publication:
         publication.publish(RECORD, timeout=10)
         query.run_until(len(query.rows()) + 1)
 
 
-def test_a_finished_batch_counts_once_however_often_its_tasks_ran(
+def test_a_finished_batch_counts_its_malformed_messages_once_although_its_tasks_ran_several_times(
     query: Query, client: aeron.Aeron, stream_id: int, home: Path
 ) -> None:
     """08-63"""
@@ -74,16 +76,16 @@ def test_a_finished_batch_counts_once_however_often_its_tasks_ran(
         publish_more(query, client, stream_id)
         assert query.report()["malformed"] == 3
         assert notes(home) == []
-        # An attempt after the batch has finished.
+        # This attempt of a task runs after the batch has finished.
         drop_malformed(late)
         assert notes(home)
 
 
 @pytest.mark.parametrize("is_finished", [True, False])
-def test_after_a_restart_only_what_is_read_again_counts_again(
+def test_after_a_restart_only_batches_that_are_read_again_count_again(
     query: Query, start: Start, client: aeron.Aeron, stream_id: int, is_finished: bool
 ) -> None:
-    """08-63: a finished batch is not read again; an unfinished one may be divided differently."""
+    """08-63: a finished batch is not read again, and an unfinished batch may have other partitions."""
     drop_malformed(pieces(query, 1))
     if not is_finished:
         (query.checkpoint / "commits" / "1").unlink()

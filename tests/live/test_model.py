@@ -1,4 +1,4 @@
-"""Random publishers, limits, restarts and ends, and the rules that hold for all of them."""
+"""Test with random publishers, limits, restarts and ends of streams, and the rules that are true after each step."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ steps = st.lists(st.one_of(publishing, publishing, batch, batch, restart, end), 
 
 
 class World:
-    """A query and its publishers, driven step by step."""
+    """A query and its publishers. Each method is one step of the test."""
 
     def __init__(self, home: Path, driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
         self.home, self.driver, self.client = home, driver, client
@@ -84,13 +84,13 @@ class World:
         self.query.source.close()
         before = self.query.rows()
         last = self.query.done - 1
-        # A source that was queried for the offset after a batch knows that the batch was finished.
+        # A request for the latest offset after a batch shows the source that the batch has finished.
         unfinished = unfinished and last >= self.done_before
         if unfinished:
             (self.query.checkpoint / "commits" / str(last)).unlink()
         self.query = self.start(options)
         if unfinished:
-            assert self.query.rows()[: len(before)] == before, "a logged batch is the same again"
+            assert self.query.rows()[: len(before)] == before, "a logged batch has the same rows when it runs again"
 
     def end(self, publisher: int) -> None:
         publication = self.publications.pop(publisher, None)
@@ -120,7 +120,7 @@ def place() -> Iterator[Path]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 @pytest.mark.timeout(180)
-def test_every_complete_message_is_a_row_once_after_any_failure(
+def test_every_complete_message_becomes_exactly_one_row_after_random_failures(
     place: Path, driver: aeron.MediaDriver, client: aeron.Aeron, steps: list[tuple[str, object]]
 ) -> None:
     """08-41, 08-42: random recordings, limits, commits, restarts with and without an unfinished batch, and ends."""

@@ -1,4 +1,4 @@
-"""Restarts on the same checkpoint in the same process: kept messages, gaps, and losses."""
+"""Tests of restarts on the same checkpoint in the same process: retained messages, gaps and losses."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def publication(client: aeron.Aeron, stream_id: int) -> aeron.ExclusivePublicati
     return client.add_exclusive_publication(CHANNEL, stream_id)
 
 
-def test_an_unfinished_batch_is_the_same_again(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-45, 08-46: after the restart there are further messages and other limits."""
+def test_an_unfinished_batch_has_the_same_rows_after_a_restart(
+    start: Start, publication: aeron.ExclusivePublication
+) -> None:
+    """08-45, 08-46: although further messages were published and the query has other limits."""
     query = start()
     query.run_batch()
     sent = publish(publication, 100)
@@ -43,10 +45,10 @@ def test_an_unfinished_batch_is_the_same_again(start: Start, publication: aeron.
     assert missing_bytes(query.run_until(150)) == 0
 
 
-def test_a_restart_inside_batch_zero_opens_the_logged_archive(
+def test_a_restart_during_batch_0_opens_the_logged_archive(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
-    """08-45: before its partitions were planned, and after."""
+    """08-45: before and after the query has planned the partitions of batch 0."""
     query = start()
     first = query.source.initial_offset()
     (query.checkpoint / "offsets" / "0").write_text(first)
@@ -63,8 +65,10 @@ def test_a_restart_inside_batch_zero_opens_the_logged_archive(
     assert len(list((home / "archives").iterdir())) == 1
 
 
-def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-20, 08-49: on IPC the publisher waits, so no message is missed, even if it has several frames or terms."""
+def test_no_message_of_a_session_is_missed_over_restarts_of_the_query(
+    start: Start, publication: aeron.ExclusivePublication
+) -> None:
+    """08-20, 08-49: over IPC the publisher waits. The messages have one frame or several, and fill several terms."""
     query = start()
     query.run_batch()
     count = 0
@@ -79,16 +83,16 @@ def test_a_session_that_comes_back_is_whole(start: Start, publication: aeron.Exc
 
 @pytest.fixture
 def slow(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> aeron.Subscription:
-    """A second subscriber of the stream, which reads only on demand."""
+    """Returns a second subscriber of the stream, which reads only when the test polls it."""
     subscription = client.add_subscription(CHANNEL, stream_id)
     subscription.wait_connected(timeout=5)
     return subscription
 
 
-def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
+def test_a_slower_subscriber_makes_a_query_join_below_the_recorded_position(
     start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
-    """08-20: join position below the head, and within a message."""
+    """08-20: the join position is below the head and within a message."""
     query = start()
     query.run_batch()
     count = len(publish(publication, 10, size=3000))
@@ -99,14 +103,14 @@ def test_a_slower_subscriber_makes_a_session_join_below_what_was_recorded(
     query.run_until(count)
     assert [number(row) for row in query.rows()] == list(range(count))
     recordings = {row.recording_id for row in query.rows()}
-    assert len(recordings) == 2, "no recording is extended"
+    assert len(recordings) == 2, "a restart makes a new recording"
     assert query.report()["gapBytes"] == 0
 
 
-def test_a_slower_subscriber_may_stand_a_term_below_what_was_recorded(
+def test_a_query_may_join_more_than_a_term_below_the_recorded_position(
     start: Start, publication: aeron.ExclusivePublication, slow: aeron.Subscription
 ) -> None:
-    """08-20: a term between the two positions ends with padding."""
+    """08-20: a term between the join position and the recorded position ends with padding."""
     query = start()
     query.run_batch()
     count = 0
@@ -133,7 +137,7 @@ def read_all(subscription: aeron.Subscription) -> None:
 def test_data_sent_between_two_runs_is_reported_as_a_gap(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """08-20, 08-49: join position above the recorded position; never an error."""
+    """08-20, 08-49: the join position is above the recorded position, which is no error."""
     other = client.add_subscription(CHANNEL, stream_id)
     query = start()
     query.run_batch()
@@ -166,7 +170,7 @@ def test_data_sent_between_two_runs_is_reported_as_a_gap(
     told: list[str] = []
 
     def is_told() -> bool:
-        """Whether the log has the line. It follows the rows after a moment."""
+        """Returns whether the log has the line, which appears a short time after the rows."""
         told.extend(line for line in query.source.take_lines() if "were not recorded" in line)
         return bool(told)
 
@@ -178,7 +182,7 @@ def test_data_sent_between_two_runs_is_reported_as_a_gap(
 def test_gaps_of_earlier_runs_are_included_in_the_counts_of_later_runs(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """The totals are in the private archive."""
+    """The private archive stores the totals."""
     other = client.add_subscription(CHANNEL, stream_id)
     other.wait_connected(timeout=10)
     count, query = 0, start()
@@ -203,10 +207,11 @@ def test_gaps_of_earlier_runs_are_included_in_the_counts_of_later_runs(
     assert any(line.startswith("totals go on: gapBytes ") for line in query.source.take_lines())
 
 
-def test_data_that_a_session_sent_before_a_later_run_first_saw_it_has_an_unknown_length(
+def test_a_session_that_began_between_two_runs_has_a_gap_of_unknown_length(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
-    """A session that began while no query ran has an unknown start. So the number of lost bytes is unknown, not 0."""
+    """The start of a session that began while no query ran is unknown. So the number of lost bytes is unknown, not
+    0."""
     query = start()
     query.run_batch()
     publish(publication, 3)
@@ -233,7 +238,7 @@ def test_data_that_a_session_sent_before_a_later_run_first_saw_it_has_an_unknown
         assert line.startswith(f"an unknown number of bytes of stream {stream_id} session {late.session_id} to ")
 
 
-def test_a_session_that_starts_during_the_query_or_at_its_beginning_is_not_a_gap(
+def test_a_session_that_starts_while_the_query_runs_has_no_gap(
     start: Start, client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int
 ) -> None:
     query = start()
@@ -250,22 +255,25 @@ def test_a_session_that_starts_during_the_query_or_at_its_beginning_is_not_a_gap
 
 
 def joins_at_the_end(client: aeron.Aeron, publication: aeron.ExclusivePublication, stream_id: int) -> bool:
-    """Whether the driver knows that the query has ended and that the other subscribers have read all messages."""
+    """Returns whether a new subscriber joins at the end of the stream.
+
+    Then the driver has noticed that the query has ended and that the other subscribers have read all messages.
+    """
     with client.add_subscription(CHANNEL, stream_id) as probe:
         probe.wait_connected(timeout=5)
         joined = [image.join_position for image in probe.images if image.session_id == publication.session_id]
         return joined == [publication.position]
 
 
-def test_commits_that_come_late_lose_nothing(start: Start, publication: aeron.ExclusivePublication) -> None:
-    """08-47: with asynchronous progress tracking only offsets that are logged are committed."""
+def test_late_commits_lose_no_messages(start: Start, publication: aeron.ExclusivePublication) -> None:
+    """08-47: with asynchronous progress tracking, Spark commits only logged offsets."""
     query = start()
     query.run_batch()
     for turn in range(20):
         publish(publication, 500, first=turn * 500, size=992)
         query.run_until((turn + 1) * 500)
         if turn % 5 == 4:
-            # The last offsets were not yet in the log when the process died.
+            # This simulates a process that died before the last offsets were logged.
             for batch in range(query.logged - 1, query.logged - 3, -1):
                 for kind in ("offsets", "rows", "commits"):
                     (query.checkpoint / kind / str(batch)).unlink()
@@ -276,10 +284,10 @@ def test_commits_that_come_late_lose_nothing(start: Start, publication: aeron.Ex
 
 
 @pytest.mark.parametrize("fail_on_data_loss", [True, False])
-def test_an_archive_that_was_deleted_is_data_loss(
+def test_a_deleted_archive_is_data_loss_for_an_unfinished_batch(
     start: Start, publication: aeron.ExclusivePublication, home: Path, fail_on_data_loss: bool
 ) -> None:
-    """08-48: during an unfinished batch."""
+    """08-48"""
     query = start()
     query.run_batch()
     publish(publication, 100)
@@ -299,12 +307,12 @@ def test_an_archive_that_was_deleted_is_data_loss(
     assert query.run_batch() == []
     assert query.report()["lostBytes"] == lost
     assert any("is gone" in line for line in query.source.take_lines())
-    assert query.run_batch() == [], "the empty set of a new archive"
-    # The source subscribes when that batch is planned.
+    assert query.run_batch() == [], "a new archive has no recordings"
+    # The source subscribes to the stream when it plans this batch.
     publish(publication, 10, first=100)
     assert [number(row) for row in query.run_until(10)] == list(range(100, 110))
     report = query.report()
-    assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "kept in the new archive"
+    assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "the new archive stores the counts"
     (gap,) = report["gaps"]
     assert gap["bytes"] is None, "the number of further bytes in the old archive is unknown"
     assert "is gone" in gap["reason"]
@@ -315,10 +323,10 @@ def _end(offset: str) -> int:
     return sum(json.loads(offset)["recordings"].values())
 
 
-def test_the_bytes_of_an_abandoned_recording_are_counted(
+def test_the_bytes_of_an_abandoned_recording_count_as_lost(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
-    """08-27, 08-48: a tool moved the stop position into the unfinished batch. The start of the batch is still
+    """08-27, 08-48: a tool moved the stop position into an unfinished batch. The first part of the batch is still
     readable."""
     query = start()
     query.run_batch()
@@ -337,14 +345,14 @@ def test_the_bytes_of_an_abandoned_recording_are_counted(
 
 
 def _move_stop_position(catalog: Path, old: int, new: int) -> None:
-    """Changes the stop position of the only entry."""
+    """Changes the stop position of the catalog's only entry."""
     data, at = bytearray(catalog.read_bytes()), 32 + 32 + 48
     assert int.from_bytes(data[at : at + 8], "little") == old
     data[at : at + 8] = new.to_bytes(8, "little")
     catalog.write_bytes(data)
 
 
-def test_absurd_positions_of_a_missing_archive_are_counted_up_to_the_largest_number(start: Start) -> None:
+def test_the_lost_bytes_of_a_missing_archive_count_at_most_up_to_the_largest_64_bit_number(start: Start) -> None:
     """08-48"""
     source = start(fail_on_data_loss=False).source
     most = 2**63 - 32
@@ -354,7 +362,7 @@ def test_absurd_positions_of_a_missing_archive_are_counted_up_to_the_largest_num
     assert json.loads(source.report())["lostBytes"] == 2**63 - 1
 
 
-def test_an_archive_that_was_deleted_after_a_finished_batch_is_created_again(
+def test_an_archive_that_was_deleted_after_a_finished_batch_is_created_again_if_data_loss_is_allowed(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
     """08-48"""
@@ -372,14 +380,15 @@ def test_an_archive_that_was_deleted_after_a_finished_batch_is_created_again(
     assert [number(row) for row in query.run_until(110)] == list(range(110))
 
 
-def test_a_segment_that_was_deleted_is_data_loss_by_name(
+def test_a_deleted_segment_is_data_loss_and_the_error_names_the_file(
     start: Start, publication: aeron.ExclusivePublication, home: Path
 ) -> None:
     """08-27, 08-48"""
     query = start()
     query.run_batch()
     publish(publication, 100)
-    # All messages are in one batch: a third batch would commit the first, which would then be purged.
+    # All messages must be in one batch. Otherwise a later batch would commit the first one, and its segment would be
+    # purged.
     eventually(lambda: query.report()["retainedBytes"] == 100 * 64)
     query.run_until(100)
     publish(publication, 50, first=100)

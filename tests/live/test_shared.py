@@ -1,4 +1,4 @@
-"""Queries on the recordings of a running archive, without Spark: offsets, batches, and rows by files and by replays."""
+"""Tests of queries on the recordings of a running archive, without Spark. They read rows from files or by replays."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ def archive(client: aeron.Aeron) -> Iterator[aeron.AeronArchive]:
 
 @pytest.fixture
 def replays(driver: aeron.MediaDriver, server: aeron.Archive) -> SharedArchive:
-    """The archive for readers that do not see its directory."""
+    """Returns settings for readers that cannot read the archive's directory."""
     return SharedArchive(str(driver.dir))
 
 
 @pytest.fixture
 def files(driver: aeron.MediaDriver, server: aeron.Archive, home: Path) -> SharedArchive:
-    """The archive for readers that see its directory."""
+    """Returns settings for readers that can read the archive's directory."""
     return SharedArchive(str(driver.dir), str(home / "archive"))
 
 
 class Recorded:
-    """A recorded publication."""
+    """A recorded publication and its messages."""
 
     def __init__(self, archive: aeron.AeronArchive, stream_id: int, channel: str = CHANNEL) -> None:
         self.archive = archive
@@ -87,7 +87,7 @@ def recorded(archive: aeron.AeronArchive, stream_id: int) -> Recorded:
     return Recorded(archive, stream_id)
 
 
-def test_rows_are_those_that_were_published_and_equal_by_files_and_by_replays(
+def test_files_and_replays_return_the_same_rows_with_all_published_messages(
     recorded: Recorded, files: SharedArchive, replays: SharedArchive, stream_id: int
 ) -> None:
     recorded.send(300)
@@ -125,7 +125,7 @@ def test_a_limited_batch_ends_between_two_messages(
 
 
 @pytest.mark.parametrize("by", ["files", "replays"])
-def test_no_batch_ends_inside_a_message_while_a_publisher_sends(
+def test_no_batch_ends_within_a_message_while_a_publisher_sends(
     recorded: Recorded, stream_id: int, by: str, request: pytest.FixtureRequest
 ) -> None:
     query = SharedQuery(request.getfixturevalue(by), stream_id, starting_offsets="earliest")
@@ -140,7 +140,7 @@ def test_no_batch_ends_inside_a_message_while_a_publisher_sends(
     assert query.drain() == recorded.sent
 
 
-def test_the_first_batch_has_no_rows_and_fixes_where_the_query_starts(
+def test_the_first_batch_has_no_rows_and_determines_the_start_of_the_query(
     recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:
     recorded.send(10)
@@ -150,11 +150,11 @@ def test_the_first_batch_has_no_rows_and_fixes_where_the_query_starts(
     assert first.num_rows == 0
     recorded.send(5)
     query.restart()
-    assert query.rows_of(0).num_rows == 0, "the batch runs again after more data has come"
+    assert query.rows_of(0).num_rows == 0, "the batch has the same offsets although more messages were recorded"
     assert query.drain() == recorded.sent[10:]
 
 
-def test_a_batch_that_runs_again_after_a_kill_or_a_pause_has_the_same_rows(
+def test_a_batch_that_runs_again_after_a_restart_has_the_same_rows(
     archive: aeron.AeronArchive, recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:
     query = SharedQuery(replays, stream_id, starting_offsets="earliest")
@@ -173,7 +173,7 @@ def test_a_batch_that_runs_again_after_a_kill_or_a_pause_has_the_same_rows(
     assert by_recording["value"].to_pylist()[: len(recorded.sent)] == recorded.sent
 
 
-def test_recordings_that_appear_later_are_read_from_their_start(
+def test_a_recording_that_appears_later_is_read_from_its_start(
     archive: aeron.AeronArchive, recorded: Recorded, files: SharedArchive, stream_id: int
 ) -> None:
     query = SharedQuery(files, stream_id)
@@ -182,7 +182,9 @@ def test_recordings_that_appear_later_are_read_from_their_start(
     later = Recorded(archive, stream_id)
     later.send(6)
     assert query.drain()[-6:] == later.sent
-    assert [json.loads(end)["recordings"] for end in query.logged][-2].popitem()[1] == 0, "logged before it is read"
+    assert [json.loads(end)["recordings"] for end in query.logged][-2].popitem()[1] == 0, (
+        "the query logs the recording with position 0 before it reads rows of it"
+    )
 
 
 def test_two_queries_on_one_recording_read_the_same_rows(
@@ -195,7 +197,7 @@ def test_two_queries_on_one_recording_read_the_same_rows(
     assert [query.drain() for query in queries] == [recorded.sent] * 2
 
 
-def test_a_query_that_was_down_while_data_came_reads_all_of_it(
+def test_a_restarted_query_reads_all_messages_that_were_recorded_while_it_was_down(
     recorded: Recorded, files: SharedArchive, stream_id: int
 ) -> None:
     query = SharedQuery(files, stream_id)
@@ -209,7 +211,7 @@ def test_a_query_that_was_down_while_data_came_reads_all_of_it(
 
 
 @pytest.mark.parametrize("by", ["files", "replays"])
-def test_a_purge_of_data_that_the_query_needs_is_an_error_with_the_positions(
+def test_a_purge_of_data_that_the_query_has_not_read_is_an_error_with_the_positions(
     archive: aeron.AeronArchive, recorded: Recorded, stream_id: int, by: str, request: pytest.FixtureRequest
 ) -> None:
     query = SharedQuery(request.getfixturevalue(by), stream_id, starting_offsets="earliest")
@@ -253,7 +255,7 @@ def test_a_query_starts_at_positions_or_at_the_offset_of_a_private_archive(
         SharedQuery(files, stream_id, starting_offsets=json.dumps(private)).drain()
 
 
-def test_a_query_ends_at_the_data_of_its_start_if_it_is_prepared_for_that(
+def test_a_query_with_available_now_ends_at_the_positions_of_its_start(
     archive: aeron.AeronArchive, recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:
     recorded.send(20)
@@ -328,7 +330,7 @@ def test_a_batch_read_is_bounded_by_positions_and_selects_recordings(
 WITH_TIME = pa.schema([("timestamp", pa.timestamp("us", tz="UTC"))])
 
 
-def test_rows_have_arrival_times_with_the_directory_alone(
+def test_rows_have_arrival_times_only_if_the_reader_can_read_the_archives_directory(
     recorded: Recorded, files: SharedArchive, replays: SharedArchive, stream_id: int, home: Path
 ) -> None:
     recorded.send(10)
@@ -341,7 +343,7 @@ def test_rows_have_arrival_times_with_the_directory_alone(
     assert elsewhere.reader(partition).is_replay
 
 
-def test_arrival_times_are_known_and_the_same_in_each_read_while_a_publisher_sends(
+def test_every_row_has_an_arrival_time_that_is_the_same_in_a_second_read(
     recorded: Recorded, files: SharedArchive, stream_id: int
 ) -> None:
     query = SharedQuery(files, stream_id, starting_offsets="earliest")
@@ -403,7 +405,7 @@ def test_the_directory_of_another_archive_is_not_read(
         assert other.reader(partition).is_replay
 
 
-def test_an_archive_that_is_started_again_is_found_and_its_rows_are_the_same(
+def test_a_query_connects_to_a_restarted_archive_and_reads_the_same_rows(
     driver: aeron.MediaDriver, home: Path, stream_id: int
 ) -> None:
     def server() -> aeron.Archive:
@@ -425,7 +427,7 @@ def test_an_archive_that_is_started_again_is_found_and_its_rows_are_the_same(
         assert query.drain() == recorded.sent
 
 
-def test_an_archive_that_does_not_run_is_an_error_after_the_timeout(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_query_without_a_running_archive_fails_after_the_timeout(driver: aeron.MediaDriver, stream_id: int) -> None:
     query = SharedQuery(SharedArchive(str(driver.dir), timeout_ms=300), stream_id)
     with pytest.raises(aeron.AeronError, match=r"no connection to the archive on aeron:ipc\S* within 300ms") as refused:
         query.run_batch()
@@ -445,11 +447,11 @@ def test_a_worker_with_an_embedded_driver_replays_over_response_channels(
     (partition,) = replays.plan(stream_id)
     assert remote.read(partition).equals(replays.read(partition))
     assert SharedQuery(remote, stream_id, starting_offsets="earliest").drain() == recorded.sent
-    assert len(remote.connections) == 1, "all tasks of a process share client and session"
+    assert len(remote.connections) == 1, "all tasks of a process share one client and one control session"
     remote.connections.close()
 
 
-def test_a_connection_is_closed_after_some_time_without_use(
+def test_an_unused_connection_is_closed_after_some_time_and_opened_again_for_the_next_read(
     recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:
     connections = _aeron.ArchiveConnections(200)
@@ -461,7 +463,7 @@ def test_a_connection_is_closed_after_some_time_without_use(
     assert shared.read(partition).num_rows == 2
 
 
-def test_tasks_wait_while_the_archive_has_its_maximum_number_of_replays(
+def test_tasks_wait_while_the_archive_runs_its_maximum_number_of_replays(
     driver: aeron.MediaDriver, home: Path, stream_id: int
 ) -> None:
     with (
@@ -484,7 +486,9 @@ def test_tasks_wait_while_the_archive_has_its_maximum_number_of_replays(
     assert [value for table in tables for value in table["value"].to_pylist()] == recorded.sent
 
 
-def test_credentials_are_sent_and_no_error_shows_them(driver: aeron.MediaDriver, home: Path, stream_id: int) -> None:
+def test_credentials_are_sent_to_the_archive_and_appear_in_no_error(
+    driver: aeron.MediaDriver, home: Path, stream_id: int
+) -> None:
     salt = b"a salt for tests"
     hashed = hashlib.scrypt(b"pass-word", salt=salt, n=2**12, r=8, p=1, dklen=32)
     secret = "$".join(

@@ -1,4 +1,4 @@
-"""The live source without Spark: recorded streams, offsets, batches and limits."""
+"""Tests of the live source without Spark: recorded streams, offsets, batches and limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def archives(home: Path) -> list[Path]:
 
 
 def source_threads() -> list[str]:
-    """The source's threads. The system lists a thread for a moment after it has been joined."""
+    """Returns the names of the source's threads. The system still lists a joined thread for a short time."""
     names = []
     for task in Path("/proc/self/task").iterdir():
         with suppress(FileNotFoundError, ProcessLookupError):
@@ -35,7 +35,7 @@ def source_threads() -> list[str]:
     return [name for name in names if name.startswith("aeron-spark-sou")]
 
 
-def test_nothing_is_opened_before_batch_zero_is_planned(start: Start, home: Path) -> None:
+def test_a_source_opens_no_archive_and_starts_no_thread_before_batch_0_is_planned(start: Start, home: Path) -> None:
     """08-13, 08-37"""
     eventually(lambda: source_threads() == [])
     source = start().source
@@ -49,7 +49,7 @@ def test_nothing_is_opened_before_batch_zero_is_planned(start: Start, home: Path
     assert len(archives(home)) == 1
     assert len(source_threads()) == 1
     source.partitions(initial, initial)
-    assert len(source_threads()) == 1, "once per query"
+    assert len(source_threads()) == 1, "a query starts one thread"
     assert archives(home)[0].stat().st_mode & 0o777 == 0o700
 
 
@@ -76,9 +76,7 @@ def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start, home: Pa
     }
 
 
-def test_an_idle_question_waits_for_data_and_ends_when_it_comes(
-    start: Start, client: aeron.Aeron, stream_id: int
-) -> None:
+def test_a_request_for_the_latest_offset_waits_for_new_data(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
@@ -94,10 +92,10 @@ def test_an_idle_question_waits_for_data_and_ends_when_it_comes(
     assert len(query.rows()) == 1
 
 
-def test_a_subscriber_that_comes_first_or_later_gets_all_rows_in_order(
+def test_all_messages_arrive_in_order_if_the_publication_or_the_query_starts_first(
     start: Start, client: aeron.Aeron, stream_id: int
 ) -> None:
-    """08-38: on IPC a publication waits for its first subscriber."""
+    """08-38: over IPC, a publication waits for its first subscriber."""
     first = client.add_exclusive_publication(CHANNEL, stream_id)
     query = start()
     query.run_batch()
@@ -116,9 +114,7 @@ def test_a_subscriber_that_comes_first_or_later_gets_all_rows_in_order(
     assert by_session == {first.session_id: list(range(600)), second.session_id: list(range(300))}
 
 
-def test_images_of_several_streams_are_recordings_of_their_own(
-    start: Start, client: aeron.Aeron, stream_id: int
-) -> None:
+def test_each_image_has_its_own_recording(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-19: two streams, two sessions of one stream, and a session that returns."""
     other = stream_id + 100_000
     query = start(stream_ids=[stream_id, other])
@@ -139,7 +135,7 @@ def test_images_of_several_streams_are_recordings_of_their_own(
     assert missing_bytes(rows) == 0
 
 
-def test_fragmented_messages_are_taken_whole(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_fragmented_message_becomes_one_row(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-21"""
     query = start()
     query.run_batch()
@@ -152,7 +148,7 @@ def test_fragmented_messages_are_taken_whole(start: Start, client: aeron.Aeron, 
     assert payloads(rows) == sent
 
 
-def test_limits_hold_in_each_batch(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+def test_no_batch_exceeds_the_limits_of_rows_and_bytes(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-39"""
     query = start(max_rows_per_trigger=100, max_bytes_per_trigger=80 * 64)
     query.run_batch()
@@ -163,7 +159,7 @@ def test_limits_hold_in_each_batch(start: Start, client: aeron.Aeron, stream_id:
     assert batches == [80, 80, 80, 80, 80, 80, 20]
 
 
-def test_a_trigger_that_ignores_limits_takes_everything(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_batch_without_limits_has_all_recorded_messages(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-40: trigger `once`."""
     query = start(max_rows_per_trigger=10)
     query.run_batch()
@@ -173,7 +169,7 @@ def test_a_trigger_that_ignores_limits_takes_everything(start: Start, client: ae
     assert len(query.run_batch(limited=False) or ()) == 500
 
 
-def test_available_now_ends_at_the_heads_of_its_first_question(
+def test_available_now_ends_at_the_heads_of_its_first_request(
     start: Start, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-40"""
@@ -192,7 +188,7 @@ def test_available_now_ends_at_the_heads_of_its_first_question(
     assert payloads(start().run_until(140)) == payloads(query.rows())
 
 
-def test_available_now_on_a_fresh_checkpoint_warns(start: Start) -> None:
+def test_available_now_on_a_new_checkpoint_logs_a_warning(start: Start) -> None:
     """08-40"""
     query = start()
     query.source.prepare_for_available_now()
@@ -201,8 +197,8 @@ def test_available_now_on_a_fresh_checkpoint_warns(start: Start) -> None:
     assert any("a live stream has no past" in line for line in query.source.take_lines())
 
 
-def test_partitions_are_cut_and_together_are_the_batch(start: Start, client: aeron.Aeron, stream_id: int) -> None:
-    """08-43, 08-46: also after a restart with other limits and numbers of partitions."""
+def test_all_partitions_of_a_batch_together_have_its_rows(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+    """08-43, 08-46: even after a restart with other limits and another number of partitions."""
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
@@ -218,8 +214,10 @@ def test_partitions_are_cut_and_together_are_the_batch(start: Start, client: aer
     assert payloads(query.rows()) == sent
 
 
-def test_commit_purges_the_segments_before_it(start: Start, client: aeron.Aeron, stream_id: int, home: Path) -> None:
-    """08-30: an index is purged with its segment, and a whole recording after its stream has ended."""
+def test_a_commit_purges_the_segments_before_the_committed_position(
+    start: Start, client: aeron.Aeron, stream_id: int, home: Path
+) -> None:
+    """08-30: the index of a segment is purged too, and the whole recording after its stream has ended."""
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
@@ -241,7 +239,7 @@ def test_commit_purges_the_segments_before_it(start: Start, client: aeron.Aeron,
             publish(other, 1, first=turn)
             query.run_until(8001 + turn)
         eventually(lambda: not list(archives(home)[0].glob("0-*")))
-        # The files are deleted a moment before the report shows that the recording is deleted.
+        # The files are deleted a short time before the report shows this.
         eventually(lambda: len(query.report()["recordings"]) == 1)
         publish(other, 1, first=3)
         query.run_until(8004)
@@ -252,8 +250,10 @@ def test_commit_purges_the_segments_before_it(start: Start, client: aeron.Aeron,
 
 
 @pytest.mark.slow
-def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aeron.Aeron, stream_id: int) -> None:
-    """08-29: no message is lost, and a query continues after a batch that contains all retained bytes."""
+def test_the_bound_of_retained_bytes_causes_back_pressure_for_the_publisher(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-29: no message is lost, and the query continues after a batch that contains all retained bytes."""
     bound = 2 << 20
     query = start(max_retained_bytes=bound)
     query.run_batch()
@@ -280,7 +280,7 @@ def test_the_bound_holds_and_slows_the_publisher_down(start: Start, client: aero
     assert [number(row) for row in rows] == list(range(count))
 
 
-def test_a_message_larger_than_the_bound_does_not_jam_the_recording(
+def test_messages_larger_than_the_bound_of_retained_bytes_are_recorded(
     start: Start, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-29"""
@@ -296,7 +296,7 @@ def test_a_message_larger_than_the_bound_does_not_jam_the_recording(
     assert payloads(rows) == sent
 
 
-def test_several_queries_take_the_same_stream(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+def test_several_queries_read_the_same_stream(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-55"""
     queries = [start("one"), start("two", beside=True)]
     for query in queries:
@@ -311,10 +311,10 @@ def counters(driver: aeron.MediaDriver, text: str) -> list[_aeron.CounterSnapsho
         return [counter for counter in cnc.counters() if text in counter.label]
 
 
-def test_counters_show_the_numbers_without_spark(
+def test_counters_show_the_values_of_the_progress_report(
     start: Start, client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int
 ) -> None:
-    """08-56: none of them is of type 100."""
+    """08-56: no counter has the type 100 of Aeron's recorded positions."""
     query = start()
     query.run_batch()
     publication = client.add_exclusive_publication(CHANNEL, stream_id)
@@ -331,7 +331,7 @@ def test_counters_show_the_numbers_without_spark(
     assert set(query.report()) - {"recordings", "gaps", "archive"} | {"recordedPosition"} == set(shown())
 
 
-def test_a_query_that_is_started_fifty_times_leaves_nothing(
+def test_fifty_restarts_leave_no_threads_descriptors_or_counters(
     start: Start, client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int
 ) -> None:
     """08-57"""
@@ -350,7 +350,7 @@ def test_a_query_that_is_started_fifty_times_leaves_nothing(
     assert missing_bytes(query.rows()) == 0
 
 
-def test_impossible_values_are_refused_in_one_line(start: Start, home: Path) -> None:
+def test_errors_for_invalid_offsets_and_options_have_one_line(start: Start, home: Path) -> None:
     source = start().source
     for offset, reason in [
         ('{"aeron": 2, "archive": "shared:1", "recordings": {}}', "version 2"),
@@ -375,13 +375,15 @@ def test_impossible_values_are_refused_in_one_line(start: Start, home: Path) -> 
         source.initial_offset()
 
 
-def test_the_error_without_a_driver_says_what_to_do(start: Start, home: Path) -> None:
+def test_the_error_without_a_driver_names_the_command_that_starts_one(start: Start, home: Path) -> None:
     query = start(client={"aeron_dir": str(home / "nowhere"), "driver_timeout_ms": 200})
     with pytest.raises(aeron.exceptions.DriverTimeoutError, match='start one with "aeron driver --dir'):
         query.run_batch()
 
 
-def test_an_embedded_driver_serves_a_stream_of_the_network(start: Start, client: aeron.Aeron, stream_id: int) -> None:
+def test_a_query_with_an_embedded_driver_reads_a_stream_from_the_network(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
     channel = "aeron:udp?endpoint=localhost:24617"
     query = start(channel=channel, client=None, embedded_driver=True)
     query.run_batch()
@@ -390,7 +392,7 @@ def test_an_embedded_driver_serves_a_stream_of_the_network(start: Start, client:
         assert payloads(query.run_until(100)) == sent
 
 
-def test_two_archives_are_not_mixed(start: Start) -> None:
+def test_the_offset_of_another_archive_is_refused(start: Start) -> None:
     query = start()
     query.run_batch()
     other = start("other", beside=True)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub struct Arguments {
     pub role: String,
     pub directory: PathBuf,
-    /// Channel of messages. A subscriber may have several, separated by spaces, and has a subscription to each.
+    /// Channel of the messages. For a subscriber: one or more channels separated by spaces, with a subscription each.
     pub channel: String,
     /// Channel for the responses of round trips. The default is `channel`.
     pub reply: String,
@@ -32,7 +32,8 @@ pub struct Arguments {
     pub batch: usize,
     /// Idle strategy: `spin`, `yield` or `backoff`.
     pub idle: String,
-    /// Embedded driver: `invoked` by the loop of the process, or on `threads`. Empty for a driver in another process.
+    /// Embedded driver: `invoked` by the loop of this process, or on its own `threads`. Empty if the driver is another
+    /// process.
     pub driver: String,
 }
 

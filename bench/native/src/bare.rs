@@ -1,8 +1,8 @@
-//! The limit of the machine's memory: one thread copies messages into a ring as long as a log, and another thread
-//! clears the ring after the copies.
+//! Measures the limit of the machine's memory. One thread copies messages into a ring buffer of the size of a log, and
+//! another thread clears the buffer after the copies.
 //!
 //! A publisher of any library must copy the same bytes, and do more work. So no library can be faster with a log of
-//! this length and with these windows.
+//! this length and with the same window.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -32,7 +32,8 @@ pub fn copy(arguments: &Arguments) {
     let term_length = arguments.term_length as u64;
     let ring = SharedBuffer::heap((TERMS * term_length) as usize);
     ring.fill_zero(0, ring.len());
-    // As in a driver: a publisher may be half a term ahead, and the limit moves in steps of an eighth of that window.
+    // The same values as in a driver: the window is half a term, and the limit moves in steps of an eighth of the
+    // window.
     let window = term_length / 2;
     let positions = Positions::default();
     std::thread::scope(|scope| {

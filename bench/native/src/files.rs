@@ -1,6 +1,6 @@
-//! The limit of the machine's file system: one thread writes blocks to new files, and then reads the files.
+//! Measures the limit of the machine's file system. One thread writes blocks to new files, and then reads the files.
 //!
-//! An archive writes the same bytes, and does more work. So no archive can record faster to new files.
+//! An archive writes the same bytes, and does more work. So no archive can record to new files at a higher rate.
 
 use std::error::Error;
 use std::fs::{self, File, OpenOptions};
@@ -11,13 +11,13 @@ use std::time::Instant;
 use crate::arguments::Arguments;
 use crate::one_way::cpu_seconds;
 
-/// Length of each file in bytes, the same as of an archive's segment files.
+/// Length of each file in bytes: the default segment length of an archive.
 const FILE_LENGTH: usize = 128 << 20;
-/// Length of each write and read in bytes: the longest one of an archive with default settings.
+/// Length of each write and read in bytes: the longest block of an archive with default settings.
 const BLOCK_LENGTH: usize = 1 << 20;
 
-/// Writes and reads `arguments.bytes` in a new directory. Prints both rates in bytes per second, and both CPU times in
-/// nanoseconds per KiB.
+/// Writes `arguments.bytes` bytes to files in a new directory, and reads the files. Prints the rates of writing and
+/// reading in bytes per second, and their CPU times in nanoseconds per KiB.
 pub fn measure(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let directory = &arguments.directory;
     fs::create_dir_all(directory)?;

@@ -1,9 +1,9 @@
 //! Our client at native speed: `aeron-bench ROLE DIRECTORY name=value...`, one process per role.
 //!
-//! * `pub` sends numbered records for a time, and `sub` checks the records and sums their values.
+//! * `pub` sends numbered records for the given time, and `sub` checks the records and adds up their values.
 //! * `ping` measures round trips, and `pong` sends the messages of `ping` back.
 //! * `recorded` measures the time until an archive has recorded a message.
-//! * `bare` measures the memory, and `files` the file system, without another process.
+//! * `bare` measures the speed of the memory, and `files` that of the file system. Both need no other process.
 //!
 //! Each role prints one line of JSON at its end. `sub` and `pong` print `ready` when they can receive. `pub` prints
 //! `ready` when it is connected, and `recorded` when its stream is recorded. `peers/c_client.c` has the roles `pub`,

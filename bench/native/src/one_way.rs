@@ -15,7 +15,7 @@ use crate::turns::Turns;
 pub const STREAM_ID: i32 = 1001;
 /// Number of messages between two reads of the clock.
 const CLOCK_INTERVAL: i64 = 1024;
-/// Number of random lengths before they repeat.
+/// Number of random lengths. After the last one, the first one follows.
 const LENGTHS: usize = 1024;
 
 /// Sends for the given time, then sends the message that ends the stream, and waits until the subscriber has left.
@@ -66,7 +66,7 @@ fn send_messages(
     number
 }
 
-/// Sends messages whose random lengths have a uniform distribution.
+/// Sends messages of random lengths with a uniform distribution.
 fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: &mut Turns) -> i64 {
     let mut writer = writer(publication);
     let lengths = lengths(arguments.length, arguments.max_length);
@@ -82,7 +82,7 @@ fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: 
     number
 }
 
-/// Returns random lengths, which are the same in every run.
+/// Returns random lengths between `least` and `most` bytes. They are the same in every run.
 fn lengths(least: usize, most: usize) -> Vec<usize> {
     let mut state: u32 = 1;
     let mut next = || {
@@ -183,7 +183,7 @@ pub fn subscribe(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> 
             }
         }
     }
-    let (start, cpu_before, before) = start.expect("messages came for longer than the warm-up");
+    let (start, cpu_before, before) = start.expect("messages arrived after the warm-up");
     let checks = || streams.iter().map(|(_, check)| check);
     println!(
         "{{\"received\": {}, \"sum\": {}, \"faults\": {}, \"measured\": {}, \"seconds\": {}, \"first_ns\": {first_ns}, \"cpu\": {}}}",

@@ -1,5 +1,5 @@
-//! The content of messages: a number, and a value derived from the number. A receiver checks the sequence of the
-//! numbers and sums the values.
+//! Content of messages. Each message has a number, and a value that is computed from the number. A receiver checks the
+//! sequence of the numbers and adds up the values.
 
 use aeron_client::Fragment;
 
@@ -21,7 +21,7 @@ fn value(number: i64) -> i64 {
     number.wrapping_mul(7) ^ 0x55
 }
 
-/// Check of received messages: each number must follow the previous number.
+/// Check of received messages. The number of each message must follow the number of the previous message.
 #[derive(Default)]
 pub struct Check {
     next: i64,
@@ -32,7 +32,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Creates a check that expects this number first.
+    /// Creates a check that expects `next` as the first number.
     pub fn expecting(next: i64) -> Self {
         Self {
             next,

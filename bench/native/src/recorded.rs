@@ -19,8 +19,8 @@ const WAIT: Duration = Duration::from_secs(30);
 
 /// Offers 2,000 messages per second for the given time, and waits until each message is recorded.
 ///
-/// Prints percentiles of the times from offer to recording, in nanoseconds. The first tenth of the messages does not
-/// count.
+/// Prints percentiles of the times from the offer of a message until it is recorded, in nanoseconds. The first tenth of
+/// the messages does not count.
 pub fn measure(turns: &mut Turns, arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let publication = turns
         .aeron()
@@ -59,7 +59,7 @@ pub fn measure(turns: &mut Turns, arguments: &Arguments) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Waits for the position counter of a session's recording. The archive adds the counter after it has the image.
+/// Waits for the position counter of a session's recording. The archive adds the counter after the image is available.
 fn recorded_position(
     aeron: &Aeron,
     session_id: i32,

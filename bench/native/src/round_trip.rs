@@ -1,4 +1,4 @@
-//! Round trips, with one message at a time.
+//! Round trips. The next message is sent after the previous one has come back.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,11 @@ use crate::turns::Turns;
 
 const PING_STREAM_ID: i32 = 1002;
 const PONG_STREAM_ID: i32 = 1003;
-/// Maximum number of measured round trips, because each time is kept in memory.
+/// Maximum number of measured round trips. It limits the memory that keeps the time of each round trip.
 const MAX_COUNT: usize = 50_000_000;
 
-/// Measures round trips for the given time. Prints percentiles in nanoseconds. The first tenth does not count.
+/// Measures round trips for the given time. Prints percentiles in nanoseconds. The first tenth of the round trips does
+/// not count.
 pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.reply, PONG_STREAM_ID)?;

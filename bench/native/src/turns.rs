@@ -1,4 +1,4 @@
-//! The work between two attempts of a loop: idling, or running driver and client if the driver is in mode INVOKER.
+//! Work between two attempts of a loop: the process idles, or runs driver and client if the driver is in mode INVOKER.
 
 use std::error::Error;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// Connects to the driver of the directory. Starts that driver first if this process embeds it.
+    /// Connects to the driver of the directory. If the driver is embedded, `begin` starts it first.
     pub fn begin(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
         let mut client = Context {
             aeron_dir: arguments.directory.clone(),

@@ -20,15 +20,16 @@ from aeron.types import Channel, Credentials, SourceLocation, Time
 class AeronArchive:
     """A client of an archive, which `connect_archive` returns. Thread-safe.
 
-    A method that sends a request waits for the response, up to the message timeout. The method with the
-    prefix `async_` returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive
-    refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+    A method that sends a request waits for the response, up to the message timeout. The method of the same
+    name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. If
+    the archive refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 
     A thread of the client keeps the session alive while the program makes no calls. A client without threads
-    (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread. Then call `poll` every
-    few seconds.
+    (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread: the program must call
+    `poll` every few seconds.
 
-    A context manager that closes the session. Recordings, replays and replications of the archive continue.
+    The end of a `with` block closes the session. Recordings, replays and replications of the archive
+    continue.
 
     Example:
         ```python
@@ -123,7 +124,8 @@ class AeronArchive:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+            auto_stop: Whether the archive closes its subscription when the first recording of the
+                subscription ends.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -147,7 +149,8 @@ class AeronArchive:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+            auto_stop: Whether the archive closes its subscription when the first recording of the
+                subscription ends.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -174,7 +177,8 @@ class AeronArchive:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+            auto_stop: Whether the archive closes its subscription when the first recording of the
+                subscription ends.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -205,7 +209,8 @@ class AeronArchive:
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
             stream_id: Stream id.
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-            auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+            auto_stop: Whether the archive closes its subscription when the first recording of the
+                subscription ends.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -358,14 +363,16 @@ class AeronArchive:
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+                recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+                the replay started.
             since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
                 time zone, or a `numpy.datetime64`, which is in UTC.
             until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-                index, a range of time has whole segments, and a `UserWarning` says so.
-            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-                recorded pace. With `rate`, the slower one counts. The recording must have an index.
+                index, whole segments are replayed, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames.
+            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+                have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -420,14 +427,16 @@ class AeronArchive:
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+                recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+                the replay started.
             since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
                 time zone, or a `numpy.datetime64`, which is in UTC.
             until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-                index, a range of time has whole segments, and a `UserWarning` says so.
-            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-                recorded pace. With `rate`, the slower one counts. The recording must have an index.
+                index, whole segments are replayed, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames.
+            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+                have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -472,10 +481,12 @@ class AeronArchive:
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
-            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-                recorded pace. With `rate`, the slower one counts. The recording must have an index.
+                recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+                the replay started.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames.
+            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+                have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -516,10 +527,12 @@ class AeronArchive:
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start of the recording.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-                recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
-            rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-            speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-                recorded pace. With `rate`, the slower one counts. The recording must have an index.
+                recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+                the replay started.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames.
+            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+                have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
             file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
                 setting.
@@ -567,7 +580,7 @@ class AeronArchive:
             A `PendingOperation` whose result is `None`.
         """
     def stop_all_replays(self, recording_id: int | None = None) -> None:
-        """Stops all replays of a recording, also those of other clients.
+        """Stops all replays of a recording, including the replays of other clients.
 
         Args:
             recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -583,7 +596,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Stops all replays of a recording, also those of other clients.
+        Stops all replays of a recording, including the replays of other clients.
 
         Args:
             recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -1121,7 +1134,8 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def attach_segments(self, recording_id: int) -> int:
-        """Moves the start of a recording back over the detached files before it.
+        """Moves the start of a recording back, so that the recording includes the detached files
+        before its start.
 
         Args:
             recording_id: Id of the recording.
@@ -1140,7 +1154,8 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Moves the start of a recording back over the detached files before it.
+        Moves the start of a recording back, so that the recording includes the detached files
+        before its start.
 
         Args:
             recording_id: Id of the recording.
@@ -1246,7 +1261,7 @@ class AeronArchive:
         replication_session_id: int | None = None,
         encoded_credentials: bytes | None = None,
     ) -> int:
-        """Copies a recording of another archive to this one.
+        """Copies a recording of another archive to this archive.
 
         The copy is a new recording, or extends the recording `dst_recording_id`.
 
@@ -1270,7 +1285,7 @@ class AeronArchive:
             encoded_credentials: Credentials for the other archive.
 
         Returns:
-            The id of the replication. Signals and errors of the replication have it as their correlation id.
+            The id of the replication. Signals and errors of the replication have this id as their correlation id.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1299,7 +1314,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Copies a recording of another archive to this one.
+        Copies a recording of another archive to this archive.
 
         The copy is a new recording, or extends the recording `dst_recording_id`.
 
@@ -1323,7 +1338,7 @@ class AeronArchive:
             encoded_credentials: Credentials for the other archive.
 
         Returns:
-            The id of the replication. Signals and errors of the replication have it as their correlation id.
+            The id of the replication. Signals and errors of the replication have this id as their correlation id.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1469,7 +1484,7 @@ class AeronArchive:
             InvalidArgumentError: If the client has a signal handler (`on_signal`).
         """
     def poll(self) -> None:
-        """Polls the session once. Only a program whose client has no threads must call it.
+        """Polls the session once. Needed only if the client has no threads.
 
         Raises:
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -1482,18 +1497,18 @@ class AeronArchive:
     ) -> FoundPosition:
         """Finds the position of a recording at which a range of time begins or ends.
 
-        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
-        ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
-        no index, both ranges have the messages with unknown times.
+        A range that begins at a time has all messages that arrived at or after this time. A range that ends at this
+        time ends at the same position, so that adjacent ranges share no message. Exception: if arrival times are lost,
+        or a segment has no index, both ranges have the messages with unknown times.
 
         Args:
             recording_id: Id of the recording.
-            since: Begin of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
+            since: Start of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
             until: End of a range, instead of `since`.
 
         Returns:
-            The `FoundPosition`. If the recording has no index, it is the begin or end of a segment, and
-            `is_approximate`.
+            The `FoundPosition`. If the recording has no index, the position is the start or end of a segment, and
+            `is_approximate` is `True`.
 
         Raises:
             InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
@@ -1519,18 +1534,18 @@ class AeronArchive:
 
         Finds the position of a recording at which a range of time begins or ends.
 
-        A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
-        ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
-        no index, both ranges have the messages with unknown times.
+        A range that begins at a time has all messages that arrived at or after this time. A range that ends at this
+        time ends at the same position, so that adjacent ranges share no message. Exception: if arrival times are lost,
+        or a segment has no index, both ranges have the messages with unknown times.
 
         Args:
             recording_id: Id of the recording.
-            since: Begin of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
+            since: Start of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
             until: End of a range, instead of `since`.
 
         Returns:
-            The `FoundPosition`. If the recording has no index, it is the begin or end of a segment, and
-            `is_approximate`.
+            The `FoundPosition`. If the recording has no index, the position is the start or end of a segment, and
+            `is_approximate` is `True`.
 
         Raises:
             InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
@@ -1558,14 +1573,14 @@ class AeronArchive:
     ) -> int:
         """Creates a named reader of a recording, or stores its position in the archive.
 
-        Retention never deletes data after the position of a reader, unless the reader expires. Each commit
-        sets both limits again.
+        Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
+        both limits, `max_age_ms` and `max_lag_bytes`.
 
         Args:
             recording_id: Id of the recording.
             name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-            position: Position up to which the reader has processed the recording, in bytes. It may be less than the
-                position that is stored.
+            position: Position up to which the reader has processed the recording, in bytes. The new position may be
+                less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
             max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
 
@@ -1600,14 +1615,14 @@ class AeronArchive:
 
         Creates a named reader of a recording, or stores its position in the archive.
 
-        Retention never deletes data after the position of a reader, unless the reader expires. Each commit
-        sets both limits again.
+        Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
+        both limits, `max_age_ms` and `max_lag_bytes`.
 
         Args:
             recording_id: Id of the recording.
             name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-            position: Position up to which the reader has processed the recording, in bytes. It may be less than the
-                position that is stored.
+            position: Position up to which the reader has processed the recording, in bytes. The new position may be
+                less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
             max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
 
@@ -1628,7 +1643,7 @@ class AeronArchive:
             ```
         """
     def remove_reader(self, recording_id: int, name: str) -> bool:
-        """Removes a named reader. Retention then no longer keeps data for it.
+        """Removes a named reader. Retention then no longer keeps data for this reader.
 
         Args:
             recording_id: Id of the recording.
@@ -1650,7 +1665,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Removes a named reader. Retention then no longer keeps data for it.
+        Removes a named reader. Retention then no longer keeps data for this reader.
 
         Args:
             recording_id: Id of the recording.
@@ -1710,11 +1725,11 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def set_recording_name(self, recording_id: int, name: str) -> None:
-        """Sets the name of a recording. It is stored in the archive.
+        """Sets the name of a recording. The archive stores the name.
 
         Args:
             recording_id: Id of the recording.
-            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
 
         Raises:
             NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
@@ -1729,11 +1744,11 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Sets the name of a recording. It is stored in the archive.
+        Sets the name of a recording. The archive stores the name.
 
         Args:
             recording_id: Id of the recording.
-            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
 
         Raises:
             NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
@@ -1747,11 +1762,11 @@ class AeronArchive:
             A `PendingOperation` whose result is `None`.
         """
     def set_recording_metadata(self, recording_id: int, metadata: bytes) -> None:
-        """Sets the metadata of a recording: any bytes, which are stored in the archive.
+        """Sets the metadata of a recording. The archive stores the metadata, which may be any bytes.
 
         Args:
             recording_id: Id of the recording.
-            metadata: At most 16 KiB. Empty metadata remove them.
+            metadata: At most 16 KiB. An empty value removes the metadata.
 
         Raises:
             NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
@@ -1766,11 +1781,11 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Sets the metadata of a recording: any bytes, which are stored in the archive.
+        Sets the metadata of a recording. The archive stores the metadata, which may be any bytes.
 
         Args:
             recording_id: Id of the recording.
-            metadata: At most 16 KiB. Empty metadata remove them.
+            metadata: At most 16 KiB. An empty value removes the metadata.
 
         Raises:
             NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
@@ -1834,20 +1849,21 @@ class AeronArchive:
         max_bytes: int | None = None,
         max_age_ms: int | None = None,
     ) -> bool:
-        """Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+        """Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
+        never deletes data by itself.
 
-        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
-        has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
-        the policy.
+        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
+        applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
+        `max_age_ms` is given, the call removes the policy.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings that match.
             stream_id: Stream id of the recordings. `None` matches all streams.
             channel: Text that the original channel of the recordings contains. `None` matches all channels.
-            max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
-                deleted, the oldest first. `None` sets no limit.
-            max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
-                older, and recordings that stopped before. `None` sets no limit.
+            max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
+                segments are deleted, the oldest first. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
+                recording is deleted if it stopped longer ago. `None` sets no limit.
 
         Returns:
             `True` if a policy was replaced or removed.
@@ -1881,20 +1897,21 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+        Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
+        never deletes data by itself.
 
-        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
-        has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
-        the policy.
+        A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
+        applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
+        `max_age_ms` is given, the call removes the policy.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings that match.
             stream_id: Stream id of the recordings. `None` matches all streams.
             channel: Text that the original channel of the recordings contains. `None` matches all channels.
-            max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
-                deleted, the oldest first. `None` sets no limit.
-            max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
-                older, and recordings that stopped before. `None` sets no limit.
+            max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
+                segments are deleted, the oldest first. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
+                recording is deleted if it stopped longer ago. `None` sets no limit.
 
         Returns:
             `True` if a policy was replaced or removed.
@@ -1916,7 +1933,7 @@ class AeronArchive:
             ```
         """
     def list_retention(self) -> list[RetentionPolicy]:
-        """Lists the retention policies: those of single recordings first.
+        """Lists the retention policies. The policies of single recordings come first.
 
         Returns:
             A list of `RetentionPolicy`.
@@ -1934,7 +1951,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Lists the retention policies: those of single recordings first.
+        Lists the retention policies. The policies of single recordings come first.
 
         Returns:
             A list of `RetentionPolicy`.
@@ -1950,12 +1967,12 @@ class AeronArchive:
     def apply_retention(self, *, recording_id: int | None = None, dry_run: bool = False) -> list[RetentionOutcome]:
         """Applies the retention policies now, or reports what they would delete.
 
-        The archive also applies them by itself: when a recording enters a new segment or stops, and every five
-        seconds. Files are deleted after the response, one by one.
+        The archive also applies the policies by itself: when a recording enters a new segment, when a recording
+        stops, and every five seconds. Files are deleted after the response, one by one.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
-            dry_run: Whether nothing is deleted.
+            dry_run: Whether to report only, and delete nothing.
 
         Returns:
             A list of `RetentionOutcome`, one for each recording of which the policies delete something.
@@ -1977,12 +1994,12 @@ class AeronArchive:
 
         Applies the retention policies now, or reports what they would delete.
 
-        The archive also applies them by itself: when a recording enters a new segment or stops, and every five
-        seconds. Files are deleted after the response, one by one.
+        The archive also applies the policies by itself: when a recording enters a new segment, when a recording
+        stops, and every five seconds. Files are deleted after the response, one by one.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
-            dry_run: Whether nothing is deleted.
+            dry_run: Whether to report only, and delete nothing.
 
         Returns:
             A list of `RetentionOutcome`, one for each recording of which the policies delete something.
@@ -2018,8 +2035,8 @@ class AeronArchive:
         """Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
 
         Args:
-            recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the
-                recordings.
+            recording: Id of the recording, or a `Recording`. If it is not given, `channel` and `stream_id` select
+                the recordings.
             channel: Text that the channels of the recordings contain.
             stream_id: Stream id of the recordings.
             position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
@@ -2031,16 +2048,16 @@ class AeronArchive:
             commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
             max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
-            live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that
-                another host publishes to the archive by unicast there is no live stream to join, so it is read from
-                the recording.
+            live_channel: Channel of the live stream. Default: the channel of the recording. If another host
+                publishes the stream to the archive by unicast, there is no live stream to join, and the follower
+                reads the recording.
             replay_channel: Channel of replays, with an address of this machine. Its port may be 0.
             replay_stream_id: Stream id of replays.
             on_change: Called as ``on_change(change)`` with a `RecordingChange`.
             on_live_joined: Called without arguments when the follower has joined the live stream.
             on_live_left: Called without arguments when the follower has lost the live stream.
-            on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not
-                end the follower.
+            on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, even if the error does
+                not end the follower.
 
         Returns:
             The `Follower`.
@@ -2144,7 +2161,7 @@ class AeronArchive:
             The subscription.
 
         Raises:
-            ConfigurationError: If a setting is missing or contradicts another one.
+            ConfigurationError: If a setting is missing or contradicts another setting.
             ArchiveClosedError: If the client of the archive is closed.
         """
     def recorded_publisher(
@@ -2163,20 +2180,21 @@ class AeronArchive:
     ) -> RecordedPublisher:
         """Creates a `RecordedPublisher` that this archive records.
 
-        The publisher has its own client of this archive's driver, and its own session with the archive with the
-        settings of this client. If the credentials are a function, each connection of the publisher calls it.
+        The publisher has its own client of this archive's driver. The publisher also has its own session with the
+        archive, with the settings of this client. If the credentials are a function, each connection of the
+        publisher calls it.
 
         Args:
             channel: Channel of the stream.
             stream_id: Stream id of the stream and of its recording.
-            recording_id: Id of the recording that is extended.
+            recording_id: Id of the recording to extend.
             alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
-                alias and stream id, or starts one.
-            source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
-            buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message also uses 32
-                bytes.
-            takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording.
-            on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
+                alias and stream id. If there is none, the publisher starts a recording.
+            source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
+            buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32
+                bytes more than its length.
+            takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended.
+            on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
             on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
                 the error has ended the publisher.
             driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
@@ -2185,7 +2203,7 @@ class AeronArchive:
             The publisher.
 
         Raises:
-            ConfigurationError: If a setting is not valid or contradicts another one.
+            ConfigurationError: If a setting is not valid or contradicts another setting.
             ArchiveClosedError: If the client of the archive is closed.
         """
     def poll_for_error(self) -> AeronError | None:
@@ -2241,12 +2259,12 @@ def connect_archive(
 ) -> AeronArchive:
     """Connects an Aeron client to an archive, and waits for the connection.
 
-    Without `control_channel`, the archive is the one on the client's driver. For any other archive,
-    `control_channel` is the channel on which the archive receives requests, and `response_channel` has an
-    address of this machine that the archive can reach.
+    Without `control_channel`, the function connects to the archive on the client's driver. For any other archive,
+    `control_channel` is the channel on which the archive receives requests, and `response_channel` has an address
+    of this machine that the archive can reach.
 
     Args:
-        client: An Aeron client. Closing the archive's client does not close it.
+        client: An Aeron client. Closing the archive's client does not close this client.
         control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
         control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
         response_channel: Channel on which the archive publishes its responses. Default:
@@ -2305,7 +2323,7 @@ def async_connect_archive(
     """Starts `connect_archive` without waiting for the archive.
 
     Args:
-        client: An Aeron client. Closing the archive's client does not close it.
+        client: An Aeron client. Closing the archive's client does not close this client.
         control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
         control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
         response_channel: Channel on which the archive publishes its responses. Default:

@@ -119,8 +119,8 @@ class _RecordedFrames:
 class _RecordedRows:
     """An iterator over record batches with the rows of a recording's messages.
 
-    The messages are those that begin in the range, in the order of their positions. Thread-safe. Batches are decoded
-    without the GIL.
+    The rows are from all messages that begin in the range, in the order of their positions. Thread-safe. Batches are
+    decoded without the GIL.
     """
     def __new__(
         cls,
@@ -156,7 +156,7 @@ class _RecordedRows:
 
 @final
 class _ArchiveFiles:
-    """The files of an archive. With `write`, no archive can use the directory until the end of the `with` block."""
+    """The files of an archive. If `write` is set, no archive can use the directory until the end of the `with` block."""
     def __new__(cls, directory: str | PathLike[str], *, write: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

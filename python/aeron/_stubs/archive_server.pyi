@@ -11,13 +11,14 @@ class Archive:
     """An archive inside this process: it records streams of a media driver in a directory, and replays them.
 
     The archive creates the directory if it is missing. Every setting of Aeron's archive is a keyword. The
-    name of a time ends in its unit, and lengths are in bytes. A setting that is not passed comes from its
-    environment variable, else it is the default. The page of all settings names the variables.
+    keyword of a time ends in its unit, and lengths are in bytes. If a setting is not passed, its
+    environment variable is used, otherwise its default. The documentation page of all settings names the
+    variables.
 
     Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
     archive parks longer (`max_idle_park_ns`), requests over the network are received only if
-    `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
-    manager that closes the archive. Thread-safe.
+    `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. The end of a
+    `with` block closes the archive. Thread-safe.
 
     Args:
         directory: Directory of catalog and recordings.
@@ -86,12 +87,12 @@ class Archive:
             none.
         replayer_idle_strategy: Idle strategy of the replayer; if empty, the conductor's strategy. Default:
             none.
-        conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer are counted. Default:
-            `100000000` nanoseconds.
-        recorder_cycle_threshold_ns: Duty cycles of the recorder that take longer are counted. Default:
-            `100000000` nanoseconds.
-        replayer_cycle_threshold_ns: Duty cycles of the replayer that take longer are counted. Default:
-            `100000000` nanoseconds.
+        conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer than this time are
+            counted. Default: `100000000` nanoseconds.
+        recorder_cycle_threshold_ns: Duty cycles of the recorder that take longer than this time are
+            counted. Default: `100000000` nanoseconds.
+        replayer_cycle_threshold_ns: Duty cycles of the replayer that take longer than this time are
+            counted. Default: `100000000` nanoseconds.
         error_buffer_length: Length of the distinct error log in the mark file. Default: `1048576` bytes.
         authenticator_supplier: Clients that may connect: if empty, the users of `aeron.archive.users.file`,
             or everybody without such a file. The class name of Aeron's sample requires the file. Default:
@@ -104,7 +105,7 @@ class Archive:
             the strategy's own limit. Default: `10000000`.
 
     Raises:
-        ConfigurationError: If a setting is not valid, or does not fit another one.
+        ConfigurationError: If a setting is not valid, or contradicts another setting.
         ArchiveActiveError: If a live archive uses the directory or the archive id.
         ArchiveDirectoryError: If the directory, the catalog or a recording cannot be used.
         DriverTimeoutError: If no driver responds within the driver timeout.
@@ -193,14 +194,15 @@ class Archive:
         """Runs one duty cycle of an archive in mode `INVOKER`. Call it often, from one thread at a time.
 
         Returns:
-            The amount of work, 0 if there was none.
+            The amount of work; 0 if there was no work.
 
         Raises:
             ReentrantCallError: If another thread is inside the duty cycle.
         """
     @property
     def is_terminated(self) -> bool:
-        """Whether the archive ended because its driver ended, or was closed by the program.
+        """Whether the archive ended because its driver ended, or because the program closed the
+        archive.
 
         If the driver ended, close the archive.
         """
@@ -224,4 +226,4 @@ def aeronarchive_main(arguments: list[str] | None = None) -> int:
     """
 
 def _ended_archives(directory: str | PathLike[str]) -> list[tuple[Path, int]]:
-    """Returns the private archives in `directory` with an ended query, each with its bytes on disk."""
+    """Returns the private archives of ended queries in `directory`, and the number of bytes on disk of each archive."""

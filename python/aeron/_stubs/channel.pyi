@@ -12,7 +12,7 @@ class ChannelUriBuilder:
     Args:
         media: `"ipc"` or `"udp"`.
         spy: Whether the channel has the prefix `aeron-spy:`.
-        parameters: Parameters of the channel. The page of channel parameters lists them all.
+        parameters: Parameters of the channel. The documentation page of channel parameters lists them all.
 
     Raises:
         InvalidArgumentError: If the media or a parameter is not known.

@@ -19,10 +19,10 @@ class Aeron:
     aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
     `connect` blocks the event loop until the driver responds.
 
-    A context manager that closes the client, and everything that was opened through the client. The client
+    The end of a `with` block closes the client, and everything that was opened through the client. The client
     stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
-    Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
-    no longer called. Thread-safe.
+    Closing the client releases its handlers. If a client is dropped without being closed, its handlers are no
+    longer called. Thread-safe.
 
     Args:
         driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
@@ -42,7 +42,8 @@ class Aeron:
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+        max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
+            second.
         error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -166,9 +167,10 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def add_static_counter(self, type_id: int, label: str, registration_id: int, key: bytes | None = None) -> Counter:
-        """Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
+        """Adds a static counter, which outlives the client, and waits for the driver.
 
-        The existing counter is the one with the same type and registration id.
+        If the driver already has a static counter with the same type and registration id, the call
+        returns that counter.
 
         Args:
             type_id: Type of the counter. Counters of programs have types from 1000 on.
@@ -289,7 +291,8 @@ class Aeron:
             ClientClosedError: If the client is closed.
         """
     def async_remove_publication(self, registration_id: int) -> PendingOperation[bool]:
-        """Removes a publication of either kind by its registration id, without waiting for the driver.
+        """Removes a concurrent or exclusive publication by its registration id, without waiting for
+        the driver.
 
         Args:
             registration_id: Registration id of the publication.
@@ -435,17 +438,17 @@ class Aeron:
         """Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), and its handlers.
 
         The time between two calls must be shorter than the driver's client liveness timeout, else the client
-        closes with an error. If another thread is inside a duty cycle, the call waits for it. A call from a
-        handler runs no other handlers.
+        closes with an error. If another thread is inside a duty cycle, the call waits for the end of that
+        duty cycle. A call from a handler runs no other handlers.
 
         Returns:
-            The amount of work, 0 if there was none.
+            The amount of work; 0 if there was no work.
         """
     def close(self) -> None:
         """Closes the client and everything that was opened through it. Idempotent.
 
-        The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
-        for the thread that called `close`, they run after `close` has returned.
+        `close` calls handlers, such as `on_close`, and waits until they have returned. There is one exception: if these
+        handlers wait for the thread that called `close`, they run after `close` has returned.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -505,7 +508,8 @@ def async_connect(
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+        max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
+            second.
         error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that

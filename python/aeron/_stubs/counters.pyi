@@ -108,7 +108,7 @@ class Counter:
 
 @final
 class CounterSnapshot:
-    """A counter and its value at one moment. Immutable; pickled and compared by its values."""
+    """A counter and its value at one moment. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         id: int,

@@ -11,18 +11,19 @@ from aeron.loss import Loss
 class MediaDriver:
     """A media driver inside this process. Thread-safe.
 
-    Every setting of Aeron's driver is a keyword. The name of a time ends in its unit, and lengths are in
-    bytes. A setting that is not passed comes from its environment variable, else it is the default. The page
-    of all settings names the variables. `MediaDriver.settings()` returns the defaults of this process, with
-    its environment variables.
+    Every setting of Aeron's driver is a keyword. The keyword of a time ends in its unit, and lengths are in
+    bytes. If a setting is not passed, its environment variable is used, otherwise its default. The
+    documentation page of all settings names the variables. `MediaDriver.settings()` returns the defaults of
+    this process, which depend on its environment variables.
 
     Some defaults differ from those of `aeronmd`: all agents share one thread (`threading_mode="SHARED"`),
     there is room for 16,384 counters (`counters_values_buffer_length`), and an idle driver parks longer
-    (`max_idle_park_ns`). The directory is a fresh one, which is removed when the driver closes. If the
+    (`max_idle_park_ns`). The directory is a new one, which is removed when the driver closes. If the
     process is killed, the next embedded driver removes the directory.
 
-    `aeron.connect(driver)` creates a client that runs the driver's sender and receiver itself while its
-    polls find nothing. `aeron.connect(driver.dir)` does not. A context manager that closes the driver.
+    A client that `aeron.connect(driver)` creates runs the driver's sender and receiver itself while the
+    client's polls find nothing. A client that `aeron.connect(driver.dir)` creates does not. The end of a
+    `with` block closes the driver.
 
     Args:
         dir: Directory of the driver's files. Default: a fresh directory beside the default one.
@@ -31,10 +32,10 @@ class MediaDriver:
         dir_delete_on_shutdown: Remove the driver's files and the directory when the driver closes. Default:
             `True`.
         dir_warn_if_exists: Warn on stderr when the directory exists. Default: `False`.
-        threading_mode: How the agents are distributed over threads. One of `DEDICATED`, `SHARED_NETWORK`,
+        threading_mode: Distribution of the agents over threads. One of `DEDICATED`, `SHARED_NETWORK`,
             `SHARED`, `INVOKER`. Default: `'SHARED'`.
-        driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
-            Default: `10000` milliseconds.
+        driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as
+            dead. Default: `10000` milliseconds.
         print_configuration: Print all settings to stdout at the start. Default: `False`.
         termination_validator: Validator of termination commands: `allow` or `deny`. Default: `'deny'`.
         enable_experimental_features: Has no effect. Default: `False`.
@@ -53,7 +54,7 @@ class MediaDriver:
         loss_report_buffer_length: Length of the loss report file. Default: `1048576` bytes.
         term_buffer_length: Term length of network publications. Default: `16777216` bytes.
         ipc_term_buffer_length: Term length of IPC publications. Default: `67108864` bytes.
-        term_buffer_sparse_file: Log files are sparse. Default: `True`.
+        term_buffer_sparse_file: Create sparse log files. Default: `True`.
         mtu_length: Maximum length of the datagrams of network publications. Default: `1408` bytes.
         ipc_mtu_length: Maximum length of the frames of IPC publications. Default: `1408` bytes.
         publication_window_length: Maximum distance of network publishers from their slowest consumer; 0
@@ -73,7 +74,7 @@ class MediaDriver:
             publication. Default: `15000000000` nanoseconds.
         publication_connection_timeout_ns: Time without a status message after which a network publication
             is not connected. Default: `5000000000` nanoseconds.
-        publication_linger_timeout_ns: Time that a drained network publication is kept. Default:
+        publication_linger_timeout_ns: Time for which a drained network publication is kept. Default:
             `5000000000` nanoseconds.
         image_liveness_timeout_ns: Time without data or heartbeats after which an image ends. Also the time
             for which a rejected IPC image is unavailable. Default: `10000000000` nanoseconds.
@@ -89,14 +90,14 @@ class MediaDriver:
             Default: `10000000000` nanoseconds.
         re_resolution_check_interval_ns: Interval of the checks for changed addresses; 0 turns them off.
             Default: `1000000000` nanoseconds.
-        conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer are counted. Default:
-            `100000000` nanoseconds.
-        sender_cycle_threshold_ns: Duty cycles of the sender that take longer are counted. Default:
-            `100000000` nanoseconds.
-        receiver_cycle_threshold_ns: Duty cycles of the receiver that take longer are counted. Default:
-            `100000000` nanoseconds.
-        name_resolver_threshold_ns: Name resolutions that take longer are counted. Default: `5000000000`
-            nanoseconds.
+        conductor_cycle_threshold_ns: Duty cycles of the conductor that take longer than this time are
+            counted. Default: `100000000` nanoseconds.
+        sender_cycle_threshold_ns: Duty cycles of the sender that take longer than this time are counted.
+            Default: `100000000` nanoseconds.
+        receiver_cycle_threshold_ns: Duty cycles of the receiver that take longer than this time are
+            counted. Default: `100000000` nanoseconds.
+        name_resolver_threshold_ns: Name resolutions that take longer than this time are counted. Default:
+            `5000000000` nanoseconds.
         reliable_stream: Default of the channel's `reliable`. Default: `True`.
         tether_subscriptions: Default of the channel's `tether`. Default: `True`.
         rejoin_stream: Default of the channel's `rejoin`. Default: `True`.
@@ -190,7 +191,8 @@ class MediaDriver:
         agent_on_start_function: Function of a C library to call at the start of a thread. Not supported:
             any name is refused. Default: none.
         dynamic_libraries: C libraries to load. Not supported: any name is refused. Default: none.
-        send_to_status_poll_ratio: Number of sends for each poll for status messages. Default: `6`.
+        send_to_status_poll_ratio: Maximum number of consecutive duty cycles that send without polling for
+            status messages. Default: `6`.
         receiver_io_vector_capacity: Maximum number of datagrams in a receive call. Default: `4`.
         sender_io_vector_capacity: Maximum number of datagrams in a send call. Default: `4`.
         network_publication_max_messages_per_send: Maximum number of datagrams of a publication in a duty
@@ -205,7 +207,7 @@ class MediaDriver:
             kinds. Default: no loss.
 
     Raises:
-        ConfigurationError: If a setting is not valid, or does not fit another one.
+        ConfigurationError: If a setting is not valid, or contradicts another setting.
         DriverActiveError: If a live driver owns the directory.
         DriverError: If the directory cannot be used.
 
@@ -358,7 +360,7 @@ class MediaDriver:
         """`DEDICATED`, `SHARED_NETWORK`, `SHARED` or `INVOKER`."""
     @property
     def is_terminated(self) -> bool:
-        """Whether the driver is to end: it has accepted a termination command, or is closed.
+        """Whether the driver has accepted a termination command, or is closed.
 
         The driver runs until the program closes it.
         """
@@ -369,7 +371,7 @@ class MediaDriver:
         """Runs one duty cycle of a driver in mode `INVOKER`. Call it often, from one thread at a time.
 
         Returns:
-            The amount of work, 0 if there was none.
+            The amount of work; 0 if there was no work.
 
         Raises:
             ReentrantCallError: If another thread is inside the duty cycle.

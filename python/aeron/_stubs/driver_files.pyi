@@ -9,8 +9,8 @@ from aeron._stubs.counters import CounterSnapshot
 class CncFile:
     """The CnC file of a live or dead driver.
 
-    The file is mapped read-only, and no client is created. Thread-safe. A context manager that closes the
-    file.
+    The file is mapped read-only, and no client is created. Thread-safe. The end of a `with` block closes
+    the file.
 
     Args:
         aeron_dir: Directory of the driver.
@@ -64,7 +64,7 @@ class CncFile:
         """Start of the driver, in milliseconds since the epoch."""
     @property
     def heartbeat_ms(self) -> int:
-        """Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver closed in order."""
+        """Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver was closed normally."""
     @property
     def client_liveness_timeout_ns(self) -> int:
         """Nanoseconds without a keepalive after which the driver closes a client."""
@@ -74,7 +74,7 @@ class CncFile:
 
 @final
 class ErrorObservation:
-    """An error of an error log, with all its observations. Immutable; pickled and compared by its values."""
+    """An error of an error log, with all its observations. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         observation_count: int,
@@ -101,7 +101,7 @@ class ErrorObservation:
 
 @final
 class LossObservation:
-    """The losses of one image. Immutable; pickled and compared by its values."""
+    """The losses of one image. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         observation_count: int,
@@ -146,7 +146,7 @@ class LossObservation:
 class LogFile:
     """The log file of a publication or image.
 
-    The file is mapped read-only. Thread-safe. A context manager that closes the file.
+    The file is mapped read-only. Thread-safe. The end of a `with` block closes the file.
 
     Args:
         path: Path of the log file.
@@ -225,7 +225,7 @@ class LogFile:
         """Length of the longest frame, in bytes."""
     @property
     def page_size(self) -> int:
-        """Page size in bytes. The length of the file is a multiple of it."""
+        """Page size in bytes. The length of the file is a multiple of the page size."""
     @property
     def default_header(self) -> str:
         """The header with which the driver creates padding frames, as text."""
@@ -235,7 +235,7 @@ class LogFile:
 
 @final
 class LogFrame:
-    """The offset of a frame, and its header as text. Immutable; pickled and compared by its values."""
+    """The offset of a frame, and its header as text. Immutable. Comparison and pickling use the values."""
     def __new__(cls, term_offset: int, payload_length: int, header: str) -> Self: ...
     def __getnewargs__(self) -> tuple[int, int, str]: ...
     def __hash__(self) -> int: ...

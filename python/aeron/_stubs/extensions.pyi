@@ -8,7 +8,7 @@ _Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE"]
 class NamedReader:
     """A reader of a recording that stores its position in the archive.
 
-    Immutable; pickled and compared by its values.
+    Immutable. Comparison and pickling use the values.
     """
     def __new__(
         cls,
@@ -44,7 +44,7 @@ class NamedReader:
 
 @final
 class RetentionPolicy:
-    """Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values."""
+    """Limits for one recording, or for all recordings that match. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         recording_id: int | None,
@@ -77,7 +77,7 @@ class RetentionPolicy:
 class RetentionOutcome:
     """A part of a recording that retention has deleted, or would delete.
 
-    Immutable; pickled and compared by its values. Positions are in bytes.
+    Immutable. Comparison and pickling use the values. Positions are in bytes.
     """
     def __new__(
         cls,
@@ -110,16 +110,17 @@ class RetentionOutcome:
         """Whether the whole recording is deleted."""
     @property
     def held_by(self) -> _Holder | None:
-        """The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration,
-        a start or an extension of the recording is in progress; `None` if nothing keeps data.
+        """The reason why data stays that the policy would delete: `READER`, `REPLAY` or `CHANGE`. `CHANGE`: a
+        deletion, a migration, a start or an extension of the recording is in progress. `None` if no such data
+        stays.
         """
     @property
     def reader(self) -> str | None:
-        """Name of the reader that keeps data; `None` in other cases."""
+        """Name of the reader, if a reader keeps data; otherwise `None`."""
 
 @final
 class RecordingInfo:
-    """Name, metadata and link of a recording. Immutable; pickled and compared by its values."""
+    """Name, metadata and link of a recording. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         recording_id: int,
@@ -138,23 +139,25 @@ class RecordingInfo:
         """Id of the recording."""
     @property
     def name(self) -> str:
-        """Name, unique in the archive; empty if the recording has none."""
+        """Name, unique in the archive; empty if the recording has no name."""
     @property
     def metadata(self) -> bytes:
-        """Metadata; empty if the recording has none."""
+        """Metadata; empty if the recording has no metadata."""
     @property
     def predecessor_id(self) -> int | None:
         """Id of the earlier recording of the same stream that this recording continues; `None` if there is none."""
     @property
     def gap_from(self) -> int | None:
-        """Position at which the earlier recording ends, in bytes; `None` if there is none."""
+        """Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording."""
     @property
     def gap_to(self) -> int | None:
-        """Position at which this recording begins, in bytes; `None` if it is of another session."""
+        """Position at which this recording begins, in bytes; `None` if this recording is of another session than the
+        earlier one.
+        """
 
 @final
 class FoundPosition:
-    """A position of a recording that was found by time. Immutable; pickled and compared by its values."""
+    """A position of a recording that was found by time. Immutable. Comparison and pickling use the values."""
     def __new__(cls, recording_id: int, position: int, timestamp_us: int | None, is_approximate: bool) -> Self: ...
     def __getnewargs__(self) -> tuple[int, int, int | None, bool]: ...
     def __hash__(self) -> int: ...
@@ -173,4 +176,4 @@ class FoundPosition:
         """
     @property
     def is_approximate(self) -> bool:
-        """Whether the archive has no index for the time, so that the position is that of a whole segment."""
+        """Whether the position is only the start or end of a segment, because the archive has no index for the time."""

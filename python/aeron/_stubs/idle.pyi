@@ -21,7 +21,8 @@ class IdleStrategy:
     def parse(name: str, arguments: str | None = None) -> IdleStrategy:
         """Creates an idle strategy from its name and arguments.
 
-        Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
+        Name and arguments are texts, as in the driver's settings `AERON_*_IDLE_STRATEGY` and
+        `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
 
         Args:
             name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
@@ -40,7 +41,7 @@ class IdleStrategy:
             work_count: The amount of work of the last duty cycle. If it is 0 or less, the call waits.
         """
     def reset(self) -> None:
-        """Resets the strategy: the next wait is as short as the first one."""
+        """Resets the strategy: the next wait is as short as the first wait."""
     def __call__(self, work_count: int = 0) -> None: ...
     @property
     def alias(self) -> str:
@@ -63,14 +64,15 @@ class NoOpIdleStrategy(IdleStrategy):
 
 @final
 class BackoffIdleStrategy(IdleStrategy):
-    """Spins, then yields, then parks for longer and longer times. Starts again with spins after work.
+    """Spins, then yields, then parks, each time for longer. After work, the strategy starts again with spins.
 
     Use one for each loop. Thread-safe.
 
     Args:
         max_spins: Number of spins before the first yield.
         max_yields: Number of yields before the first park.
-        min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the one before.
+        min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the previous
+            park.
         max_park_ns: Length of the longest park, in nanoseconds.
         max_idle_park_ns: Length of the longest park after a second without work, in nanoseconds. 0 stands
             for `max_park_ns`.

@@ -12,11 +12,12 @@ class PendingOperation(Generic[_T_co]):
     Thread-safe.
 
     `await operation` and `operation.result(timeout)` return the result, any number of times. If the driver
-    refuses the request because an endpoint is still closing (code 10), the client sends it again, for up to
-    the driver timeout. If the client has no threads, `await`, `result` and `done` run its conductor.
+    refuses the request because an endpoint is still closing (code 10), the client sends the request again,
+    for up to the driver timeout. If the client has no threads, `await`, `result` and `done` run its
+    conductor.
 
-    An operation is cancelled by `cancel()`, by cancelling the task that awaits it, and by dropping it before
-    its end. If the driver adds the object nevertheless, the client removes the object.
+    An operation is cancelled by `cancel()`, by cancelling the task that awaits the operation, or by dropping
+    the operation before its end. If the driver adds the object nevertheless, the client removes the object.
     `asyncio.shield(operation)` protects the operation from the task's cancellation.
 
     Example:
@@ -44,12 +45,12 @@ class PendingOperation(Generic[_T_co]):
             timeout: Seconds to wait. `None` waits without a limit.
 
         Returns:
-            The result, the same at each call.
+            The result. Each call returns the same object.
 
         Raises:
             OperationTimeoutError: If the operation is not over within `timeout`. The operation continues.
             OperationCancelledError: If the operation was cancelled.
-            AeronError: If the operation failed. The class is the one that the method without `async_` raises.
+            AeronError: If the operation failed. The method without `async_` would raise the same class.
         """
     def cancel(self) -> bool:
         """Cancels the operation.
@@ -67,7 +68,9 @@ class PendingOperation(Generic[_T_co]):
 
 @final
 class _Condition:
-    """A check whether a wait is over. Python calls it, or a timer checks it repeatedly. Immutable, so thread-safe."""
+    """A check of whether a wait is over. Python calls the object, or a timer calls the check repeatedly. Immutable, so
+    thread-safe.
+    """
     def __call__(self, *args: Any, **kwargs: Any) -> bool: ...
 
 @final
@@ -75,13 +78,13 @@ class _Timer:
     """A one-shot timer with a file that becomes readable when the timer is due.
 
     The timer can instead watch conditions: a thread checks them without the GIL, and makes the file readable when
-    one of them holds. A check by the event loop would cost several times as much. Thread-safe.
+    one of them is true. A check by the event loop would cost several times as much. Thread-safe.
     """
     def __new__(cls) -> Self: ...
     def fileno(self) -> int: ...
     def set(self, after_ns: int) -> None:
         """Makes the file unreadable now, and readable after `after_ns` nanoseconds."""
     def watch(self, conditions: Sequence[_Condition], interval_ns: int) -> None:
-        """Checks the conditions every `interval_ns` nanoseconds, and makes the file readable when one of them holds."""
+        """Checks the conditions every `interval_ns` nanoseconds, and makes the file readable when one of them is true."""
     def clear(self) -> None:
         """Makes the file unreadable."""

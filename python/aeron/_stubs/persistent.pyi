@@ -14,21 +14,21 @@ from aeron.types import Channel, Credentials, FragmentHandler, ViewHandler
 class PersistentSubscription:
     """A subscription to a recorded stream, without gaps: it replays the recording, and then joins the live stream.
 
-    Each message of the recording arrives once and in order. If the live stream is lost, a replay continues
-    from the last position until the subscription joins the live stream again. If the archive is lost during
-    a replay, the replay continues when the archive is back. If a message cannot be delivered, the
-    subscription fails and does not skip the message.
+    Each message of the recording arrives once and in order. If the live stream is lost, a replay continues from
+    the last position until the subscription joins the live stream again. If the archive is lost during a replay,
+    the replay continues when the archive is available again. If a message cannot be delivered, the subscription
+    fails and does not skip the message.
 
     The subscription works only during polls: poll it, or iterate over its batches, all the time. Handlers
     and batches get whole messages. If the live stream has several publishers, only the messages of the first
     publisher arrive. To choose a publisher, set `session-id` in the live channel.
 
-    A context manager that closes the subscription. One thread at a time may poll it. A second poll at the
-    same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe. After a
-    failure every poll raises `PersistentSubscriptionError`.
+    The end of a `with` block closes the subscription. One thread at a time may poll the subscription. A second
+    poll at the same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe.
+    After a failure every poll raises `PersistentSubscriptionError`.
 
     Args:
-        client: An Aeron client. Closing the subscription does not close it.
+        client: An Aeron client. Closing the subscription does not close the client.
         recording_id: Id of the stream's recording.
         live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
         live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
@@ -63,7 +63,7 @@ class PersistentSubscription:
             `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 
     Raises:
-        ConfigurationError: If a setting is missing or contradicts another one.
+        ConfigurationError: If a setting is missing or contradicts another setting.
     """
     def __new__(
         cls,
@@ -192,7 +192,8 @@ class PersistentSubscription:
     def close(self) -> None:
         """Stops a replay, and closes the streams, the session with the archive and the counters. Idempotent.
 
-        Any thread may call it, also in a handler. If a poll runs, the subscription closes at the end of the poll.
+        Any thread may call `close`, even in a handler. If a poll runs, the subscription closes at the end of the
+        poll.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

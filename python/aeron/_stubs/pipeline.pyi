@@ -88,10 +88,10 @@ class PartitionReader:
     * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
       layout.
     * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
-    * `channel` is shown in rows of a recording that does not contain its channel.
+    * `channel` is the channel in the rows of a recording that does not contain its channel.
 
-    The archive must be on this machine. The same partition always yields the same batches. Errors are those of
-    ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
+    The archive must be on this machine. The same partition always yields the same batches. Errors have the classes
+    of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
     """
     def __new__(
         cls,
@@ -117,8 +117,8 @@ class PartitionReader:
 class SharedPublications:
     """Clients and publications that the tasks of this process share. Thread-safe.
 
-    They stay open after the end of a task. They are closed after `idle_ms` milliseconds without use, and at the end of
-    the interpreter.
+    Clients and publications stay open after the end of a task. They are closed after `idle_ms` milliseconds without
+    use, and at the end of the interpreter.
     """
     def __new__(cls, idle_ms: int = 30000) -> Self: ...
     def task(
@@ -197,7 +197,8 @@ class LiveSource:
     def prepare_for_available_now(self) -> None:
         """Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested."""
     def latest_offset(self, start: str, *, limited: bool = True) -> str:
-        """Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+        """Returns the end of the batch that begins at `start`. If no data arrives within 100 ms, returns `start`
+        itself.
 
         `limited` says whether the limits of a trigger apply.
         """
@@ -250,7 +251,7 @@ class SharedSource:
     """The source of a streaming query on the recordings of a running archive.
 
     Offsets and partitions are JSON texts. One thread at a time may call the hooks. `close` may be called at any time,
-    even by a signal handler while a hook waits. It does not close the connections.
+    even by a signal handler while a hook waits. `close` does not close the connections.
     """
     def __new__(
         cls,
@@ -275,7 +276,8 @@ class SharedSource:
     def prepare_for_available_now(self) -> None:
         """Fixes the end of the query: no batch goes beyond the data that exists when the first batch is requested."""
     def latest_offset(self, start: str, *, limited: bool = True) -> str:
-        """Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+        """Returns the end of the batch that begins at `start`. If no data arrives within 100 ms, returns `start`
+        itself.
 
         `limited` says whether the limits of a trigger apply.
         """
@@ -294,9 +296,9 @@ class SharedSource:
 class SharedPartitionReader:
     """An iterator over the rows of a partition of a running archive, as record batches with exactly the given schema.
 
-    If `directory` is the directory of the archive, the iterator reads its files, else it starts a replay. The other
-    arguments are those of `PartitionReader`. Errors are those of ``aeron.spark.errors``. Thread-safe. The iterator
-    waits and decodes without the GIL.
+    If `directory` is the directory of the archive, the iterator reads the archive's files. Otherwise the iterator
+    starts a replay. The other arguments are those of `PartitionReader`. Errors have the classes of
+    ``aeron.spark.errors``. Thread-safe. The iterator waits and decodes without the GIL.
     """
     def __new__(
         cls,

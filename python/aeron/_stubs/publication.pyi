@@ -275,7 +275,7 @@ class Publication:
     def close(self) -> None:
         """Closes the publication without waiting for the driver. Any thread may call it. Idempotent."""
     def revoke(self) -> None:
-        """Closes the publication and ends its stream at once, for all publications that share it."""
+        """Closes the publication and ends its stream at once, for all publications that share its log."""
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
     def add_destination(self, channel: Channel) -> int:
@@ -402,7 +402,7 @@ class Publication:
         """Whether the publication or its client is closed."""
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
     @property
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
@@ -681,7 +681,7 @@ class ExclusivePublication:
     def close(self) -> None:
         """Closes the publication without waiting for the driver. Any thread may call it. Idempotent."""
     def revoke(self) -> None:
-        """Closes the publication and ends its stream at once, for all publications that share it."""
+        """Closes the publication and ends its stream at once, for all publications that share its log."""
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
     def add_destination(self, channel: Channel) -> int:
@@ -808,7 +808,7 @@ class ExclusivePublication:
         """Whether the publication or its client is closed."""
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
     @property
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
@@ -870,8 +870,8 @@ class BufferClaim:
     """A claimed frame of the log: a context manager around a writable memoryview of its payload.
 
     The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
-    message is aborted. Subscribers cannot read past an open claim, so commit or abort it soon. One thread at
-    a time may use it: it is not thread-safe.
+    message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. One
+    thread at a time may use a claim: it is not thread-safe.
 
     The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
     of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -939,7 +939,7 @@ class BufferClaim:
 
 @final
 class PublicationErrorFrame:
-    """An error that a receiver reported to a publication. Immutable; pickled and compared by its values."""
+    """An error that a receiver reported to a publication. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         registration_id: int,
@@ -961,7 +961,7 @@ class PublicationErrorFrame:
         """Original registration id of the publication."""
     @property
     def destination_registration_id(self) -> int:
-        """Registration id of the destination that reported the error; -1 if it was no destination."""
+        """Registration id of the destination that reported the error; -1 if no destination reported the error."""
     @property
     def session_id(self) -> int:
         """Session id of the publication."""

@@ -11,7 +11,7 @@ _Signal: TypeAlias = Literal["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "S
 class Recording:
     """An archive's description of a recording.
 
-    Positions are in bytes. Immutable; pickled and compared by its values.
+    Positions are in bytes. Immutable. Comparison and pickling use the values.
     """
     def __new__(
         cls,
@@ -84,7 +84,7 @@ class Recording:
 
 @final
 class RecordingSubscription:
-    """An archive's subscription to streams that it records. Immutable; pickled and compared by its values."""
+    """An archive's subscription to streams that it records. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         subscription_id: int,
@@ -107,7 +107,7 @@ class RecordingSubscription:
 
 @final
 class RecordingSignal:
-    """An event of a recording. Immutable; pickled and compared by its values."""
+    """An event of a recording. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         signal: _Signal,

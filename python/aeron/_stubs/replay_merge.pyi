@@ -19,8 +19,8 @@ class ReplayMerge:
     Poll the merge until `is_merged` is `True`. Then the program may poll the subscription itself. After an
     error `has_failed` is `True`, and further polls return the remaining messages of the image.
 
-    A context manager that ends the merge. If the merge is not complete, its replay is stopped. Subscription
-    and archive stay open. One thread at a time may poll the merge.
+    The end of a `with` block ends the merge. If the merge is not complete, its replay is stopped.
+    Subscription and archive stay open. One thread at a time may poll the merge.
 
     Args:
         subscription: Subscription that receives the stream.

@@ -80,7 +80,8 @@ class Subscription:
             ReentrantCallError: If another poll is under way.
         """
     def raw_poll(self, handler: Callable[[int, bytes, int, int], object], block_length_limit: int) -> int:
-        """Calls a handler with one block of whole frames of each image, and its offset in the log file. Never blocks.
+        """Calls a handler with one block of whole frames of each image, and with the offset of the block in the log
+        file. Never blocks.
 
         Args:
             handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
@@ -107,8 +108,8 @@ class Subscription:
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
             ReentrantCallError: If another poll is under way.
-            MemoryError: If there is no memory for the first message. Then nothing was consumed. If there is no
-                memory for a later message, the batch ends before that message.
+            MemoryError: If there is no memory for the first message. In this case, nothing was consumed. If
+                there is no memory for a later message, the batch ends before that message.
         """
     def batches(self, limit: int = 4096, *, timeout: float | None = None, max_bytes: int = 16777216) -> Batches:
         """Iterates over batches of messages as they arrive, for use in a `for` loop.
@@ -177,7 +178,7 @@ class Subscription:
     def close(self) -> None:
         """Closes the subscription and its images without waiting for the driver.
 
-        Any thread may call it, also in a handler. Idempotent.
+        Any thread may call `close`, even in a handler. Idempotent.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -290,7 +291,7 @@ class Subscription:
         """The images, as a list."""
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without one (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
     @property
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
@@ -358,7 +359,7 @@ class Image:
 
         Args:
             handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-            limit_position: Position in bytes: only fragments that begin before it are polled.
+            limit_position: Position in bytes: only fragments that begin before this position are polled.
             fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.
@@ -382,7 +383,7 @@ class Image:
 
         Args:
             handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-            limit_position: Position in bytes: only fragments that begin before it are polled.
+            limit_position: Position in bytes: only fragments that begin before this position are polled.
             fragment_limit: Maximum number of fragments.
             copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
                 returns.

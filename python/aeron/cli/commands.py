@@ -12,7 +12,7 @@ _NATIVE = [
 ]
 
 _HELPS = {
-    "archive": "Inspect, repair or export an archive, record, replay.",
+    "archive": "Inspect, repair or export an archive; record and replay.",
     "pub": "Publish messages to a channel and stream.",
     "sub": "Print the messages of a channel and stream.",
     "ping": "Measure round trips to a pong.",
@@ -23,8 +23,8 @@ _HELPS = {
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
     "loss": "Show the losses of a driver's streams.",
-    "streams": "Show a driver's streams and how far behind each reader is.",
-    "info": "Show which driver runs on a directory, or ask it to end.",
+    "streams": "Show a driver's streams and the backlog of each reader.",
+    "info": "Show the driver of a directory, or ask the driver to end.",
     "inspect": "Print the frames of a log buffer file.",
     "doctor": "Check this machine for Spark's format aeron.",
     "demo": "Publish market data to another process, and show rate and latency.",

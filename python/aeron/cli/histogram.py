@@ -1,4 +1,4 @@
-"""A histogram of durations in the form in which Aeron's samples print it (reference 06, section 3.2).
+"""A histogram of durations, printed in the form of Aeron's samples (reference 06, section 3.2).
 
 Values are rounded to three significant digits, as in HdrHistogram with 2,048 sub-buckets up to ten seconds. So the size
 of the histogram does not grow with the number of values."""
@@ -68,7 +68,7 @@ class Histogram:
             self._counts[value] = self._counts.get(value, 0) + count
 
     def _percentiles(self) -> Iterator[tuple[int, float, int]]:
-        """Yields a value, its percentile, and the number of values up to it.
+        """Yields tuples of a value, its percentile, and the number of values up to this value.
 
         The steps between percentiles become half as long each time the distance to 100 % halves.
         """

@@ -72,5 +72,5 @@ def _payload(data: bytes, payload_format: str) -> str:
     if payload_format == "hex":
         return data.hex().upper()
     text = bytes(byte if byte < 0x80 else 0 for byte in data).decode("ascii")
-    # A zero stands for a byte that is not ASCII; a terminal shows nothing for it.
+    # A zero replaces each byte that is not ASCII. A terminal does not show a zero.
     return printable(text, keep="\0")

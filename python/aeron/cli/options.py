@@ -30,7 +30,8 @@ STREAM_ID = click.IntRange(-(2**31), 2**31 - 1)
 
 
 class Number(click.FloatRange):
-    """A number in a range that includes both ends. NaN is refused separately, because comparisons would accept it."""
+    """A number in a range that includes both ends. NaN is refused separately, because comparisons with the limits would
+    accept NaN."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Returns the number."""

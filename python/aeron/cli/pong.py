@@ -48,7 +48,8 @@ def _answer(
             busy()
 
     busy = aeron.YieldingIdleStrategy()
-    # Spins and yields for long before it sleeps, because a sleep between pings would be part of the measured time.
+    # The strategy spins and yields for a long time before it sleeps, because a sleep between pings would be part of the
+    # measured time.
     idle = aeron.BackoffIdleStrategy(max_spins=1000, max_yields=10_000, max_idle_park_ns=_MAX_IDLE_PARK_NS)
     assembler = aeron.FragmentAssembler(send_back)
     while not stop.is_signalled:

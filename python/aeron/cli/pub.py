@@ -1,4 +1,5 @@
-"""``aeron pub``: messages at a steady interval, with the texts of BasicPublisher (reference 06, 3.2 and 4.1)."""
+"""``aeron pub``: publishes messages at a steady interval, with the texts of BasicPublisher (reference 06, 3.2 and
+4.1)."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def command(
     exclusive: bool,
     linger_s: float,
 ) -> None:
-    """Show each second the number of messages and bytes that arrived from a stream, or were sent."""
+    """Show every second the number of messages and bytes that arrived from a stream, or that were sent."""
     if publish:
         messages = messages or 10_000_000
         click.echo(

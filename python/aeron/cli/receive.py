@@ -1,4 +1,4 @@
-"""``aeron receive``: files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
+"""``aeron receive``: receives files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
 
 The sender chooses the name of a file, and any program can send. So a name with a path is refused. A file gets its name
 when it is complete, and replaces an existing file with that name.
@@ -64,7 +64,7 @@ class _Transfer:
     def __init__(self, directory: Path, create: Create) -> None:
         self.name, self.length = create.name, create.length
         self._path = directory / create.name
-        # Open until `finish` or `abandon` closes it.
+        # The file is open until `finish` or `abandon` closes it.
         self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
 
     def write(self, chunk: Chunk) -> bool:

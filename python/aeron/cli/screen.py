@@ -1,4 +1,5 @@
-"""A view that is written again and again: on a terminal in place, else one text after the other."""
+"""A view that is refreshed. A terminal shows each text in place of the last one. Other outputs get all texts in
+sequence."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from rich.text import Text
 def watch(render: Callable[[], list[str]], pause: Callable[[], bool], *, advice: str) -> None:
     """Shows the lines of ``render`` until ``pause`` returns true. ``pause`` is called after each text, and waits.
 
-    If a terminal has fewer lines, its last line shows the number of the others, and ``advice``.
+    If a text has more lines than the terminal, the last line shows the number of hidden lines, and ``advice``.
     """
     console = Console(highlight=False)
     if not console.is_terminal:

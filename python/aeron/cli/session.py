@@ -50,7 +50,7 @@ def session(
 
 
 def add_publication(client: aeron.Aeron, channel: str, stream_id: int, exclusive: bool) -> Publication:
-    """Adds an exclusive publication with ``--exclusive``, otherwise a concurrent one."""
+    """Adds an exclusive publication if ``exclusive`` is set, otherwise a concurrent publication."""
     if exclusive:
         return client.add_exclusive_publication(channel, stream_id)
     return client.add_publication(channel, stream_id)

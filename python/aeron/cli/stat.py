@@ -155,4 +155,5 @@ _COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
     "stream": lambda counter: _of_stream(counter, lambda key: key.stream_id),
     "channel": _channel,
 }
-"""The text in which each filter searches. If it is ``None``, the filter does not apply, and the counter passes."""
+"""The text in which each filter searches. If the text is ``None``, the filter does not apply, and the counter
+passes."""

@@ -64,7 +64,7 @@ def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
             (key.session_id, key.stream_id, key.channel), Stream(key.session_id, key.stream_id, key.channel)
         )
         stream.counters.append((key, counter))
-        # A key has only the start of a long channel. The label has a longer part of it.
+        # A key has only the start of a long channel. The label has a longer part of the channel.
         stream.channel = max(stream.channel, _channel_in_label(counter.label), key=len)
     return [streams[key] for key in sorted(streams)]
 
@@ -112,7 +112,8 @@ def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
 
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
-    """Returns pairs of values of two counter types, by registration id. Both counters of a pair have the same id."""
+    """Returns pairs of values of two counter types, by registration id. Both counters of a pair have the same
+    registration id."""
     second = dict(_values(stream, second_type))
     return {id: (value, second.get(id, value)) for id, value in _values(stream, first_type)}
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 def aligned(columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: Collection[str]) -> Iterator[str]:
     """Yields the names of the columns and the rows as lines.
 
-    The columns in ``texts`` are aligned to the left, all others to the right. A table of rich would take a millisecond
-    for each line.
+    The columns in ``texts`` are aligned to the left, all others to the right. A table of the library rich would take a
+    millisecond for each line.
     """
     lines = [columns, *rows]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

@@ -25,7 +25,7 @@ def local_time(epoch_ms: int) -> str:
 
 
 def moment(text: str) -> datetime:
-    """Parses a time in ISO 8601, in the local time zone if the text has none, or the time since then, such as 15m."""
+    """Parses a time in ISO 8601, or an age such as 15m. A time without a time zone is a local time."""
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

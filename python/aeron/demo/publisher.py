@@ -14,9 +14,7 @@ import aeron
 from aeron.demo.plan import Plan
 
 BATCH = 4096
-"""Trades per call in phase one. The number is large enough to make the cost of a call irrelevant, and small enough for
-the L2 cache.
-"""
+"""Trades per call in phase one: enough to make the cost of a call irrelevant, but few enough for the L2 cache."""
 
 
 def main(plan: Plan) -> None:
@@ -66,8 +64,8 @@ def publish_when_due(
     due_ns: npt.NDArray[np.int64],
     idle: Callable[[], object],
 ) -> None:
-    """Publishes one record at each of the times ``due_ns``, counted from now. Begins again with the first record after
-    the last one.
+    """Publishes one record at each of the times ``due_ns``, in nanoseconds after the call. After the last record,
+    begins again with the first one.
 
     ``sent_ns`` of a record is the time at which the record was due. So if the publisher stalls, the latency of a trade
     includes the delay.

@@ -85,7 +85,7 @@ class _Receiver:
         return seconds
 
     def _next_batch(self, limit: int) -> tuple[npt.NDArray[np.void], int]:
-        """Waits for the next trades. Returns them and the time of their arrival (monotonic ns)."""
+        """Waits for the next trades. Returns the trades and the time of their arrival, in monotonic nanoseconds."""
         deadline = time.monotonic() + SILENCE_S
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()

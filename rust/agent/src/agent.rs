@@ -1,4 +1,4 @@
-//! [`Agent`]: the methods that a loop calls, and their errors. Runner, invoker and composite call these methods.
+//! [`Agent`]: the methods that a loop calls, and the errors of these methods.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -10,14 +10,15 @@ pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 /// Work that one thread at a time does in a loop.
 ///
 /// The loop calls [`on_start`](Agent::on_start) once, then [`do_work`](Agent::do_work) repeatedly, then
-/// [`on_close`](Agent::on_close) once, all on the same thread. An agent that never started is only closed.
+/// [`on_close`](Agent::on_close) once, all on the same thread. If an agent is closed before its start, only `on_close`
+/// is called.
 pub trait Agent: Send {
-    /// Called once before the first duty cycle. If it fails, only `on_close` follows, without a duty cycle.
+    /// Called once before the first duty cycle. If this call fails, only `on_close` follows, without a duty cycle.
     fn on_start(&mut self) -> Result<(), AgentError> {
         Ok(())
     }
 
-    /// Runs one duty cycle. Returns a work count; 0 lets the loop idle.
+    /// Runs one duty cycle. Returns a work count. If the work count is 0, the loop idles.
     fn do_work(&mut self) -> Result<usize, AgentError>;
 
     /// Called once after the last duty cycle.

@@ -1,12 +1,12 @@
-//! Clocks: wall-clock time in milliseconds and monotonic time in nanoseconds. Both also exist as cached values that the
-//! owner updates.
+//! Clocks: wall-clock time in milliseconds and monotonic time in nanoseconds. A cached variant of each clock shows the
+//! time of its last update.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Milliseconds since 1 January 1970 UTC. It may jump when the machine's time is set.
+/// Clock that shows milliseconds since 1 January 1970 UTC. Its time may jump when the machine's time is set.
 pub trait EpochClock: Send + Sync {
     /// Returns the current time in milliseconds.
     fn time_ms(&self) -> i64;
@@ -17,7 +17,8 @@ pub trait EpochClock: Send + Sync {
     }
 }
 
-/// Nanoseconds since an arbitrary moment. Never goes back, and is the same for all processes of the machine.
+/// Clock that shows nanoseconds since an arbitrary moment. Its time never goes back, and is the same for all processes
+/// of the machine.
 pub trait NanoClock: Send + Sync {
     /// Returns the current time in nanoseconds.
     fn nano_time(&self) -> i64;
@@ -31,11 +32,11 @@ pub struct SystemEpochClock;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemNanoClock;
 
-/// A wall clock that changes only when it is updated: by its owner once in a duty cycle, or by a test.
+/// A wall clock that shows the time of its last update. Its owner updates it once in each duty cycle.
 #[derive(Debug, Default)]
 pub struct CachedEpochClock(CachedTime);
 
-/// A monotonic clock that changes only when it is updated: by its owner once in a duty cycle, or by a test.
+/// A monotonic clock that shows the time of its last update. Its owner updates it once in each duty cycle.
 #[derive(Debug, Default)]
 pub struct CachedNanoClock(CachedTime);
 
@@ -80,12 +81,12 @@ impl CachedEpochClock {
         Self(CachedTime(AtomicI64::new(time_ms)))
     }
 
-    /// Sets the time. One thread writes, any thread reads.
+    /// Sets the time. Only one thread may set the time; any thread may read the time.
     pub fn update(&self, time_ms: i64) {
         self.0.set(time_ms);
     }
 
-    /// Advances the time. One thread writes, any thread reads.
+    /// Advances the time. Only one thread may set the time; any thread may read the time.
     pub fn advance(&self, by_ms: i64) {
         self.0.advance(by_ms);
     }
@@ -97,12 +98,12 @@ impl CachedNanoClock {
         Self(CachedTime(AtomicI64::new(time_ns)))
     }
 
-    /// Sets the time. One thread writes, any thread reads.
+    /// Sets the time. Only one thread may set the time; any thread may read the time.
     pub fn update(&self, time_ns: i64) {
         self.0.set(time_ns);
     }
 
-    /// Advances the time. One thread writes, any thread reads.
+    /// Advances the time. Only one thread may set the time; any thread may read the time.
     pub fn advance(&self, by_ns: i64) {
         self.0.advance(by_ns);
     }
@@ -120,7 +121,7 @@ impl CachedTime {
         self.0.store(time, Ordering::Release);
     }
 
-    /// A plain load and store: there is only one writer.
+    /// Uses a plain load and store, because only one thread writes.
     fn advance(&self, by: i64) {
         self.set(self.0.load(Ordering::Relaxed).wrapping_add(by));
     }
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wall_clock_counts_microseconds_too() {
+    fn the_microseconds_of_a_wall_clock_match_its_milliseconds() {
         let before = SystemEpochClock.time_ms();
         let now_us = SystemEpochClock.time_us();
         let after = SystemEpochClock.time_ms();

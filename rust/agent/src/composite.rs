@@ -8,10 +8,11 @@ use crate::agent::{Agent, AgentError};
 /// the agents, such as `[a,b]`, unless another name is set.
 ///
 /// If an agent fails, its error ends the duty cycle. The next duty cycle continues **after** this agent. So an agent
-/// that always fails cannot starve the later ones.
+/// that always fails cannot starve the later agents.
 pub struct CompositeAgent {
     agents: Vec<Box<dyn Agent>>,
-    /// Index of the agent at which the next duty cycle begins; not 0 after an agent failed.
+    /// Index of the agent with which the next duty cycle begins. After a failure, it is the index after the failed
+    /// agent.
     next: usize,
     role_name: String,
 }
@@ -41,14 +42,14 @@ impl CompositeAgent {
         })
     }
 
-    /// Sets another name.
+    /// Replaces the name of the composite.
     #[must_use]
     pub fn named(mut self, role_name: impl Into<String>) -> Self {
         self.role_name = role_name.into();
         self
     }
 
-    /// Calls `action` for all agents, even after one failed, and returns all errors as one.
+    /// Calls `action` for all agents, even if it fails for one of them. Returns all errors as one error.
     fn each(
         &mut self,
         action: impl FnMut(&mut Box<dyn Agent>) -> Result<(), AgentError>,
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn is_named_after_its_agents_03_119() {
+    fn a_composite_agent_is_named_after_its_agents_03_119() {
         let journal = Journal::default();
         let agent = composite([
             ScriptedAgent::new("conductor", &journal),
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_the_work_of_all() {
+    fn the_work_count_is_the_sum_over_all_agents() {
         let journal = Journal::default();
         let agents = [("a", 2), ("b", 3)]
             .map(|(name, count)| ScriptedAgent::new(name, &journal).working([Ok(count)]));
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_and_closes_all_and_keeps_every_error_03_119() {
+    fn all_agents_are_started_and_closed_and_every_error_is_kept_03_119() {
         let journal = Journal::default();
         let mut agent = composite([
             ScriptedAgent::new("a", &journal)

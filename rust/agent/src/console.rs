@@ -1,5 +1,5 @@
-//! Writes lines for people to the standard outputs. Ignores errors: a closed output must not end the process, as it
-//! would with `println!`.
+//! Writes lines for people to the standard outputs. Ignores errors, because a closed output must not end the process.
+//! `println!` would panic.
 
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -116,7 +116,7 @@ mod tests {
     const REDIRECT: &str = "HTTP/1.1 302 Found\r\nlocation: LATER\r\n\r\n";
 
     #[test]
-    fn a_file_is_fetched_also_after_one_redirect() {
+    fn a_file_is_fetched_directly_or_after_one_redirect() {
         let content = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\naeron.mtu.length=4k\n";
         assert_eq!(fetch_from(&[content]).unwrap(), "aeron.mtu.length=4k\n");
         assert_eq!(
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_responses_are_errors_that_name_the_response() {
+    fn the_error_for_any_other_response_names_the_cause() {
         for (answers, text) in [
             (
                 vec!["HTTP/1.1 404 Not Found\r\n\r\n"],

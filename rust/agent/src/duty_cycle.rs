@@ -15,7 +15,7 @@ pub struct DutyCycleTracker {
 pub struct DutyCycle {
     /// Time since the previous duty cycle, in nanoseconds.
     pub duration_ns: i64,
-    /// Whether it took longer than the threshold.
+    /// Whether the duty cycle took longer than the threshold.
     pub is_stalled: bool,
 }
 

@@ -2,8 +2,9 @@
 
 use crate::agent::AgentError;
 
-/// Called with each error of an agent, whether its loop continues or ends. Only a duty cycle that was interrupted is
-/// not reported. Runs on the thread that starts, runs or closes the agent.
+/// Handler that is called with each error of an agent, whether the loop continues or ends. Only
+/// [`AgentError::Interrupted`] from a duty cycle is not reported. The handler runs on the thread that starts, runs or
+/// closes the agent.
 pub trait ErrorHandler: Send + Sync {
     /// Handles an error. Must not panic.
     fn on_error(&self, error: &AgentError);

@@ -33,7 +33,8 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Starts the agent, once. If that fails, reports the error and closes the agent.
+    /// Starts the agent, unless this method was called before. If the start fails, reports the error and closes the
+    /// agent.
     pub fn start(&mut self) {
         if self.is_started || self.is_closed {
             return;
@@ -64,7 +65,7 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Closes the agent, once.
+    /// Closes the agent, unless it is already closed.
     pub fn close(&mut self) {
         if self.is_closed {
             return;
@@ -97,7 +98,8 @@ impl<A: Agent> AgentInvoker<A> {
     }
 }
 
-/// Counts and reports a failed duty cycle as its error requires. Returns whether the loop must end.
+/// Reports the error of a duty cycle, unless the thread was interrupted. Counts the error if the loop continues.
+/// Returns whether the loop must end.
 pub(crate) fn report_failed_work(
     error: &AgentError,
     error_handler: &dyn ErrorHandler,
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn does_nothing_before_it_is_started_03_118() {
+    fn an_invoker_does_nothing_before_it_is_started_03_118() {
         let journal = Journal::default();
         let mut invoker = invoker(ScriptedAgent::new("a", &journal).working([Ok(3)]), &journal);
         assert_eq!(
@@ -167,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn survives_and_counts_a_failed_duty_cycle() {
+    fn a_failed_duty_cycle_is_counted_and_the_agent_continues() {
         let journal = Journal::default();
         let script = [Err(AgentError::failed("bad")), Ok(1)];
         let mut invoker = invoker(ScriptedAgent::new("a", &journal).working(script), &journal);
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn termination_is_reported_and_interruption_is_not_and_both_close() {
+    fn termination_and_interruption_close_the_agent_and_only_termination_is_reported() {
         for (error, expected) in [
             (
                 AgentError::terminated("enough"),
@@ -203,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn closes_once_and_reports_a_failing_close() {
+    fn the_agent_is_closed_once_and_a_failing_close_is_reported() {
         let journal = Journal::default();
         let mut invoker = invoker(
             ScriptedAgent::new("a", &journal).failing_close(AgentError::failed("stuck")),

@@ -1,8 +1,8 @@
 //! Property files: `name=value` lines that set environment variables.
 //!
 //! [`parse`] reads the dialect of Aeron's C media driver: `=` or `:` as separator, `#` and `!` comments, no escapes. A
-//! `\` at the end of a line continues it. Each line, including the last one, must end with LF or CRLF. A line and a
-//! joined property must be shorter than 2048 bytes. [`Dialect::Java`] is the dialect of the Java programs.
+//! `\` at the end of a line continues the line. Each line, including the last one, must end with LF or CRLF. A line and
+//! a joined property must be shorter than 2048 bytes. [`Dialect::Java`] is the dialect of the Java programs.
 
 mod java;
 
@@ -27,7 +27,7 @@ pub enum PropertiesError {
     /// The line does not have the form `name=value`.
     #[error("properties file line {0} malformed")]
     Malformed(usize),
-    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last one and does not end with a line break.
+    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last line and does not end with a line break.
     #[error("properties file line {0} too long or does not end with newline")]
     TooLong(usize),
     /// The file could not be read.
@@ -56,7 +56,7 @@ impl Dialect {
     /// Parses the bytes of a file. Returns its properties in order.
     ///
     /// # Errors
-    /// A line that is not a property of this dialect.
+    /// The file has a line that is not a property of this dialect.
     pub fn parse(self, bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
         match self {
             Self::C => parse(bytes),
@@ -140,8 +140,8 @@ pub fn overlay(
     }
 }
 
-/// The one setting whose environment variable does not follow from the name of its property: the name that would
-/// follow, and the variable that Aeron uses.
+/// The one setting with an irregular environment variable: the variable that would follow from the name of its
+/// property, and the variable that Aeron uses.
 const IRREGULAR: (&str, &str) = (
     "AERON_NAME_RESOLVER_THRESHOLD",
     "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_continues_a_line_over_comments_05_48() {
+    fn a_backslash_continues_a_line_even_past_a_comment_05_48() {
         assert_eq!(
             pairs("a=1\\\n   2\\\n# between\n\t3\nb=4\n"),
             owned([("a", "123"), ("b", "4")])
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_needs_its_newline_05_48() {
+    fn a_last_line_without_a_newline_is_refused_05_48() {
         assert_eq!(
             refusal("a=1\nb=2"),
             "properties file line 2 too long or does not end with newline"
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_line_is_named_by_its_number_05_48() {
+    fn the_error_for_a_malformed_line_has_the_line_number_05_48() {
         assert_eq!(
             refusal("a=1\n\nnonsense\n"),
             "properties file line 3 malformed"
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_joined_properties_stay_under_2048_bytes() {
+    fn lines_and_joined_properties_of_2048_bytes_are_refused() {
         let fits = format!("a={}\n", "x".repeat(2045));
         assert_eq!(pairs(&fits).len(), 1);
         let too_long = format!("a={}\n", "x".repeat(2046));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named() {
+    fn the_error_for_a_missing_file_has_the_path() {
         let error = read("/nowhere/at.all").unwrap_err();
         assert_eq!(
             error.to_string(),
@@ -286,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!a".as_slice())], 0..200)) {
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!a".as_slice())], 0..200)) {
             let _ = parse(&bytes);
         }
     }

@@ -100,8 +100,8 @@ impl AgentRunner {
         });
     }
 
-    /// Like [`close`](AgentRunner::close), with another timeout. Calls `fail_action` with the role name after each
-    /// timeout.
+    /// Like [`close`](AgentRunner::close), but waits up to `retry_timeout` at a time. After each timeout, calls
+    /// `fail_action` with the role name.
     pub fn close_with(&self, retry_timeout: Duration, mut fail_action: impl FnMut(&str)) {
         self.shared.is_running.store(false, Ordering::Release);
         if let Some(mut duty) = lock(&self.shared.duty).take() {
@@ -132,7 +132,7 @@ impl AgentRunner {
         &self.shared.role_name
     }
 
-    /// Returns the thread that runs the agent; `None` before it runs.
+    /// Returns the thread that runs the agent; `None` before the agent runs.
     pub fn thread(&self) -> Option<&Thread> {
         self.shared.runner.get()
     }

@@ -2,7 +2,7 @@
 
 use crate::value::{parse_config_bool, parse_duration_ns, parse_size};
 
-/// The value of a setting, for text, keyword arguments and the printed configuration.
+/// The value of a setting. Values come from texts and keyword arguments, and appear in the printed configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// Yes or no.
@@ -13,7 +13,7 @@ pub enum Value {
     Text(String),
 }
 
-/// How the text of a setting is parsed, with the inclusive limits of a number.
+/// Grammar of the text of a setting. A number has an inclusive lower and upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grammar {
     /// `true`, `on` or `1`; `false`, `off` or `0`.
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_may_have_white_space_before_them_and_not_after_them() {
+    fn a_number_may_have_white_space_before_it_but_not_after_it() {
         let limits = (i64::MIN, i64::MAX);
         for (grammar, text, number) in [
             (Grammar::Size(limits.0, limits.1), "\t64k", 65_536),

@@ -18,12 +18,12 @@ const GIVE_WAY_NS: u64 = 100_000;
 /// results then runs the agent, instead of waiting for the loop's thread.
 ///
 /// Only one duty cycle runs at a time, and no thread waits for the duty cycle of another thread. The loop starts and
-/// closes the agent, and continues to run it, so no thread is required to run a turn. The loop also reports failures of
-/// turns.
+/// closes the agent, and runs its duty cycles, so no thread is required to run a turn. The loop also reports failures
+/// of turns.
 pub struct SharedAgent(Arc<SharedAgentState>);
 
-/// The right to run turns of a [`SharedAgent`], for any thread and without a time limit. Before the loop starts and
-/// after it closes, a turn does nothing.
+/// The right to run turns of a [`SharedAgent`], for any thread and without a time limit. Before the loop has started
+/// the agent and after it has closed the agent, a turn does nothing.
 #[derive(Clone)]
 pub struct AgentTurns(Arc<SharedAgentState>);
 
@@ -35,7 +35,7 @@ struct SharedAgentState {
 }
 
 struct SharedAgentDuty {
-    /// `None` after the close: the agent is dropped then, even if `AgentTurns` still exist.
+    /// `None` after the close, because closing drops the agent, even if `AgentTurns` still exist.
     agent: Option<Box<dyn Agent>>,
     is_running: bool,
     /// Failure of a turn, until the loop reports it.
@@ -97,7 +97,7 @@ impl Agent for SharedAgent {
 }
 
 impl AgentTurns {
-    /// Runs one duty cycle on the calling thread, unless another thread is in one. Returns the work count.
+    /// Runs one duty cycle on the calling thread, unless another thread runs one. Returns the work count.
     pub fn take(&self) -> usize {
         let Some(mut duty) = self.0.try_lock() else {
             return 0;
@@ -110,8 +110,8 @@ impl AgentTurns {
     }
 
     /// Returns an idle strategy for the loop. It idles like `strategy`, with one exception. If turns found work since
-    /// the loop last idled, and the work count of loop and turns is at most `limit`, it parks for 100 µs. A parked loop
-    /// leaves the processor to the threads that run the turns.
+    /// the loop last idled, and the work count of loop and turns is at most `limit`, the loop parks for 100 µs. A
+    /// parked loop leaves the processor to the threads that run the turns.
     pub fn giving_way(
         &self,
         strategy: Box<dyn IdleStrategy>,
@@ -152,7 +152,7 @@ impl SharedAgentDuty {
     }
 
     /// Runs a duty cycle in a turn. A failure or panic is kept for the loop, not returned to the caller. No turn runs
-    /// until the loop has reported it.
+    /// until the loop has reported the failure.
     fn take_turn(&mut self, role_name: &str) -> usize {
         if self.failure.is_some() {
             return 0;

@@ -1,4 +1,4 @@
-//! [`ShutdownSignalBarrier`]: waits for the end of the program by SIGINT, SIGTERM, or a call.
+//! [`ShutdownSignalBarrier`]: lets threads wait until SIGINT, SIGTERM, or a call requests the end of the program.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -37,7 +37,7 @@ struct Inner {
 }
 
 const NOTHING: usize = 0;
-/// Larger than the number of any signal.
+/// Value for [`Shutdown::Requested`], larger than the number of any signal.
 const REQUESTED: usize = usize::MAX;
 
 /// The barriers that [`ShutdownSignalBarrier::signal_all`] wakes.
@@ -86,8 +86,8 @@ impl ShutdownSignalBarrier {
         })
     }
 
-    /// Returns the reason why the barrier was woken; `None` if it was not. A single load, cheap enough for every duty
-    /// cycle.
+    /// Returns the reason why the barrier was woken; `None` if it was not woken. Needs a single load, which is cheap
+    /// enough for every duty cycle.
     pub fn received(&self) -> Option<Shutdown> {
         self.inner.received()
     }
@@ -127,8 +127,7 @@ impl ShutdownSignalBarrier {
             .for_each(|barrier| barrier.signal());
     }
 
-    /// Disconnects the barrier from signals and from [`signal_all`](Self::signal_all), which then have no effect on the
-    /// barrier.
+    /// Disconnects the barrier: afterwards, signals and [`signal_all`](Self::signal_all) have no effect on the barrier.
     pub fn remove(&self) {
         lock(&self.signals).drain(..).for_each(|id| {
             signal_hook::low_level::unregister(id);
@@ -137,7 +136,8 @@ impl ShutdownSignalBarrier {
         lock(&BARRIERS).retain(|barrier| !barrier.ptr_eq(&own) && barrier.strong_count() > 0);
     }
 
-    /// Signals and removes the barrier, and sets its state to closed. May be called again; dropping also closes it.
+    /// Signals and removes the barrier, and sets its state to closed. May be called again. Dropping also closes the
+    /// barrier.
     pub fn close(&self) {
         if !self.inner.is_closed.swap(true, Ordering::AcqRel) {
             self.signal();
@@ -171,7 +171,7 @@ impl Inner {
             self.received
                 .compare_exchange(NOTHING, REQUESTED, Ordering::AcqRel, Ordering::Acquire);
         if unset.is_ok() {
-            // The pipe has room: it only ever contains this byte and one for each signal.
+            // The pipe has room, because it only contains this byte and one byte for each signal.
             let _ = (&self.writer).write(&[1]);
         }
         self.call_handler();

@@ -1,5 +1,5 @@
-//! [`Sources`]: reads settings from the environment, `-D` definitions and properties files; later ones override earlier
-//! ones.
+//! [`Sources`]: reads settings from the environment, `-D` definitions and properties files. A later source overrides
+//! earlier ones.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub enum SourcesError {
     /// A properties file that cannot be read or parsed.
     #[error("loading properties from {file} {reason}")]
     File {
-        /// The file as it was named.
+        /// The path or URL that was given.
         file: String,
         /// Cause.
         reason: PropertiesError,
@@ -33,7 +33,7 @@ pub enum SourcesError {
     /// A properties file that cannot be downloaded.
     #[error("loading properties from {file} {reason}")]
     Download {
-        /// The file as it was named.
+        /// The path or URL that was given.
         file: String,
         /// Description of the error.
         reason: String,
@@ -63,7 +63,7 @@ impl Sources {
     /// Applies the argument of `-D`: `name=text` or `name:text`; an empty text removes the setting.
     ///
     /// # Errors
-    /// [`SourcesError::MalformedDefine`].
+    /// [`SourcesError::MalformedDefine`] if the argument has no name or no separator.
     pub fn define(&mut self, argument: &str) -> Result<(), SourcesError> {
         let property = properties::parse_property(argument)
             .ok_or_else(|| SourcesError::MalformedDefine(argument.to_owned()))?;

@@ -1,4 +1,4 @@
-//! Settings of the calling thread for loops with low latency. Linux only; on other systems they do nothing.
+//! Settings of the calling thread for loops with low latency. They take effect only on Linux.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! Sizes, durations and booleans as text, for channel URIs, environment variables and property files.
 //!
-//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. Every text that all
-//! of Aeron's own parsers accept is accepted. Texts that only one of them accepts by accident (`64kb`, `10msx`, `+5s`)
-//! are refused.
+//! Parsing is strict: decimal digits and at most one suffix, no blanks, no sign, nothing after it. A text that all of
+//! Aeron's own parsers accept is accepted. A text that only one of them accepts by accident (`64kb`, `10msx`, `+5s`) is
+//! refused.
 
 /// Reason why a text is not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum ValueError {
 const SIZE_SUFFIXES: &str = "k, m, g";
 const DURATION_SUFFIXES: &str = "ns, us, ms, s";
 
-/// Parses a number of bytes: digits, optionally followed by `k`, `m`, `g` in either case (2^10, 2^20, 2^30).
+/// Parses a number of bytes: digits, optionally followed by `k`, `m`, `g` in upper or lower case (2^10, 2^20, 2^30).
 pub fn parse_size(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: SIZE_SUFFIXES,
@@ -41,10 +41,10 @@ pub fn parse_size(text: &str) -> Result<i64, ValueError> {
     count.checked_mul(unit).ok_or(ValueError::TooLarge)
 }
 
-/// Parses a number of nanoseconds: digits, optionally followed by `ns`, `us`, `ms`, `s` in any case.
+/// Parses a number of nanoseconds: digits, optionally followed by `ns`, `us`, `ms`, `s` in upper or lower case.
 ///
-/// If a value with a suffix does not fit in 63 bits, it means *for ever* and becomes the maximum value. If a value
-/// without a suffix does not fit, it is refused.
+/// If a value with a suffix does not fit in 63 bits, it means *for ever*: the result is the maximum value. If a value
+/// without a suffix does not fit in 63 bits, the value is refused.
 pub fn parse_duration_ns(text: &str) -> Result<i64, ValueError> {
     let (digits, suffix) = split_digits(text).ok_or(ValueError::Malformed {
         expected: DURATION_SUFFIXES,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_names_the_expected_value() {
+    fn the_error_names_the_expected_form() {
         assert_eq!(
             parse_duration_ns("10x").unwrap_err().to_string(),
             "expected decimal digits followed by nothing or one of ns, us, ms, s"

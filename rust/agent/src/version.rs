@@ -13,7 +13,7 @@ pub const COMMIT: &str = match option_env!("AERON_COMMIT") {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_value_is_that_of_the_text() {
+    fn the_numeric_version_equals_the_version_text() {
         assert_eq!(super::VALUE, 78_850);
     }
 }

@@ -59,8 +59,8 @@ const KEY_PARAMETERS: [&str; 5] = [
     key::TAGS,
 ];
 
-/// Returns the key of a recording subscription. Starts, extensions and stops of the same stream and channel have the
-/// same key.
+/// Returns the key of a recording subscription. Requests that start, extend or stop the recording
+/// of the same stream and channel have the same key.
 ///
 /// Parameters such as `alias` and `mtu` do not distinguish subscriptions.
 pub fn subscription_key(stream_id: i32, channel: &ChannelUri) -> String {
@@ -78,11 +78,11 @@ pub fn subscription_key(stream_id: i32, channel: &ChannelUri) -> String {
 /// Settings of the archive's control streams, used if a client's response channel does not set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlStreamDefaults {
-    /// `mtu`, in bytes.
+    /// Parameter `mtu`, in bytes.
     pub mtu_length: i32,
-    /// `term-length`, in bytes.
+    /// Parameter `term-length`, in bytes.
     pub term_length: i32,
-    /// `sparse`.
+    /// Parameter `sparse`.
     pub is_sparse: bool,
 }
 
@@ -130,7 +130,7 @@ pub struct ReplayStart {
     pub position: i64,
     /// Term id of the recorded stream's first term.
     pub initial_term_id: i32,
-    /// Bytes of a term of the recorded stream.
+    /// Length of a term of the recorded stream, in bytes.
     pub term_length: i32,
     /// Longest frame of the recorded stream, in bytes.
     pub mtu_length: i32,
@@ -163,7 +163,7 @@ pub fn replay_channel(channel: &str, start: &ReplayStart) -> Result<ChannelUriBu
 /// `is_local`, otherwise the stripped channel.
 ///
 /// # Errors
-/// As [`stripped`].
+/// The same errors as [`stripped`].
 pub fn recording_channel(channel: &ChannelUri, is_local: bool) -> Result<String, UriError> {
     let mut recorded = stripped_builder(channel)?;
     recorded.spy(is_local && channel.media() == Media::Udp);
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_that_do_not_identify_a_stream_are_left_out() {
+    fn the_stripped_channel_has_no_parameter_that_does_not_identify_the_stream() {
         let stripped = |channel| stripped(channel).unwrap();
         assert_eq!(stripped("aeron:ipc?term-length=64k|mtu=1408"), "aeron:ipc");
         assert_eq!(
@@ -186,7 +186,7 @@ mod tests {
 
     /// 07-41
     #[test]
-    fn the_key_of_a_subscription_ignores_what_does_not_identify_its_stream() {
+    fn the_key_of_a_subscription_ignores_parameters_that_do_not_identify_the_stream() {
         let key = |channel: &str| subscription_key(7, &ChannelUri::parse(channel).unwrap());
         assert_eq!(key("aeron:ipc?alias=a|mtu=1408"), "7:ipc");
         assert_eq!(

@@ -78,7 +78,7 @@ impl Checksum {
     /// passes.
     ///
     /// # Errors
-    /// [`ChecksumMismatch`].
+    /// [`ChecksumMismatch`] if the session id field is not the checksum of the frame's bytes.
     pub fn verify(self, frame: &CheckedFrame<'_>) -> Result<(), ChecksumMismatch> {
         let found = frame.session_id();
         let computed = self.compute(&frame.bytes()[HEADER_LENGTH..]);

@@ -1,5 +1,5 @@
-//! [`Damage`]: a field of a file with a value that no archive writes. Also reads and writes the texts of catalog and
-//! mark file.
+//! [`Damage`]: a field of a file with a value that no archive writes. Also reads and writes the
+//! texts in the catalog and in the mark file.
 
 use aeron_layout::U32;
 
@@ -18,7 +18,8 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Returns the same damage with `base` added to its offset: the offset in the file of the bytes that were checked.
+    /// Returns the same damage with `base` added to its offset. `base` is the file offset of the
+    /// checked bytes.
     pub(crate) fn at(self, base: u64) -> Self {
         Self {
             offset: base + self.offset,
@@ -42,19 +43,19 @@ pub(crate) fn take_text<'b>(
     let start = *offset + size_of::<U32>();
     let Some(length) = bytes.get(*offset..).and_then(<[u8]>::first_chunk) else {
         let left = bytes.len().saturating_sub(*offset) as i64;
-        return Err(refuse(*offset, left, "4 bytes of a length"));
+        return Err(refuse(*offset, left, "the 4 bytes of a text's length"));
     };
     let length = U32::from_bytes(*length).get();
     let text = bytes[start..].get(..length as usize).ok_or_else(|| {
         refuse(
             *offset,
             length.into(),
-            "a length that ends before the entry does",
+            "a length within the bytes that follow",
         )
     })?;
     let text = str::from_utf8(text).map_err(|error| {
         let bad = error.valid_up_to();
-        refuse(start + bad, text[bad].into(), "text")
+        refuse(start + bad, text[bad].into(), "UTF-8 text")
     })?;
     *offset = start + text.len();
     Ok(text)
@@ -62,7 +63,7 @@ pub(crate) fn take_text<'b>(
 
 /// Appends the length of `text` as a u32, and then `text`, to `bytes`.
 pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
-    // Every caller checks the limit of its entry or header, which refuses longer texts.
+    // The length always fits into a u32: every caller refuses texts that are longer than its entry or header may be.
     bytes.extend(U32::new(u32::try_from(text.len()).unwrap_or(u32::MAX)).to_bytes());
     bytes.extend(text.as_bytes());
 }

@@ -40,7 +40,7 @@ pub enum FrameFault {
     Incomplete {
         /// Length with header, without alignment.
         length: i32,
-        /// Bytes that are available from the frame's beginning on.
+        /// Number of available bytes from the frame's beginning on.
         available: usize,
     },
     /// A header field differs from its only valid value at this position of this stream.
@@ -61,7 +61,7 @@ pub struct FrameRules {
     positions: Positions,
     session_id: i32,
     stream_id: i32,
-    /// All ones; zero if the session id is not checked.
+    /// Mask for the session id: all ones, or zero if the session id is not checked.
     session_mask: u32,
 }
 
@@ -177,8 +177,8 @@ impl FrameRules {
         self.positions
     }
 
-    /// Returns the frames in `bytes`. The first frame begins at `position`. `bytes` contains whole frames; of a padding
-    /// frame, the header is sufficient.
+    /// Returns the frames in `bytes`. The first frame begins at `position`. `bytes` contains whole
+    /// frames. For a padding frame, the header is sufficient.
     pub fn frames(self, position: i64, bytes: &[u8]) -> CheckedFrames<'_> {
         CheckedFrames {
             rules: self,
@@ -187,7 +187,8 @@ impl FrameRules {
         }
     }
 
-    /// Checks the frame that begins at `position` and at the first of `bytes`. More bytes may follow the frame.
+    /// Checks the frame at the start of `bytes`, which begins at `position` of the stream. More
+    /// bytes may follow the frame.
     ///
     /// # Errors
     /// [`FrameFault`] says why the bytes are not a valid frame.
@@ -220,7 +221,7 @@ impl FrameRules {
     /// Checks the header of a frame that begins at `position`.
     ///
     /// # Errors
-    /// [`FrameFault`]. It is not an error if bytes after the header are missing.
+    /// [`FrameFault`] says why the header is invalid. Missing bytes after the header are no error.
     #[inline(always)]
     pub(crate) fn check_header(
         self,
@@ -357,7 +358,8 @@ impl HeaderWords {
         }
     }
 
-    /// Reads the words of a header in shared memory, except for the first, which the caller has read.
+    /// Reads the words of a header in shared memory, except for the first word, which the caller
+    /// has read.
     #[inline(always)]
     pub(crate) fn in_term<W: Words>(first: FirstWord, term: &W, at: usize) -> Self {
         Self {

@@ -1,8 +1,9 @@
 //! Recordings in Aeron's own archive format: the archive server, its client, the command line tools, and the files that
 //! they share.
 //!
-//! All files are accessed through the [`storage::Storage`] trait, by `pread` and `pwrite`, and never memory-mapped. So
-//! a full disk is reported as an error instead of a signal. In tests, a simulated disk can fail at any step.
+//! All files are accessed through the [`storage::Storage`] trait, by `pread` and `pwrite`, and
+//! never memory-mapped. So a full disk causes an error and not a signal that ends the process. In
+//! tests, a simulated disk can fail at any step.
 //!
 //! * Files: [`catalog`] (list of recordings), [`segments`] (names of segment files), [`frame`] and [`stream`] (checks
 //!   of the frames in them), [`index`] (arrival times and message counts of a segment), [`mark_file`] and [`ownership`]
@@ -11,7 +12,7 @@
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`recovery`] (end after a crash).
 //! * Deletion of old data: [`retention`].
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
-//! * Processes: [`server`] (the archive), [`client`] (`AeronArchive` and what is built on it).
+//! * Processes: [`server`] (the archive), [`client`] (`AeronArchive`, and the types that use it).
 //!
 //! Numbers such as `07-nn` in tests and comments name rule nn of document 07 in `docs/spec`.
 #![forbid(unsafe_code)]

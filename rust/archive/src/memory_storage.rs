@@ -1,5 +1,5 @@
-//! [`MemoryStorage`]: a disk in memory on which a test can make any operation fail. For the tests of this and other
-//! crates, and for the simulator.
+//! [`MemoryStorage`]: a disk in memory on which a test can make any operation fail. The simulator
+//! and the tests of this and other crates use it.
 //!
 //! The disk is deterministic. Each change (create, remove, rename, set length, write, sync) is one *step*, counted from
 //! 0, and a fault occurs at a given step. After a kill every operation fails until [`MemoryStorage::restart`]. Bytes
@@ -7,9 +7,10 @@
 //! ends at the end of a page, because the kernel checks for signals at the end of each page. Files are sparse: space is
 //! allocated for a page at the first write to it.
 //!
-//! The disk also records which changes were synced. [`MemoryStorage::lose_power`] undoes changes that were not synced:
-//! single pages, the length of a file, and the last changes of the directory. Changes of the directory are undone from
-//! the end, because the journal of a file system has them in order.
+//! The disk also records which changes were synced. [`MemoryStorage::lose_power`] undoes changes
+//! that were not synced: single pages, the length of a file, and the last changes of the directory.
+//! The newest change of the directory is undone first, because the journal of a file system has
+//! these changes in order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,12 +19,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
-/// The disk writes this many bytes entirely or not at all.
+/// Length of a sector in bytes. A loss of power leaves either all or none of a sector's new bytes.
 const SECTOR_LENGTH: usize = 512;
-/// Unit of allocated space, and of the part of a write that a kill leaves, in bytes.
+/// Length of a page in bytes. Space is allocated in whole pages, and a killed write ends at the end
+/// of a page.
 pub const PAGE_LENGTH: usize = 4096;
 
-/// A directory in memory. Clones share one directory; may be shared between threads.
+/// A directory in memory. Clones share one directory. Several threads may use it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStorage {
     disk: Arc<Mutex<Disk>>,
@@ -42,12 +44,12 @@ pub struct MemoryFile {
 /// A fault of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFault {
-    /// The step is not done, and returns this error.
+    /// The step changes nothing and returns this error.
     Error(io::ErrorKind),
     /// A write stores at most this many bytes and returns their number. Other steps are done completely.
     Short(usize),
-    /// A write stores at most this many pages and returns their length, as if the system had cut the write. Other steps
-    /// are done completely.
+    /// A write stores at most this many pages and returns their length, like a write that the
+    /// kernel has shortened. Other steps are done completely.
     ShortPages(usize),
     /// The process dies. `progress` says how much of the step is done. For a write, it is a number of pages. For a
     /// creation, 1 is an empty file, and 2 is a file of full length. Other steps are done if `progress` is not 0.
@@ -57,7 +59,7 @@ pub enum StorageFault {
     },
 }
 
-/// The part of a change without sync that survives a loss of power.
+/// The part of an unsynced change that survives a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
     /// No part of the change survives.
@@ -101,7 +103,7 @@ struct Contents {
     modified: Duration,
     /// Length of the file that was synced.
     synced_length: u64,
-    /// Pages that have changed since their last sync, with their content on the disk.
+    /// Pages that have changed since their last sync, with the content that was synced.
     unsynced: BTreeMap<u64, Option<Page>>,
     synced_modified: Duration,
     /// Whether the file was removed. A removed file still exists for the processes that have it open.
@@ -109,7 +111,7 @@ struct Contents {
 }
 
 impl MemoryStorage {
-    /// Creates an empty directory without a limit of its space.
+    /// Creates an empty directory with unlimited space.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -180,8 +182,10 @@ impl MemoryStorage {
 
     /// Ends the process, simulates a loss of power, and starts another process on the files that the disk then has.
     ///
-    /// `survives` is called for each change that was not synced: for pages in the order of names and pages, for changes
-    /// of the directory from the oldest on until it first returns `false`. A change that does not survive is undone.
+    /// `survives` is called for each change that was not synced, and a change for which it returns
+    /// `false` is undone. For pages, the calls are in the order of file names and page numbers. For
+    /// changes of the directory, the calls begin with the oldest change and end when `survives`
+    /// first returns `false`: all later changes are undone too.
     pub fn lose_power(&self, mut survives: impl FnMut() -> bool) {
         self.lose_power_in_sectors(|| match survives() {
             true => Survival::Kept,
@@ -189,13 +193,15 @@ impl MemoryStorage {
         });
     }
 
-    /// As [`lose_power`](Self::lose_power), but only some sectors of a page may survive.
+    /// Does the same as [`lose_power`](Self::lose_power), but a part of the sectors of a page may
+    /// survive.
     pub fn lose_power_in_sectors(&self, mut survives: impl FnMut() -> Survival) {
         self.disk().lose_power(&mut survives);
         self.restart();
     }
 
-    /// Returns a file's bytes if the file exists. For tests: does not count as a step and never fails.
+    /// Returns a file's bytes if the file exists. For tests: the call is not a step and never
+    /// fails.
     #[must_use]
     pub fn bytes(&self, name: &str) -> Option<Vec<u8>> {
         let contents = self.contents(name)?;
@@ -205,7 +211,7 @@ impl MemoryStorage {
         Some(bytes)
     }
 
-    /// Creates or replaces a file. For tests: does not count as a step and never fails.
+    /// Creates or replaces a file. For tests: the call is not a step and never fails.
     pub fn put(&self, name: &str, bytes: &[u8]) {
         let mut disk = self.disk();
         let mut contents = Contents {
@@ -219,7 +225,8 @@ impl MemoryStorage {
         disk.unsynced.clear();
     }
 
-    /// Simulates bit rot: inverts one bit of a file. Returns whether the file has that byte.
+    /// Simulates a defect of the disk: inverts one bit of a file. Returns whether the file has that
+    /// byte.
     pub fn flip_bit(&self, name: &str, offset: u64, bit: u32) -> bool {
         let mut disk = self.disk();
         let Some(contents) = disk.files.get(name).cloned() else {
@@ -479,7 +486,8 @@ impl Disk {
         answer
     }
 
-    /// Stores the files that `names` refer to, before a change of the directory.
+    /// Notes the files with these names before a change of the directory, so that a loss of power
+    /// can undo the change.
     fn note_change(&mut self, names: &[&str]) {
         let before = |name: &&str| (name.to_string(), self.files.get(*name).cloned());
         self.unsynced.push(names.iter().map(before).collect());
@@ -583,7 +591,7 @@ impl Contents {
         }
     }
 
-    /// Stores a page's content on the disk, before the page changes.
+    /// Notes the synced content of a page before the page changes.
     fn note_page(&mut self, number: u64) {
         let page = self.pages.get(&number);
         self.unsynced.entry(number).or_insert_with(|| page.cloned());
@@ -612,12 +620,12 @@ impl Contents {
         if self.modified != self.synced_modified && survives() == Survival::Lost {
             self.modified = self.synced_modified;
         }
-        // Removes pages beyond the end. Their bytes would appear in the file if it grew.
+        // Removes pages beyond the end. Otherwise their bytes would appear when the file grows.
         self.set_length(self.length);
         self.sync(SyncLevel::DataAndMetadata);
     }
 
-    /// Restores a page's content on the disk, except for the sectors whose bits are set.
+    /// Restores the synced content of a page, except for the sectors whose bits are set.
     fn lose_sectors(&mut self, number: u64, before: Option<Page>, sectors: u8) {
         let after = self.pages.remove(&number);
         let mut page = before;
@@ -664,7 +672,8 @@ fn parts(offset: u64, count: usize) -> impl Iterator<Item = (u64, usize, std::op
     })
 }
 
-/// Returns the number of bytes from `offset` to the end of `pages` pages, of which the first page holds `offset`.
+/// Returns the number of bytes from `offset` to the end of `pages` pages. The first of these pages
+/// holds `offset`.
 fn bytes_of_pages(offset: u64, pages: usize) -> usize {
     let within = (offset % PAGE_LENGTH as u64) as usize;
     pages.saturating_mul(PAGE_LENGTH).saturating_sub(within)

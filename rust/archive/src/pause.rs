@@ -1,9 +1,9 @@
 //! Test hooks: points at which a test can stop a process, to kill it there.
 //!
 //! The hooks exist only in builds with the feature `test-hooks`. In all other builds, such as the shipped module,
-//! [`at`] is empty. In a build with hooks the environment variable `AERON_PIPELINE_PAUSE` has the form
-//! `<point>:<n>:<file>` with the name of a [`Point`]. The thread that reaches this point for the n-th time (counted
-//! from 1) creates the file and then sleeps for ever.
+//! [`at`] is empty. In a build with hooks, the environment variable `AERON_PIPELINE_PAUSE` has the form
+//! `<point>:<n>:<file>`. `<point>` is the name of a [`Point`]. The thread that reaches this point for the n-th
+//! time (counted from 1) creates the file and then sleeps for ever.
 
 #[cfg(feature = "test-hooks")]
 mod hooks;
@@ -11,15 +11,16 @@ mod hooks;
 #[cfg(feature = "test-hooks")]
 pub use hooks::at;
 
-/// A point in the life of an archive. A kill at different points leaves different states. Crates that use this crate
-/// have further points.
+/// A point in the code of an archive. Kills at different points leave different states of the
+/// files. Crates that use this crate have further points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Point(&'static str);
 
 impl Point {
     /// A block is in its segment file; its index entry is not yet written.
     pub const APPENDED: Self = Self::new("appended");
-    /// A block and the index entry that is due for it are written; the recorded position is not yet moved.
+    /// A block and its index entry, if one is due, are written; the recorded position is not yet
+    /// moved.
     pub const INDEXED: Self = Self::new("indexed");
     /// A new owner has written the mark file, but not yet the lock file.
     pub const TAKEN_OVER: Self = Self::new("taken-over");

@@ -1,8 +1,8 @@
 //! [`RecordingReader`]: reads the frames of a range of a recording, in order. Each frame is checked completely.
 //!
-//! Reads by `pread` and lends the bytes from its buffer, so that a frame costs a check and no copy. A range may begin
-//! and end at any frame and span any number of segments. Bytes that are not a valid frame of the recording are an error
-//! with file and position. A frame is never skipped silently.
+//! The reader fills its buffer by `pread` and lends frames from the buffer. So a frame is checked but not copied. A
+//! range may begin and end at any frame and span any number of segments. If the bytes are not a valid frame of the
+//! recording, the reader returns an error with file and position. A frame is never skipped silently.
 
 use crate::frame::{CheckedFrame, FrameFault};
 use crate::storage::Storage;
@@ -62,7 +62,8 @@ impl<S: Storage> RecordingReader<S> {
     /// Creates a reader of the frames from position `from` to position `to`. No file is opened yet.
     ///
     /// # Errors
-    /// [`ReadError::Range`] for positions that are not in order, before the start, or not where a frame can begin.
+    /// [`ReadError::Range`] if `to` is below `from`, `from` is before the start of the recording,
+    /// or a frame cannot begin at one of them.
     pub fn new(storage: S, stream: RecordedStream, from: i64, to: i64) -> Result<Self, ReadError> {
         let start_position = stream.start_position();
         let bounds = [start_position, from, to, stream.positions().max_position()];
@@ -91,7 +92,8 @@ impl<S: Storage> RecordingReader<S> {
     /// the same frame again.
     ///
     /// # Errors
-    /// [`ReadError::Storage`] and [`ReadError::Frame`]; also for a frame that ends after the end of the range.
+    /// [`ReadError::Storage`] and [`ReadError::Frame`]. A frame that ends after the end of the
+    /// range is also an error.
     #[inline(always)]
     pub fn next_frame(&mut self) -> Result<Option<CheckedFrame<'_>>, ReadError> {
         let Self {

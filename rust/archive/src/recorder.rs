@@ -1,12 +1,12 @@
 //! [`RecorderSession`]: writes one stream into segment files, block by block.
 //!
 //! A block is recorded in two steps. *Append* checks its frames and writes them after the recorded position. *Publish*
-//! forces them to the disk at the session's [`SyncLevel`] and moves the recorded position to their end. Between the two
-//! steps, the owner writes all other data that must be on disk before the recorded position moves. A session [with an
-//! index](RecorderSession::with_index) writes the index entry of a block between the two steps.
+//! forces them to the disk at the session's [`SyncLevel`] and moves the recorded position to their end. Between the
+//! two steps, the owner of the session writes all other data that must be on disk before the recorded position moves.
+//! A session [with an index](RecorderSession::with_index) writes the index entry of a block between the two steps.
 //!
-//! Bytes after the recorded position are zeros except between these steps, because tools regard a whole frame there as
-//! recorded. So a write that fails or is incomplete is undone.
+//! Except between these steps, all bytes after the recorded position are zeros. Otherwise tools
+//! would regard a whole frame there as recorded. So a failed or incomplete write is undone.
 //!
 //! A session [with a checksum](RecorderSession::with_checksum) writes a copy of each block, in which the session ids of
 //! data frames are replaced by checksums.
@@ -33,7 +33,7 @@ pub struct RecorderSession<S: Storage> {
     appended_position: i64,
     checksums: Option<StampedBlock>,
     index: Option<SessionIndex<S>>,
-    /// Reason why the session has no index any more, until the owner takes it.
+    /// Reason why the session has no index any more, until the owner calls `take_index_error`.
     index_error: Option<RecorderError>,
 }
 
@@ -51,8 +51,8 @@ struct StampedBlock {
     bytes: Vec<u8>,
 }
 
-/// Why a recording ends before its image does. The bytes up to the recorded position stay; nothing more can be
-/// appended.
+/// Why a recording ends before its image. The bytes up to the recorded position stay, and no
+/// further block can be appended.
 #[derive(Debug, Error)]
 pub enum RecorderError {
     /// The next segment file cannot be created, for example because a file with its name exists.
@@ -63,12 +63,12 @@ pub enum RecorderError {
         /// Error of the storage.
         source: io::Error,
     },
-    /// The segment file in which a recording is to be continued cannot be opened.
+    /// The segment file in which a recording should continue cannot be opened.
     #[error("segment file {name} cannot be opened at position {position}: {source}")]
     Open {
         /// Name of the file.
         name: String,
-        /// Position at which the recording is to be continued.
+        /// Position at which the recording should continue.
         position: i64,
         /// Error of the storage.
         source: io::Error,
@@ -80,9 +80,9 @@ pub enum RecorderError {
         name: String,
         /// Recorded position.
         position: i64,
-        /// Bytes of the block.
+        /// Number of bytes of the block.
         needed: usize,
-        /// Bytes that are free in the file system.
+        /// Number of free bytes in the file system.
         free: u64,
     },
     /// A block cannot be written.
@@ -140,11 +140,12 @@ pub enum RecorderError {
 }
 
 impl<S: Storage> RecorderSession<S> {
-    /// Begins a recording: creates its first segment. Above [`SyncLevel::None`] all published bytes survive a loss of
-    /// power.
+    /// Begins a recording: creates the first segment. At sync levels above [`SyncLevel::None`], all
+    /// published bytes survive a loss of power.
     ///
     /// # Errors
-    /// [`RecorderError::Create`], [`RecorderError::Sync`].
+    /// [`RecorderError::Create`] if the segment file cannot be created. [`RecorderError::Sync`] if
+    /// it cannot be forced to the disk.
     pub fn create(
         storage: S,
         stream: RecordedStream,
@@ -156,11 +157,13 @@ impl<S: Storage> RecorderSession<S> {
         Ok(Self::at(position, storage, stream, sync_level, segment))
     }
 
-    /// Continues a stopped recording at `position`: opens the segment file of that position and removes the bytes after
-    /// it. If the file is missing, it is created, unless it should hold bytes before `position`.
+    /// Continues a stopped recording at `position`: opens the segment file that holds `position`
+    /// and removes the bytes from `position` on. A missing file is created if no bytes of the
+    /// recording before `position` belong in it.
     ///
     /// # Errors
-    /// [`RecorderError::Open`], [`RecorderError::Create`], [`RecorderError::Sync`].
+    /// [`RecorderError::Open`] or [`RecorderError::Create`] if the segment file cannot be opened or
+    /// created. [`RecorderError::Sync`] if it cannot be forced to the disk.
     pub fn reopen(
         storage: S,
         stream: RecordedStream,
@@ -178,7 +181,7 @@ impl<S: Storage> RecorderSession<S> {
                 .and_then(|segment| {
                     let offset = (position - segment_base) as u64;
                     cut(&segment, offset, stream.segment_length() as u64)?;
-                    // If the machine loses power, the removed bytes must not come back as recorded.
+                    // Without this sync, the removed bytes could appear again as recorded after a loss of power.
                     segment.sync(sync_level)?;
                     Ok(segment)
                 })
@@ -211,11 +214,11 @@ impl<S: Storage> RecorderSession<S> {
         self
     }
 
-    /// Writes the last index entry at the end of the recording. If that fails, the next recorder computes it from the
-    /// segment.
+    /// Writes the last index entry at the end of the recording. If the write fails, the next
+    /// recorder of the recording computes this entry from the segment.
     ///
     /// # Errors
-    /// [`RecorderError::Full`], [`RecorderError::Write`].
+    /// [`RecorderError::Full`] or [`RecorderError::Write`] if the entry cannot be written.
     pub fn finish_index(&mut self) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, .. }) = &mut self.index else {
             return Ok(());
@@ -254,7 +257,7 @@ impl<S: Storage> RecorderSession<S> {
         }
     }
 
-    /// Returns why the recording goes on without an index, once.
+    /// Returns the reason why the recording continues without an index. Returns each reason once.
     pub fn take_index_error(&mut self) -> Option<RecorderError> {
         self.index_error.take()
     }
@@ -274,7 +277,7 @@ impl<S: Storage> RecorderSession<S> {
         self.appended_position
     }
 
-    /// Returns the messages of the published bytes, if the session has an index.
+    /// Returns the tracker of the messages in the published bytes, if the session has an index.
     pub fn tracker(&self) -> Option<&HeadTracker> {
         self.index.as_ref().map(|index| index.index.tracker())
     }
@@ -284,20 +287,21 @@ impl<S: Storage> RecorderSession<S> {
         self.segment_base
     }
 
-    /// Returns the base of the segment that the next [`publish`](Self::publish) will create. Returns `None` if it will
-    /// not create one.
+    /// Returns the base of the segment that the next [`publish`](Self::publish) will create.
+    /// Returns `None` if it will not create a segment.
     pub fn next_segment(&self) -> Option<i64> {
         let end = self.segment_base + self.stream.segment_length();
         (self.appended_position == end).then_some(end)
     }
 
-    /// Appends a block: whole data frames, or one padding frame, of which only the header is read and written.
+    /// Appends a block: whole data frames, or one padding frame. Only the header of a padding frame
+    /// is read and written.
     ///
-    /// Calls `on_frame` with each frame before anything is written. Returns the appended position.
+    /// Calls `on_frame` with each frame before the block is written. Returns the appended position.
     ///
     /// # Errors
-    /// [`RecorderError`]. The file then has no byte of the block, and none of blocks that were appended and not
-    /// published, unless removing them failed too ([`RecorderError::Undo`]).
+    /// [`RecorderError`]. The file then has no byte of this block or of other unpublished blocks.
+    /// With [`RecorderError::Undo`], removing these bytes failed too.
     pub fn append(
         &mut self,
         block: &[u8],
@@ -330,25 +334,26 @@ impl<S: Storage> RecorderSession<S> {
         Ok(end)
     }
 
-    /// Makes the appended bytes recorded, and returns the recorded position. If the segment is full, the next one is
-    /// created at once.
+    /// Makes the appended bytes recorded, and returns the recorded position. If the segment is
+    /// full, the next segment is created at once.
     ///
     /// # Errors
-    /// [`RecorderError::Sync`] of the segment, or an index entry that must not be missing cannot be written: the
-    /// recorded position has not moved.
-    /// [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
-    /// [`RecorderError::Write`] or [`RecorderError::Full`] of the next index, if it is dense, or if the incomplete
-    /// index cannot be deleted either: the recorded position has moved. If it is deleted, the recording goes on without
-    /// an index, and [`take_index_error`](Self::take_index_error) returns the reason.
+    /// * [`RecorderError::Sync`] of the segment, or the error of writing an index entry that must
+    ///   not be missing: the recorded position has not moved.
+    /// * [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
+    /// * [`RecorderError::Write`] or [`RecorderError::Full`] of the next segment's index, if the index is dense, or if
+    ///   the incomplete index cannot be deleted: the recorded position has moved. If it can be deleted, the recording
+    ///   continues without an index, and [`take_index_error`](Self::take_index_error) returns the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         let now_us = self.index.as_ref().map_or(0, |index| index.index.now_us());
         self.publish_at(now_us)
     }
 
-    /// As [`publish`](Self::publish), with the arrival time of the appended bytes in microseconds since the epoch.
+    /// Publishes like [`publish`](Self::publish). `now_us` is the arrival time of the appended
+    /// bytes in microseconds since the epoch.
     ///
     /// # Errors
-    /// As [`publish`](Self::publish).
+    /// The same errors as [`publish`](Self::publish).
     pub fn publish_at(&mut self, now_us: i64) -> Result<i64, RecorderError> {
         if self.appended_position > self.recorded_position
             && let Err(source) = self.segment.sync(self.sync_level)
@@ -377,7 +382,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(self.recorded_position)
     }
 
-    /// Lets the recording go on without a sparse index, because the next one cannot be created.
+    /// Continues the recording without a sparse index, because the index of the next segment cannot
+    /// be created.
     fn discard_index(&mut self, source: io::Error) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, .. }) = &self.index else {
             return Ok(());
@@ -394,8 +400,8 @@ impl<S: Storage> RecorderSession<S> {
         Ok(())
     }
 
-    /// Writes the index entries that are due. If an entry is missing then that must not be missing, undoes the appended
-    /// blocks, because they must not be acknowledged.
+    /// Writes the index entries that are due. If an entry that must not be missing cannot be
+    /// written, undoes the appended blocks, because they must not be acknowledged.
     fn index_appended(&mut self, now_us: i64) -> Result<(), RecorderError> {
         let Some(SessionIndex { index, appended }) = &mut self.index else {
             return Ok(());
@@ -408,10 +414,11 @@ impl<S: Storage> RecorderSession<S> {
         Ok(())
     }
 
-    /// Removes the bytes that are appended and not published. For an owner whose step between the two failed.
+    /// Removes the bytes that are appended and not published. The owner calls this function if its
+    /// own work between append and publish failed.
     ///
     /// # Errors
-    /// [`RecorderError::Undo`].
+    /// [`RecorderError::Undo`] if the bytes cannot be removed.
     pub fn undo(&mut self) -> Result<(), RecorderError> {
         let recorded = (self.recorded_position - self.segment_base) as u64;
         self.appended_position = self.recorded_position;

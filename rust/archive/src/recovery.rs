@@ -1,13 +1,15 @@
-//! Finds the end of a recording whose recorder was killed, from the segment files of the recording alone.
+//! Finds the end of a recording after its recorder was killed. Only the segment files of the
+//! recording are needed.
 //!
-//! After a kill, the last block of the recorder is a prefix of the block up to a page boundary, and zeros after the
-//! prefix. So the search walks over whole frames, from a position that is known to be recorded. Only the last frame can
-//! be in doubt. If the last frame crosses a page boundary, and one of its later pages is all zeros, it may be torn. The
-//! recorded position never included a torn frame. An [index](crate::index) beside the segment may prove whether the
-//! frame is torn or whole.
+//! After a kill, the file may have only a prefix of the recorder's last block. The prefix ends at a page boundary,
+//! and zeros follow. So the search walks over whole frames, from a position that is known to be recorded. Only the
+//! last frame can be in doubt. If the last frame crosses a page boundary, and one of its later pages is all zeros,
+//! it may be torn. The recorded position never included a torn frame. An [index](crate::index) beside the segment
+//! may prove whether the frame is torn or whole.
 //!
-//! If the recorder has stored a known position, [`recover`] always cuts a torn frame. An archive only knows the start
-//! position, and other processes may have read the frame. So the [`RecoveryPolicy`] of an archive can refuse to cut.
+//! If the recorder has stored a known position, [`recover`] always removes a torn frame. An archive
+//! only knows the start position, and other processes may have read the frame. So the
+//! [`RecoveryPolicy`] of an archive can refuse to remove it.
 
 use crate::checksum::Checksum;
 use crate::frame::{CheckedFrame, FrameFault};
@@ -23,7 +25,7 @@ use std::ops::Range;
 use std::time::SystemTime;
 use thiserror::Error;
 
-/// The kernel writes this many bytes entirely or not at all.
+/// Length of a page in bytes. After a kill, a page has either all or none of the bytes of a write.
 const PAGE_LENGTH: usize = 4096;
 
 /// The end of a recording.
@@ -31,12 +33,12 @@ const PAGE_LENGTH: usize = 4096;
 pub struct RecordingEnd {
     /// Stop position of the recording.
     pub position: i64,
-    /// Stop position if a last frame that may be torn is not cut. Above `position` only if the last frame may be torn
-    /// and all its bytes are in the file.
+    /// Stop position if a last frame that may be torn is kept. It is above `position` only if the
+    /// last frame may be torn and all bytes of the frame are in the file.
     pub kept_position: i64,
-    /// Whether an incomplete frame follows, or bytes that are not a frame.
+    /// Whether an incomplete frame or other invalid bytes follow after `position`.
     pub is_torn: bool,
-    /// When the last segment was last written; `None` if the recording has no segment.
+    /// Time of the last write to the last segment; `None` if the recording has no segment.
     pub modified: Option<SystemTime>,
 }
 
@@ -50,7 +52,7 @@ pub enum OnTornFragment {
     Truncate,
 }
 
-/// Settings for the search of a recording's end.
+/// Settings of the search for the end of a recording.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecoveryPolicy {
     /// Decision about a last frame that may be torn.
@@ -60,7 +62,7 @@ pub struct RecoveryPolicy {
     pub checksum: Option<Checksum>,
 }
 
-/// Why no end was found.
+/// Why the end of a recording was not found.
 #[derive(Debug, Error)]
 pub enum RecoveryError {
     /// No frame of the recording can begin at the known position.
@@ -120,7 +122,7 @@ pub enum RecoveryError {
         /// Fault in these bytes.
         fault: FrameFault,
     },
-    /// The directory cannot be listed, or a segment cannot be opened, read or cut.
+    /// The directory cannot be listed, or a segment cannot be opened, read or shortened.
     #[error("{name}: {source}")]
     Storage {
         /// Name of the file; `.` is the directory.
@@ -132,11 +134,11 @@ pub enum RecoveryError {
 
 /// Finds the end of a recording and changes nothing.
 ///
-/// The bytes below `known_position` are not read, because they are recorded. The start position is always a valid
-/// `known_position`. With a later recorded position, fewer bytes are read.
+/// The bytes below `known_position` are not read: the caller knows that they are recorded. The
+/// start position is always a valid `known_position`. A higher recorded position saves reads.
 ///
 /// # Errors
-/// [`RecoveryError`].
+/// [`RecoveryError`] says why the end was not found.
 pub fn find_end<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -145,7 +147,7 @@ pub fn find_end<S: Storage>(
     find_end_by(storage, stream, known_position, &RecoveryPolicy::default())
 }
 
-/// Finds the end of a recording as [`find_end`], with the given policy.
+/// Finds the end of a recording like [`find_end`], with the given policy.
 ///
 /// # Errors
 /// [`RecoveryError`]; [`RecoveryError::Torn`] and [`RecoveryError::Damaged`] only with [`OnTornFragment::Refuse`].
@@ -159,7 +161,8 @@ pub fn find_end_by<S: Storage>(
     find_end_among(storage, stream, known_position, &files, policy)
 }
 
-/// Finds the end of a recording as [`find_end_by`]. The base of the recording's last segment file is `last`.
+/// Finds the end of a recording like [`find_end_by`]. The base of the recording's last segment file
+/// is `last`.
 pub(crate) fn find_end_from<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -191,7 +194,7 @@ fn find_end_among<S: Storage>(
 /// `end_position` by [`find_end_by`].
 ///
 /// # Errors
-/// [`RecoveryError::Storage`].
+/// [`RecoveryError::Storage`] if a file cannot be changed.
 pub fn cut_at<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -286,11 +289,12 @@ pub struct FoundEnd {
     pub position: i64,
     /// See [`RecordingEnd::kept_position`].
     kept_position: i64,
-    /// Whether an incomplete frame follows, or bytes that are not a frame.
+    /// Whether an incomplete frame or other invalid bytes follow after `position`.
     pub is_torn: bool,
     /// Base of the last segment file.
     last_segment: Option<i64>,
-    /// Whether the last segment has its full length and is zeros from the end on.
+    /// Whether the last segment file has its full length, and all its bytes after the end of the
+    /// recording are zeros.
     is_clean: bool,
 }
 
@@ -298,7 +302,7 @@ impl FoundEnd {
     /// Restores the files of the recording to the state after a normal stop: see [`recover`].
     ///
     /// # Errors
-    /// [`RecoveryError::Storage`].
+    /// [`RecoveryError::Storage`] if a file cannot be changed.
     pub fn cut<S: Storage>(
         &self,
         storage: &S,
@@ -326,11 +330,12 @@ impl FoundEnd {
         Ok(())
     }
 
-    /// Forces the restored files to the disk. A killed recorder may have written frames without forcing them to the
-    /// disk. From now on these frames belong to the recording.
+    /// Forces the restored files to the disk. They may have frames that a killed recorder did not
+    /// force to the disk. These frames now belong to the recording, so a loss of power must not
+    /// remove them.
     ///
     /// # Errors
-    /// [`RecoveryError::Storage`].
+    /// [`RecoveryError::Storage`] if a file cannot be forced to the disk.
     pub fn sync<S: Storage>(
         &self,
         storage: &S,
@@ -348,7 +353,7 @@ impl FoundEnd {
             .map_err(|source| RecoveryError::Storage { name, source })
     }
 
-    /// Returns the end, with the time at which the last segment was last written.
+    /// Returns the end, with the time of the last write to the last segment.
     fn recording_end<S: Storage>(
         &self,
         storage: &S,
@@ -371,7 +376,8 @@ impl FoundEnd {
 }
 
 impl<'a, S: Storage> Recovery<'a, S> {
-    /// Creates a recovery of recordings in `storage`. `files` has the last segment of each recording.
+    /// Creates a recovery for recordings in `storage`. `files` has the last segment of each
+    /// recording.
     pub fn new(storage: &'a S, files: &'a LastSegments, policy: RecoveryPolicy) -> Self {
         Self {
             storage,
@@ -384,7 +390,7 @@ impl<'a, S: Storage> Recovery<'a, S> {
     /// Finds the end of a recording and changes nothing: see [`find_end_by`].
     ///
     /// # Errors
-    /// As [`find_end_by`].
+    /// The same errors as [`find_end_by`].
     pub fn find_end(
         &mut self,
         stream: &RecordedStream,
@@ -393,11 +399,12 @@ impl<'a, S: Storage> Recovery<'a, S> {
         self.find_end_with(stream, known_position, |_| Ok(None))
     }
 
-    /// As [`find_end`](Self::find_end), with the proof of an index. `prove` returns the proof for the segment at a
-    /// base. A proof about a last frame that may be torn overrides the policy.
+    /// Finds the end like [`find_end`](Self::find_end), with the help of an index. `prove` returns
+    /// the proof of the index for the segment at the given base. If the proof shows that the last
+    /// frame is whole or torn, the policy does not apply.
     ///
     /// # Errors
-    /// As [`find_end_by`]; also the error of `prove`.
+    /// The same errors as [`find_end_by`], and the errors of `prove`.
     pub(crate) fn find_end_with(
         &mut self,
         stream: &RecordedStream,
@@ -468,8 +475,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
         })
     }
 
-    /// Walks over the frames of a segment. The storage reports where the trailing zeros of the file begin. So the zeros
-    /// are not read.
+    /// Walks over the frames of a segment. The storage reports where the zeros at the end of the
+    /// file begin, so the zeros are not read.
     fn walk(
         &mut self,
         stream: &RecordedStream,
@@ -483,7 +490,8 @@ impl<'a, S: Storage> Recovery<'a, S> {
         let mut walked = None;
         if let Some(zeros) = zeros {
             let limit = range.end.min(base + zeros as i64);
-            // A frame that extends into the zeros is read completely.
+            // The last frame may end with zeros that were never written. Then this walk stops
+            // before the frame, and the second walk reads all of it.
             walked = Some(walk(&mut window, range.start..limit, checksum)?)
                 .filter(|walked| walked.is_followed_by_zeros);
         }
@@ -533,7 +541,7 @@ struct Walked {
     is_followed_by_zeros: bool,
 }
 
-/// The proof of an index about a last frame with an empty page.
+/// The proof of an index about a last frame with a page of zeros.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     /// The frame is whole.
@@ -555,8 +563,8 @@ impl Verdict {
 }
 
 impl Walked {
-    /// Returns an error for an end that an operator has to decide on. A length of 0 or less is the normal end of a
-    /// recording.
+    /// Returns an error if an operator has to decide about the last frame. A frame length of 0 or
+    /// less is the normal end of a recording.
     fn check(&self, name: String, verdict: Verdict) -> Result<(), RecoveryError> {
         let position = self.position;
         match self.fault {

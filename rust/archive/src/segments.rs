@@ -20,7 +20,7 @@ pub struct SegmentFileName<'a> {
     pub extension: &'a str,
 }
 
-/// Returns the name of the segment file of a recording that begins at position `base`.
+/// Returns the name of a recording's segment file that begins at position `base`.
 #[must_use]
 pub fn segment_name(recording_id: i64, base: i64) -> String {
     sidecar_name(recording_id, base, SEGMENT_EXTENSION)
@@ -33,7 +33,8 @@ pub fn sidecar_name(recording_id: i64, base: i64, extension: &str) -> String {
 }
 
 impl<'a> SegmentFileName<'a> {
-    /// Parses a file name. Accepts only names exactly as an archive writes them: `7-131072.rec`.
+    /// Parses a file name. Accepts only the exact form that an archive writes, such as
+    /// `7-131072.rec`.
     #[must_use]
     pub fn parse(name: &'a str) -> Option<Self> {
         let (stem, extension) = name.split_once('.')?;

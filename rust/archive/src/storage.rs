@@ -1,4 +1,5 @@
-//! [`Storage`]: the directory of an archive's files, as a trait, so that a test can make any step fail.
+//! [`Storage`]: the directory of an archive's files. It is a trait, so that a test can make any
+//! file access fail.
 //!
 //! Files are read by `pread` and written by `pwrite`. If the file system is full, these calls return an error, whereas
 //! a write to mapped memory would end the process.
@@ -14,11 +15,12 @@ use aeron_memory::{SharedBuffer, Words};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// Maximum number of bytes of one read or write, even if `file.io.max.length` is greater. Bytes are copied and checked
-/// before the write or after the read; up to this length they are still in the processor's cache.
+/// Maximum number of bytes of one read or write, even if `file.io.max.length` is greater. Bytes are
+/// copied and checked before the write or after the read. Blocks of this length stay in the
+/// processor's cache between the two steps.
 pub(crate) const BLOCK_LENGTH: usize = 256 * 1024;
 
-/// Only the owner of a file may read and write it.
+/// Permissions of new files: only the user that owns the file may read and write it.
 const FILE_MODE: u32 = 0o600;
 
 /// How a file is opened.
@@ -34,12 +36,13 @@ pub enum Access {
 /// `catalog.file.sync.level`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SyncLevel {
-    /// Nothing: the change survives the death of the process, but may be lost if the machine loses power.
+    /// Nothing. The change survives the death of the process, but may be lost if the machine loses
+    /// power.
     #[default]
     None = 0,
-    /// The bytes, and the length of the file.
+    /// The bytes and the length of the file.
     Data = 1,
-    /// Also times and permissions.
+    /// The bytes, the length, and the metadata of the file, such as times and permissions.
     DataAndMetadata = 2,
 }
 
@@ -72,7 +75,7 @@ pub trait Storage {
     /// `NotFound`, or the error of the file system.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
-    /// Returns the names of all files, in no order.
+    /// Returns the names of all files, in no particular order.
     ///
     /// # Errors
     /// The error of the file system.
@@ -99,28 +102,30 @@ pub trait StorageFile: fmt::Debug {
     /// The error of the file system.
     fn length(&self) -> io::Result<u64>;
 
-    /// Cuts the file, or makes it longer with zeros.
+    /// Shortens the file, or makes it longer with zeros.
     ///
     /// # Errors
     /// The error of the file system.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
-    /// Reads up to `bytes.len()` bytes from `offset` on. Returns the number of bytes, 0 at the end of the file.
+    /// Reads up to `bytes.len()` bytes from `offset` on. Returns the number of bytes that were
+    /// read; 0 at the end of the file.
     ///
     /// # Errors
     /// The error of the file system.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes `bytes`, or a first part of them, at `offset`. Returns the number of bytes that were written.
+    /// Writes `bytes`, or only the first of them, at `offset`. Returns the number of bytes that
+    /// were written.
     ///
     /// # Errors
     /// The error of the file system, for example `StorageFull`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Finds the zeros at the end of the file: no byte from the returned offset on was ever written. Searches from
-    /// `offset` on.
+    /// Finds zeros at the end of the file without reading them. Returns the lowest offset, at least
+    /// `offset`, from which on no byte was ever written.
     ///
-    /// Returns `None` if the storage cannot tell without reading.
+    /// Returns `None` if the storage cannot find the offset without reading.
     ///
     /// # Errors
     /// The error of the file system.
@@ -159,8 +164,8 @@ pub trait StorageFile: fmt::Debug {
         Ok(())
     }
 
-    /// Reads up to `length` bytes from `offset` on into `memory` at offset `at`. Returns the number of bytes, 0 at the
-    /// end of the file.
+    /// Reads up to `length` bytes from `offset` on into `memory` at offset `at`. Returns the number
+    /// of bytes that were read; 0 at the end of the file.
     ///
     /// No other thread may access that part of `memory` during the call.
     ///

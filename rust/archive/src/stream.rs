@@ -27,8 +27,8 @@ pub struct StreamDescription {
     pub stream_id: i32,
 }
 
-/// Positions, segments and frame rules of one recording. If a purge moves the start position later, they are still
-/// valid.
+/// Positions, segments and frame rules of one recording. The values stay valid after a purge, which
+/// moves the start position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedStream {
     recording_id: i64,

@@ -17,7 +17,7 @@ pub(crate) struct Window<S: Storage> {
     stream: RecordedStream,
     segment: Option<Segment<S::File>>,
     bytes: Vec<u8>,
-    /// Number of bytes in the buffer that were read.
+    /// Number of valid bytes in the buffer.
     filled: usize,
     /// Position of the buffer's first byte.
     begin: i64,
@@ -83,8 +83,8 @@ impl<S: Storage> Window<S> {
         &self.stream
     }
 
-    /// Returns the frame at `position`, an aligned position of the recording below `limit`. Bytes from `limit` on are
-    /// treated as missing.
+    /// Returns the frame at `position`, which is aligned and below `limit`. Bytes from `limit` on
+    /// are treated as missing.
     ///
     /// # Errors
     /// The outer error is an error of the storage. The inner error is a fault in the bytes. Bytes after the end of the

@@ -1,4 +1,5 @@
-//! The file of extensions: readers, policies and infos survive kills and losses of power, and damage is noticed.
+//! The file of extensions: readers, policies and infos survive kills and losses of power, and
+//! damage is detected.
 
 use aeron_archive::extensions::{
     DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,
@@ -137,7 +138,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_new_start_finds_what_the_changes_left(
+    fn the_reopened_file_has_the_content_after_all_changes(
         batches in prop::collection::vec(prop::collection::vec(any_change(), 1..20), 1..40),
     ) {
         let storage = MemoryStorage::new();
@@ -149,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn a_kill_in_a_write_leaves_each_earlier_change(
+    fn an_incomplete_last_record_is_ignored_and_earlier_changes_stay(
         changes in prop::collection::vec(any_change(), 1..10),
         cut in any::<prop::sample::Index>(),
     ) {
@@ -174,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+    fn reading_a_file_of_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
         let storage = MemoryStorage::new();
         storage.create(EXTENSIONS_FILE_NAME, 0).unwrap().write_all_at(&bytes, 0).unwrap();
         let _ = decode_records(&bytes);
@@ -198,7 +199,7 @@ fn an_archive_without_extensions_has_no_file() {
 }
 
 #[test]
-fn a_changed_byte_before_the_last_record_sets_the_file_aside_and_nothing_is_left() {
+fn a_file_with_a_damaged_record_is_renamed_and_no_record_is_used() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);
     extensions
@@ -216,7 +217,7 @@ fn a_changed_byte_before_the_last_record_sets_the_file_aside_and_nothing_is_left
 }
 
 #[test]
-fn a_file_that_has_grown_by_repeated_commits_is_written_anew() {
+fn a_file_that_has_grown_by_repeated_commits_is_compacted() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);
     for position in 0..20_000 {
@@ -228,7 +229,7 @@ fn a_file_that_has_grown_by_repeated_commits_is_written_anew() {
 }
 
 #[test]
-fn a_deleted_recording_loses_readers_policy_and_info_and_others_keep_their_links_to_it() {
+fn the_data_of_a_deleted_recording_are_removed_but_links_to_it_stay() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);
     let policy = |scope| {
@@ -287,11 +288,11 @@ fn a_deleted_recording_loses_readers_policy_and_info_and_others_keep_their_links
 }
 
 #[test]
-fn a_change_that_a_full_disk_refuses_has_no_effect_and_the_next_one_is_stored() {
+fn a_change_that_fails_on_a_full_disk_has_no_effect_and_a_later_change_is_stored() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);
     extensions.apply(vec![reader(1, "a", 32)]).unwrap();
-    // The page of the first change has room for a part of this change.
+    // Only a part of this change fits into the page that is already allocated.
     let long = RecordingLabels {
         metadata: vec![7; 16_000],
         ..RecordingLabels::default()

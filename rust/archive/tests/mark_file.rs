@@ -1,4 +1,5 @@
-//! The mark file: its bytes, compared with those of a real archive, and its changes while an archive runs.
+//! The mark file: its bytes, compared with the mark file of a real archive, and its changes while
+//! an archive runs.
 
 use aeron_archive::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, FILE_LENGTH, HEADER_LENGTH, LINK_FILE, MARK_FILE, MarkFile,
@@ -36,7 +37,7 @@ fn with_header(header: &[u8]) -> MemoryStorage {
 
 /// 08-18, 07-71
 #[test]
-fn the_same_owner_gives_the_same_bytes_as_a_real_archive() {
+fn the_mark_file_of_the_same_owner_has_the_same_bytes_as_in_a_real_archive() {
     let real = state(&with_header(REAL));
     let storage = MemoryStorage::new();
     let mut mark = MarkFile::take(&storage, &real.owner, NOW).unwrap();
@@ -79,7 +80,7 @@ fn a_mark_file_of_a_real_archive_is_read() {
 
 /// 08-18
 #[test]
-fn an_owner_without_a_server_has_no_id_no_streams_and_no_channels() {
+fn an_owner_without_a_server_has_no_archive_id_no_stream_ids_and_no_channels() {
     let storage = MemoryStorage::new();
     let _mark = ready(&storage);
     let state = state(&storage);
@@ -93,7 +94,7 @@ fn an_owner_without_a_server_has_no_id_no_streams_and_no_channels() {
 
 /// 08-18, 07-72
 #[test]
-fn a_sign_of_life_is_given_once_a_second_and_the_end_is_minus_one() {
+fn the_heartbeat_is_written_once_a_second_and_is_minus_one_after_closing() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     let written = storage.steps();
@@ -114,7 +115,7 @@ fn a_sign_of_life_is_given_once_a_second_and_the_end_is_minus_one() {
 
 /// 08-18
 #[test]
-fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
+fn an_owner_is_active_for_ten_seconds_after_its_last_heartbeat() {
     let storage = MemoryStorage::new();
     let _mark = ready(&storage);
     let state = state(&storage);
@@ -136,7 +137,7 @@ fn an_owner_is_active_for_ten_seconds_after_its_last_sign_of_life() {
 
 /// 08-18
 #[test]
-fn a_start_that_was_killed_at_any_step_has_version_0_and_does_not_block_the_next() {
+fn after_a_start_that_was_killed_at_any_step_the_next_start_succeeds() {
     for old in [false, true] {
         for step in 0..8 {
             for progress in 0..4 {
@@ -185,7 +186,7 @@ fn before_the_owner_is_ready_the_version_is_0() {
 
 /// 08-18
 #[test]
-fn errors_are_counted_by_their_text() {
+fn observations_of_errors_with_the_same_text_are_counted_together() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     for (after_ms, text) in [(1, "disk full"), (2, "image gone: ä"), (3, "disk full")] {
@@ -208,7 +209,7 @@ fn errors_are_counted_by_their_text() {
 }
 
 #[test]
-fn a_full_error_log_reports_it_and_still_counts_its_entries() {
+fn a_full_error_log_refuses_a_new_text_and_still_counts_known_texts() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     mark.record_error(NOW, "small").unwrap();
@@ -227,7 +228,7 @@ fn a_full_error_log_reports_it_and_still_counts_its_entries() {
 }
 
 #[test]
-fn an_error_that_could_not_be_written_is_new_the_next_time() {
+fn an_error_that_could_not_be_written_is_written_as_new_at_its_next_observation() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     for step in 0..2 {
@@ -249,7 +250,7 @@ fn an_error_that_could_not_be_written_is_new_the_next_time() {
 
 /// 07-75
 #[test]
-fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
+fn errors_of_the_previous_owner_are_saved_in_a_file_and_the_log_is_cleared() {
     let storage = MemoryStorage::new();
     ready(&storage)
         .record_error(NOW, "what went wrong")
@@ -282,9 +283,9 @@ fn errors_of_the_owner_before_are_saved_beside_and_the_log_is_zeros() {
     );
 }
 
-/// Bytes of an incompatible mark file at the place of the error log are not read as errors.
+/// The mark file of an incompatible version has other bytes at the offset of the error log.
 #[test]
-fn earlier_bytes_in_place_of_the_log_are_not_read_as_errors() {
+fn bytes_of_an_incompatible_mark_file_are_not_read_as_errors() {
     let mut header = REAL.to_vec();
     header[10] = 2;
     header.resize(HEADER_LENGTH + 5000, 0xAB);
@@ -294,10 +295,10 @@ fn earlier_bytes_in_place_of_the_log_are_not_read_as_errors() {
     assert_eq!((errors.len(), errors[0].text.as_str()), (1, "text"));
 }
 
-/// The link file names the directory of the mark file. An owner whose mark file is in the archive directory removes the
-/// link.
+/// The link file has the path of the mark file's directory. It must not exist if the mark file is
+/// in the archive directory.
 #[test]
-fn a_link_to_another_directory_is_read_and_removed_by_the_owner_of_a_local_mark_file() {
+fn the_link_file_is_read_and_an_owner_with_a_local_mark_file_removes_it() {
     let storage = MemoryStorage::new();
     assert_eq!(mark_file::read_link(&storage).unwrap(), None);
     storage.put(LINK_FILE, b"/var/marks");
@@ -313,7 +314,7 @@ fn a_link_to_another_directory_is_read_and_removed_by_the_owner_of_a_local_mark_
 
 /// 08-27
 #[test]
-fn another_major_version_is_refused_by_name() {
+fn the_error_of_another_major_version_has_the_version() {
     let mut header = REAL.to_vec();
     header[10] = 2;
     let refusal = mark_file::read(&with_header(&header)).unwrap_err();
@@ -325,7 +326,7 @@ fn another_major_version_is_refused_by_name() {
 
 /// 08-27, 08-35
 #[test]
-fn each_damaged_field_is_named_with_its_offset_and_value() {
+fn the_error_of_a_damaged_field_has_its_name_offset_and_value() {
     let cases: [(usize, &[u8], &str); 5] = [
         (
             0,
@@ -335,7 +336,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         (
             0,
             &[0xFF, 0xFF],
-            "controlChannel at offset 65543 is 0, expected 4 bytes of a length",
+            "controlChannel at offset 65543 is 0, expected the 4 bytes of a text's length",
         ),
         (
             136,
@@ -345,7 +346,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         (
             140,
             &[0x80],
-            "controlChannel at offset 140 is 128, expected text",
+            "controlChannel at offset 140 is 128, expected UTF-8 text",
         ),
         (
             207,
@@ -371,7 +372,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
 
 /// 08-18
 #[test]
-fn a_file_that_was_created_and_not_written_has_version_0() {
+fn a_mark_file_of_zeros_has_version_0() {
     for length in [0, 1, 100, HEADER_LENGTH, HEADER_LENGTH + 5] {
         assert_eq!(state(&with_header(&vec![0; length])).version.0, 0);
     }
@@ -379,7 +380,7 @@ fn a_file_that_was_created_and_not_written_has_version_0() {
 }
 
 #[test]
-fn files_of_older_archives_are_read() {
+fn mark_files_of_older_archives_are_read() {
     // Version 1 of the schema has no archive id. Older files have no message header and no error log.
     let mut old = REAL.to_vec();
     old[6] = 1;
@@ -396,7 +397,7 @@ fn files_of_older_archives_are_read() {
 }
 
 #[test]
-fn texts_that_do_not_fit_in_the_header_are_refused_with_nothing_touched() {
+fn texts_that_do_not_fit_into_the_header_are_refused_before_any_file_is_changed() {
     let storage = MemoryStorage::new();
     let fitting = HEADER_LENGTH - 136 - 16;
     for (length, fits) in [(fitting, true), (fitting + 1, false)] {

@@ -130,7 +130,7 @@ proptest! {
 }
 
 #[test]
-fn a_killed_write_ends_at_a_page_end_and_nothing_works_until_a_restart() {
+fn a_killed_write_ends_at_the_end_of_a_page_and_all_calls_fail_until_a_restart() {
     for (progress, kept) in [(0, 0), (1, 96), (2, 96 + PAGE_LENGTH), (9, 3 * PAGE_LENGTH)] {
         let storage = MemoryStorage::new();
         let file = storage.create("f", 0).unwrap();
@@ -161,7 +161,7 @@ fn a_killed_write_ends_at_a_page_end_and_nothing_works_until_a_restart() {
 }
 
 #[test]
-fn other_steps_are_killed_before_or_after_they_are_done() {
+fn a_kill_leaves_a_rename_or_a_creation_undone_partly_done_or_done() {
     for progress in 0..3 {
         let storage = MemoryStorage::new();
         storage.put("old", b"old");
@@ -180,7 +180,7 @@ fn other_steps_are_killed_before_or_after_they_are_done() {
 }
 
 #[test]
-fn a_full_disk_accepts_a_part_and_has_room_after_a_file_is_removed() {
+fn a_write_to_a_full_disk_is_shortened_and_removing_a_file_frees_space() {
     let storage = MemoryStorage::new();
     storage.set_capacity(3 * PAGE);
     assert_eq!(storage.free_bytes().unwrap(), 3 * PAGE);
@@ -209,7 +209,7 @@ fn a_full_disk_accepts_a_part_and_has_room_after_a_file_is_removed() {
 }
 
 #[test]
-fn short_writes_and_errors_strike_once_at_their_step() {
+fn a_short_write_or_an_error_occurs_once_at_the_given_step() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 0).unwrap();
     storage.fail_at(1, StorageFault::Short(3));
@@ -223,7 +223,7 @@ fn short_writes_and_errors_strike_once_at_their_step() {
 }
 
 #[test]
-fn bits_rot_and_reads_fail_on_request() {
+fn flip_bit_inverts_one_bit_and_fail_reads_makes_reads_fail() {
     let storage = MemoryStorage::new();
     storage.put("f", &[0b1000]);
     assert!(storage.flip_bit("f", 0, 3) && storage.flip_bit("f", 0, 0));
@@ -241,7 +241,7 @@ fn bits_rot_and_reads_fail_on_request() {
 }
 
 #[test]
-fn a_file_has_the_time_of_its_last_write() {
+fn the_modification_time_of_a_file_is_the_time_of_its_last_write() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 10).unwrap();
     storage.set_time(Duration::from_millis(1234));
@@ -252,7 +252,7 @@ fn a_file_has_the_time_of_its_last_write() {
 }
 
 #[test]
-fn a_loss_of_power_takes_back_what_was_not_synced_and_nothing_else() {
+fn a_loss_of_power_undoes_only_unsynced_changes() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 2 * PAGE).unwrap();
     file.write_all_at(b"old", 0).unwrap();
@@ -275,7 +275,7 @@ fn a_loss_of_power_takes_back_what_was_not_synced_and_nothing_else() {
 }
 
 #[test]
-fn each_page_survives_a_loss_of_power_alone_and_the_directory_in_its_order() {
+fn unsynced_pages_survive_independently_and_directory_changes_survive_in_order() {
     let storage = MemoryStorage::new();
     let file = storage.create("f", 2 * PAGE).unwrap();
     storage.sync().unwrap();
@@ -300,7 +300,7 @@ fn each_page_survives_a_loss_of_power_alone_and_the_directory_in_its_order() {
 }
 
 #[test]
-fn a_file_that_was_cut_is_whole_again_after_a_loss_of_power() {
+fn an_unsynced_truncation_and_removal_are_undone_by_a_loss_of_power() {
     let storage = MemoryStorage::new();
     storage.put("f", &[7; 3 * PAGE_LENGTH]);
     let file = storage.open("f", Access::Write).unwrap();
@@ -311,7 +311,7 @@ fn a_file_that_was_cut_is_whole_again_after_a_loss_of_power() {
 }
 
 #[test]
-fn a_page_that_was_not_synced_may_be_torn_between_sectors() {
+fn only_some_sectors_of_an_unsynced_page_may_survive_a_loss_of_power() {
     let storage = MemoryStorage::new();
     storage.put("file", &[1; 2 * PAGE_LENGTH]);
     let file = storage.open("file", Access::Write).unwrap();
@@ -328,7 +328,7 @@ fn a_page_that_was_not_synced_may_be_torn_between_sectors() {
 }
 
 #[test]
-fn reads_can_come_back_short_and_are_continued() {
+fn read_exact_at_continues_after_short_reads() {
     let storage = MemoryStorage::new();
     let content: Vec<u8> = (0..=255).cycle().take(10_000).collect();
     storage.put("file", &content);

@@ -1,4 +1,5 @@
-//! The decisions of retention: the choice of a policy, the evaluation against a simple model, holders and expiry.
+//! The decisions of retention: the choice of a policy, the evaluation of policies (compared with a
+//! simple model), the effect of holders, and the expiry of readers.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
@@ -26,7 +27,8 @@ fn matching(stream_id: Option<i32>, channel_fragment: &str) -> RetentionScope {
     }
 }
 
-/// Returns an active recording with these times of its segments, and 32 bytes in another segment.
+/// Returns the extent of an active recording. It has one full segment for each time, and a last
+/// segment with 32 bytes.
 fn active(recording_id: i64, times_ms: &[i64]) -> RecordingExtent {
     RecordingExtent {
         recording_id,
@@ -64,7 +66,7 @@ fn whole(extent: &RecordingExtent) -> Removal {
 }
 
 #[test]
-fn age_deletes_segments_whose_newest_byte_is_older_and_stops_at_the_first_younger_one() {
+fn max_age_deletes_the_segments_before_the_first_segment_that_is_not_old() {
     let policy = policy(None, Some(1_000));
     let extents = [
         active(1, &[8_998, 8_999, 9_000, 100]),
@@ -79,7 +81,7 @@ fn age_deletes_segments_whose_newest_byte_is_older_and_stops_at_the_first_younge
 }
 
 #[test]
-fn bytes_are_those_of_all_recordings_of_the_policy_and_the_oldest_go_first() {
+fn max_bytes_applies_to_all_recordings_together_and_the_oldest_segments_are_deleted_first() {
     let extents = [active(1, &[5, 6, 9]), active(2, &[4, 7, 8])];
     let total = 6 * SEGMENT + 64;
     let of = |max_bytes| removals(&policy(Some(max_bytes), None), &extents, NOW_MS);
@@ -92,7 +94,7 @@ fn bytes_are_those_of_all_recordings_of_the_policy_and_the_oldest_go_first() {
 }
 
 #[test]
-fn the_last_segment_of_a_stopped_recording_is_deleted_with_it_but_never_the_last_of_the_policy() {
+fn max_bytes_deletes_whole_stopped_recordings_but_keeps_the_last_segment_of_the_policy() {
     let extents = [stopped(1, &[1], 3), stopped(2, &[2], 4)];
     let of = |max_bytes| removals(&policy(Some(max_bytes), None), &extents, NOW_MS);
     assert_eq!(of(SEGMENT), [from(1, 1), from(2, 1)]);
@@ -110,7 +112,7 @@ fn a_segment_without_a_time_is_not_deleted() {
 }
 
 #[test]
-fn a_recording_that_began_within_the_age_needs_no_times_of_segments() {
+fn no_segment_time_is_needed_if_the_recording_itself_is_younger_than_the_maximum_age() {
     let policy = policy(None, Some(1_000));
     let mut extent = active(1, &[9_500]);
     extent.segment_times_ms.clear();
@@ -122,7 +124,7 @@ fn a_recording_that_began_within_the_age_needs_no_times_of_segments() {
 
 /// A damaged catalog may contain any positions.
 #[test]
-fn a_recording_of_any_length_is_evaluated_in_parts() {
+fn at_most_max_segments_of_a_very_long_recording_are_deleted_at_once() {
     let policy = policy(Some(0), Some(1));
     let mut endless = active(1, &[]);
     endless.end_position = i64::MAX - 31;
@@ -135,7 +137,7 @@ fn a_recording_of_any_length_is_evaluated_in_parts() {
 }
 
 #[test]
-fn a_recording_has_the_policy_with_the_most_specific_match() {
+fn the_policy_with_the_most_specific_scope_applies_to_a_recording() {
     let policies: Vec<RetentionPolicy> = [
         RetentionScope::Recording(7),
         matching(None, ""),
@@ -195,7 +197,7 @@ fn recording(recording_id: i64, stream_id: i32, channel: &str) -> RecordingDescr
 }
 
 #[test]
-fn readers_and_replays_keep_the_segment_of_their_position_and_the_lowest_of_them_counts() {
+fn segments_from_the_lowest_position_of_readers_and_replays_on_are_kept() {
     let extent = active(1, &[1, 2, 3]);
     let of = |holders: &Holders<'_>| outcome(&extent, &from(1, 3), holders);
     let free = RetentionOutcome {
@@ -246,7 +248,7 @@ fn readers_and_replays_keep_the_segment_of_their_position_and_the_lowest_of_them
 }
 
 #[test]
-fn a_recording_is_only_deleted_as_a_whole_if_nobody_reads_replays_or_extends_it() {
+fn a_recording_is_not_purged_while_it_is_read_replayed_or_about_to_be_extended() {
     let extent = stopped(1, &[1, 2], 3);
     let of = |holders: &Holders<'_>| {
         let outcome = outcome(&extent, &whole(&extent), holders);
@@ -282,7 +284,7 @@ fn a_recording_is_only_deleted_as_a_whole_if_nobody_reads_replays_or_extends_it(
 }
 
 #[test]
-fn a_recording_that_begins_within_a_segment_is_not_moved_back() {
+fn the_start_position_of_a_recording_that_begins_within_a_segment_does_not_decrease() {
     let mut extent = active(1, &[1, 2]);
     extent.start_position = 512;
     let holders = Holders {
@@ -295,7 +297,7 @@ fn a_recording_that_begins_within_a_segment_is_not_moved_back() {
 }
 
 #[test]
-fn a_reader_expires_only_by_its_own_limits_and_not_by_time_before_the_archive_started() {
+fn a_reader_expires_by_its_limits_and_the_time_before_the_start_does_not_count() {
     let reader = |max_age_ms, max_lag| NamedReader {
         recording_id: 1,
         name: "bars".into(),
@@ -316,7 +318,7 @@ fn a_reader_expires_only_by_its_own_limits_and_not_by_time_before_the_archive_st
     assert_eq!(of(reader(None, Some(100)), 201, 0), expiry);
 }
 
-/// The part of a recording that is deleted at once.
+/// The smallest part of a recording that can be deleted.
 #[derive(Clone, Copy)]
 struct Unit {
     bytes: i64,
@@ -324,7 +326,7 @@ struct Unit {
     is_last: bool,
 }
 
-/// Computes the removals in the simplest way: one unit after the other, each time from all recordings.
+/// Computes the removals in the simplest way. Each step deletes the oldest unit of all recordings.
 fn model(policy: &RetentionPolicy, extents: &[RecordingExtent]) -> Vec<Removal> {
     let old = |time_ms: i64| {
         policy
@@ -396,7 +398,7 @@ prop_compose! {
         recordings.into_iter().enumerate().map(|(id, (first, start, times_ms, frames, stop_ms))| {
             let first_base = first * SEGMENT;
             let sealed = times_ms.len() as i64;
-            // Without a whole segment, the recording may be empty.
+            // A recording without a sealed segment may be empty.
             let tail = match sealed { 0 => frames * 32, _ => frames.max(1) * 32 };
             RecordingExtent {
                 recording_id: id as i64,
@@ -425,12 +427,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn the_evaluation_is_that_of_the_model(policy in policies(), extents in extents()) {
+    fn removals_are_the_same_as_in_the_model(policy in policies(), extents in extents()) {
         prop_assert_eq!(removals(&policy, &extents, NOW_MS), model(&policy, &extents));
     }
 
     #[test]
-    fn the_times_that_are_read_are_all_that_is_needed(policy in policies(), extents in extents()) {
+    fn the_times_that_needs_segment_time_requests_are_sufficient(policy in policies(), extents in extents()) {
         let mut read = extents.clone();
         let excess = excess_bytes(&policy, &extents);
         for (extent, all) in read.iter_mut().zip(&extents) {
@@ -444,7 +446,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_a_holder_needs_and_no_last_segment_is_deleted(
+    fn data_that_a_holder_needs_and_the_last_segment_are_not_deleted(
         policy in policies(),
         extents in extents(),
         positions in prop::collection::vec(0..10 * SEGMENT, 0..3),

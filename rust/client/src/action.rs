@@ -5,13 +5,13 @@ use crate::error::{Error, Result, TryPollError};
 /// The decision of a controlled handler about the fragment and the poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The fragment is not consumed and is delivered again; this poll of the image ends.
+    /// The fragment is not consumed, and the next poll delivers it again. This poll of the image ends.
     Abort = 1,
-    /// The fragment is consumed; this poll of the image ends.
+    /// The fragment is consumed. This poll of the image ends.
     Break = 2,
-    /// The fragment is consumed and the position is published at once; the poll continues.
+    /// The fragment is consumed and the position is published at once. The poll continues.
     Commit = 3,
-    /// The fragment is consumed; the poll continues.
+    /// The fragment is consumed. The poll continues.
     Continue = 4,
 }
 

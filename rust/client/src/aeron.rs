@@ -84,7 +84,7 @@ impl Aeron {
     }
 
     /// Runs one duty cycle of the conductor, for clients without a conductor thread. Returns a work count. Call it more
-    /// often than the inter-service timeout. Harmless if the client has a thread.
+    /// often than the inter-service timeout. Does no harm if the client has a conductor thread.
     pub fn do_work(&self) -> usize {
         self.client().service()
     }
@@ -102,7 +102,7 @@ impl Aeron {
         self.client().dispatcher.run_queued(timeout)
     }
 
-    /// Returns an id that no other client and no command has.
+    /// Returns an id that differs from all client ids and correlation ids of the driver.
     pub fn next_correlation_id(&self) -> i64 {
         self.client().proxy.next_correlation_id()
     }
@@ -125,7 +125,7 @@ impl Aeron {
     /// Refuses to wait inside a handler of this client, because such a wait would never end.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`].
+    /// [`Error::ReentrantCall`] inside a handler of this client.
     pub fn check_may_wait(&self) -> Result<()> {
         self.client().check_may_wait()
     }
@@ -173,7 +173,7 @@ impl Aeron {
         self.async_add_publication(channel, stream_id)?.wait()
     }
 
-    /// As [`add_publication`](Self::add_publication), without waiting.
+    /// Like [`add_publication`](Self::add_publication), but does not wait for the driver.
     ///
     /// # Errors
     /// The command could not be sent. The operation returns all other errors.
@@ -195,7 +195,7 @@ impl Aeron {
         )
     }
 
-    /// Adds a publication that is never shared. Waits for the driver.
+    /// Adds a publication that shares its log with no other publication. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -209,7 +209,7 @@ impl Aeron {
             .wait()
     }
 
-    /// As [`add_exclusive_publication`](Self::add_exclusive_publication), without waiting.
+    /// Like [`add_exclusive_publication`](Self::add_exclusive_publication), but does not wait for the driver.
     ///
     /// # Errors
     /// The command could not be sent. The operation returns all other errors.
@@ -231,11 +231,11 @@ impl Aeron {
         )
     }
 
-    /// Removes a publication of either kind by its registration id. The operation's result says whether the publication
-    /// existed.
+    /// Removes a concurrent or exclusive publication by its registration id. The operation's result says whether the
+    /// publication existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_publication(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
         let kinds = [
             ResourceKind::Publication,
@@ -271,7 +271,7 @@ impl Aeron {
             .wait()
     }
 
-    /// As [`add_subscription`](Self::add_subscription), without waiting.
+    /// Like [`add_subscription`](Self::add_subscription), but does not wait for the driver.
     ///
     /// # Errors
     /// The command could not be sent. The operation returns all other errors.
@@ -284,7 +284,7 @@ impl Aeron {
         self.async_add_subscription_with(channel, stream_id, handlers)
     }
 
-    /// As [`add_subscription_with`](Self::add_subscription_with), without waiting.
+    /// Like [`add_subscription_with`](Self::add_subscription_with), but does not wait for the driver.
     ///
     /// # Errors
     /// The command could not be sent. The operation returns all other errors.
@@ -310,7 +310,7 @@ impl Aeron {
     /// Removes a subscription by its registration id. The operation's result says whether the subscription existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_subscription(
         &self,
         registration_id: i64,
@@ -321,8 +321,8 @@ impl Aeron {
 
 /// Counters.
 impl Aeron {
-    /// Adds a counter, which lives as long as the client. `key` has at most 112 bytes, `label` 380. Waits for the
-    /// driver.
+    /// Adds a counter that the driver frees when the client is closed. `key` has at most 112 bytes, and `label` at most
+    /// 380 bytes. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`]; [`Error::InvalidArgument`] for a key or label that is too long.
@@ -331,7 +331,7 @@ impl Aeron {
         self.async_add_counter(type_id, key, label)?.wait()
     }
 
-    /// As [`add_counter`](Self::add_counter), without waiting.
+    /// Like [`add_counter`](Self::add_counter), but does not wait for the driver.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`], or the command could not be sent. The operation returns all other errors.
@@ -349,7 +349,8 @@ impl Aeron {
     /// for the driver.
     ///
     /// # Errors
-    /// As [`add_counter`](Self::add_counter); the driver refuses when an ordinary counter has these ids.
+    /// As [`add_counter`](Self::add_counter). The driver also refuses the command if an ordinary counter has this type
+    /// and registration id.
     pub fn add_static_counter(
         &self,
         type_id: i32,
@@ -362,8 +363,8 @@ impl Aeron {
             .wait()
     }
 
-    /// As [`add_static_counter`](Self::add_static_counter), without waiting. The operation cannot be cancelled: no
-    /// client can remove a static counter.
+    /// Like [`add_static_counter`](Self::add_static_counter), but does not wait for the driver. The operation cannot be
+    /// cancelled, because no client can remove a static counter.
     ///
     /// # Errors
     /// As [`async_add_counter`](Self::async_add_counter).
@@ -381,7 +382,7 @@ impl Aeron {
     /// Removes a counter by its registration id. The operation's result says whether the counter existed.
     ///
     /// # Errors
-    /// [`Error::ClientClosed`].
+    /// [`Error::ClientClosed`] if the client is closed.
     pub fn async_remove_counter(&self, registration_id: i64) -> Result<PendingOperation<bool>> {
         self.async_remove(&[ResourceKind::Counter], registration_id)
     }
@@ -411,8 +412,8 @@ impl Aeron {
 
 /// Other requests.
 impl Aeron {
-    /// Returns a session id that no publication uses on the stream. The driver chooses it. If the driver is too old for
-    /// this command, the client returns a random id. Waits for the driver.
+    /// Returns a session id that no publication uses on the stream. The driver chooses the id. If the driver is too old
+    /// for this command, the client returns a random id. Waits for the driver.
     ///
     /// # Errors
     /// See [`Aeron`].
@@ -421,7 +422,7 @@ impl Aeron {
         self.async_next_session_id(stream_id)?.wait()
     }
 
-    /// As [`next_session_id`](Self::next_session_id), without waiting.
+    /// Like [`next_session_id`](Self::next_session_id), but does not wait for the driver.
     ///
     /// # Errors
     /// The command could not be sent. The operation returns all other errors.
@@ -432,7 +433,8 @@ impl Aeron {
         )
     }
 
-    /// Adds a handler that is called for each counter that becomes available. Returns an id for its removal.
+    /// Adds a handler that is called for each counter that becomes available. Returns an id for the removal of the
+    /// handler.
     pub fn add_available_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.available_counter.push((id, handler)));
@@ -445,7 +447,7 @@ impl Aeron {
             .unwrap_or_default()
     }
 
-    /// Adds a handler that is called for each counter that is freed. Returns an id for its removal.
+    /// Adds a handler that is called for each counter that is freed. Returns an id for the removal of the handler.
     pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.unavailable_counter.push((id, handler)));
@@ -458,7 +460,7 @@ impl Aeron {
             .unwrap_or_default()
     }
 
-    /// Adds a handler that is called when the client is closed. Returns an id for its removal.
+    /// Adds a handler that is called when the client is closed. Returns an id for the removal of the handler.
     pub fn add_close_handler(&self, handler: CloseHandler) -> i64 {
         let id = self.next_correlation_id();
         self.change_handlers(|handlers| handlers.close.push((id, handler)));

@@ -1,8 +1,8 @@
 //! Fragment assemblers: join the fragments of messages.
 //!
-//! An assembler sits between a poll and the application's handler. It passes messages in one fragment on without a
-//! copy. It collects the fragments of all other messages, and passes a message on with its last fragment. It drops a
-//! message if a fragment is missing, or if the message becomes longer than any publisher can send.
+//! An assembler sits between a poll and the application's handler. The assembler passes on a message of one fragment
+//! without a copy. It collects the fragments of a longer message, and passes on the message when the last fragment
+//! arrives. It drops a message if a fragment is missing, or if the message becomes longer than any publisher can send.
 //!
 //! ```no_run
 //! # fn receive(subscription: &aeron_client::Subscription) -> aeron_client::Result<()> {
@@ -50,7 +50,7 @@ impl FragmentAssembler {
     /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
     /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
-    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose the message.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
@@ -107,7 +107,7 @@ impl FragmentAssembler {
         Ok(self.builders.entry(session_id).or_default())
     }
 
-    /// Frees the buffer of a session. Returns whether there was one.
+    /// Frees the buffer of a session. Returns whether the session had a buffer.
     pub fn free_session_buffer(&mut self, session_id: i32) -> bool {
         self.builders.remove(&session_id).is_some()
     }
@@ -122,7 +122,7 @@ impl ImageFragmentAssembler {
     /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
     /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
-    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose it.
+    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose the message.
     #[inline]
     pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
         self.on_controlled_fragment(fragment, |message| {
@@ -172,7 +172,7 @@ const MIN_CAPACITY: usize = 4096;
 /// An unfinished message.
 struct Builder {
     memory: SharedBuffer,
-    /// Bytes of the payload, at the start of the memory.
+    /// Length in bytes of the collected payload, which is at the start of the memory.
     length: usize,
     header: AssembledHeader,
     /// Position at which the next fragment must begin; `None` if there is no unfinished message.
@@ -238,7 +238,7 @@ impl Builder {
     fn extend(&mut self, fragment: &Fragment<'_>) -> Result<(), OutOfMemory> {
         let (source, offset) = fragment.memory();
         let needed = self.length + fragment.len();
-        // A view of the last message may still share the memory, so the memory must not be reused then.
+        // If a view of the last message still shares the memory, the memory must not be reused.
         if needed > self.memory.len() || !self.memory.is_unshared() {
             self.move_to(needed)?;
         }

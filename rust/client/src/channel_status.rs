@@ -31,7 +31,8 @@ pub(crate) fn status(counters: &Counters, indicator_id: i32, is_closed: bool) ->
     }
 }
 
-/// Returns the addresses bound for the channel with this status counter, while both are active.
+/// Returns the addresses that are bound for the channel with this status counter. Empty unless the channel is active;
+/// an address that is not active is left out.
 pub(crate) fn local_addresses(
     counters: &Counters,
     indicator_id: i32,

@@ -106,13 +106,13 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
-    /// Whether the application's interrupt check ends waits.
+    /// Calls the application's interrupt check. Returns whether waits must end.
     pub(crate) fn is_interrupted(&self) -> bool {
         let check = self.settings.interrupt_check.as_ref();
         check.is_some_and(|check| check())
     }
 
-    /// Runs a driver without threads. Returns whether there is one.
+    /// Runs the embedded driver. Returns whether the client has an embedded driver that needs to be invoked.
     pub(crate) fn run_driver(&self) -> bool {
         let Some(invoke) = &self.settings.driver_invoker else {
             return false;

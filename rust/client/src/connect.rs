@@ -1,4 +1,4 @@
-//! Finds a driver and connects to it. Also sends requests for which a driver needs no client.
+//! Finds a driver and connects to it. Also sends requests that need no client.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::proxy::DriverProxy;
 const FILE_SLEEP_MS: u64 = 16;
 /// Sleep between two checks of a file that is being initialised, in milliseconds.
 const CONTENT_SLEEP_MS: u64 = 1;
-/// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace it.
+/// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace the file.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
 
 /// Connecting.
@@ -30,14 +30,14 @@ impl Aeron {
     /// Connects to the driver that `context` names.
     ///
     /// # Errors
-    /// [`Error::Configuration`]; [`Error::DriverTimeout`] if no live driver is found within the driver timeout, with
-    /// the missing part; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for an incompatible driver or
-    /// file.
+    /// [`Error::Configuration`]; [`Error::DriverTimeout`], which names the missing part, if no live driver is found
+    /// within the driver timeout; [`Error::VersionMismatch`] or [`Error::InvalidCncFile`] at once for an incompatible
+    /// driver or file.
     pub fn connect(context: Context) -> Result<Self> {
         Self::async_connect(context)?.wait()
     }
 
-    /// As [`connect`](Self::connect), without waiting.
+    /// Like [`connect`](Self::connect), but does not wait for the driver.
     ///
     /// # Errors
     /// [`Error::Configuration`]. The operation returns all other errors.
@@ -56,7 +56,7 @@ impl Aeron {
     }
 }
 
-/// A pending connection: checks for the driver until it is found or the driver timeout is over.
+/// A pending connection: checks for the driver until the driver is found or the driver timeout is over.
 struct Connecting {
     /// `None` after the client was created.
     context: Option<Context>,
@@ -261,8 +261,8 @@ fn unusable(path: &Path, error: CncError) -> Error {
     }
 }
 
-/// Whether a driver runs in `aeron_dir`: its heartbeat is not older than `timeout`. Waits up to `timeout` for a driver
-/// that is starting.
+/// Whether a driver runs in `aeron_dir`, that is, whether the heartbeat is not older than `timeout`. Waits up to
+/// `timeout` for a driver that is starting.
 ///
 /// # Errors
 /// [`DriverTimeout::NotInitialised`] if the file stays uninitialised; [`Error::VersionMismatch`],

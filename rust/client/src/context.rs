@@ -38,51 +38,53 @@ pub const MAX_DURATION_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 /// let two = aeron_client::Aeron::connect(context);
 /// ```
 pub struct Context {
-    /// Directory of the driver (`AERON_DIR`, else `/dev/shm/aeron-<user>`).
+    /// Directory of the driver. Default: `AERON_DIR`, else `/dev/shm/aeron-<user>`.
     pub aeron_dir: PathBuf,
-    /// Time to wait for a driver and for its responses, and maximum age of its heartbeat, in milliseconds (10 s).
+    /// Time to wait for a driver and its responses, and maximum age of its heartbeat, in milliseconds. Default: 10 s.
     pub driver_timeout_ms: u64,
-    /// Interval of the client's heartbeat, in nanoseconds (500 ms); less than the driver's client liveness timeout.
+    /// Interval of the client's heartbeat, in nanoseconds. Must be less than the driver's client liveness timeout.
+    /// Default: 500 ms.
     pub keepalive_interval_ns: u64,
-    /// Sleep of the conductor's thread between duty cycles, at most 1 s, and interval of its timers, in nanoseconds (16
-    /// ms).
+    /// Sleep of the conductor's thread between duty cycles, at most 1 s, and interval of its timers, in nanoseconds.
+    /// Default: 16 ms.
     pub idle_sleep_duration_ns: u64,
-    /// Idle strategy of the conductor's thread; `None` sleeps for `idle_sleep_duration_ns`.
+    /// Idle strategy of the conductor's thread. Default: `None`, which sleeps for `idle_sleep_duration_ns`.
     pub idle_strategy: Option<Box<dyn IdleStrategy + Send>>,
-    /// Sleep of a call that waits for the driver, between two checks, in nanoseconds (1 ms).
+    /// Sleep of a call that waits for the driver, between two checks, in nanoseconds. Default: 1 ms.
     pub awaiting_sleep_duration_ns: u64,
-    /// Time for which the log of an unavailable image stays mapped, in nanoseconds (3 s).
+    /// Time for which the log of an unavailable image stays mapped, in nanoseconds. Default: 3 s.
     pub resource_linger_duration_ns: u64,
-    /// Time for which a closing client waits before it unmaps everything, in nanoseconds (0).
+    /// Time for which a closing client waits before it unmaps everything, in nanoseconds. Default: 0.
     pub close_linger_duration_ns: u64,
-    /// Whether all pages of a log are mapped in when it is opened (false).
+    /// Whether all pages of a log are loaded into memory when the log is opened. Default: `false`.
     pub pre_touch_mapped_memory: bool,
-    /// Shown in the label of the client's heartbeat counter; at most 100 bytes (empty).
+    /// Name of the client in the label of its heartbeat counter; at most 100 bytes. Default: empty.
     pub client_name: String,
-    /// Whether the client has no conductor thread, and the application calls [`Aeron::do_work`](crate::Aeron::do_work)
-    /// (false).
+    /// Whether the client has no conductor thread, and the application calls [`Aeron::do_work`](crate::Aeron::do_work).
+    /// Default: `false`.
     pub use_conductor_agent_invoker: bool,
-    /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker` (`None`).
+    /// Runs an embedded driver while the client waits; needs `use_conductor_agent_invoker`. Default: `None`.
     pub driver_invoker: Option<DriverInvoker>,
-    /// Runs the network of a driver in the same process while polls of network channels find nothing (`None`).
+    /// Runs the network of a driver in the same process while polls of network channels find nothing. Default: `None`.
     pub driver_turn: Option<DriverTurn>,
-    /// Ends waits for the driver early (`None`).
+    /// Ends waits for the driver early. Default: `None`.
     pub interrupt_check: Option<InterruptCheck>,
-    /// Where handlers run (inline).
+    /// Thread on which handlers run. Default: [`HandlerMode::Inline`].
     pub handler_mode: HandlerMode,
-    /// Called with errors in the background. The default prints them on stderr; it never ends the process.
+    /// Called with errors that no call can return. The default handler prints each error on stderr, and never ends the
+    /// process.
     pub error_handler: ClientErrorHandler,
-    /// Default handler for subscriptions that are added without one (`None`).
+    /// Handler of available images for subscriptions that are added without handlers. Default: `None`.
     pub available_image_handler: Option<ImageHandler>,
-    /// Default handler for subscriptions that are added without one (`None`).
+    /// Handler of unavailable images for subscriptions that are added without handlers. Default: `None`.
     pub unavailable_image_handler: Option<ImageHandler>,
-    /// Called for every counter that any client adds (`None`).
+    /// Called for every counter that any client adds. Default: `None`.
     pub available_counter_handler: Option<CounterHandler>,
-    /// Called for every counter that is freed, of any client (`None`).
+    /// Called for every counter of any client that is freed. Default: `None`.
     pub unavailable_counter_handler: Option<CounterHandler>,
-    /// Called once when the client is closed, for any reason (`None`).
+    /// Called once when the client is closed, for any reason. Default: `None`.
     pub close_handler: Option<CloseHandler>,
-    /// Called when a receiver reports an error to one of the client's publications (`None`).
+    /// Called when a receiver reports an error to one of the client's publications. Default: `None`.
     pub publication_error_handler: Option<PublicationErrorHandler>,
     /// Wall clock, for heartbeats.
     pub epoch_clock: Arc<dyn EpochClock>,
@@ -240,7 +242,7 @@ impl Context {
 
 /// Splitting a context into its parts.
 impl Context {
-    /// Takes the handlers out. Each handler that can be removed gets an id.
+    /// Moves the handlers out of the context. Each handler that can be removed gets an id.
     pub(crate) fn take_handlers(&mut self, mut next_id: impl FnMut() -> i64) -> ClientHandlers {
         let available_counter = self.available_counter_handler.take();
         let unavailable_counter = self.unavailable_counter_handler.take();
@@ -268,7 +270,8 @@ impl Context {
             .unwrap_or_else(|| Box::new(SleepingIdleStrategy::new(sleep_ns)))
     }
 
-    /// Returns the settings that the client needs after connecting. Take the handlers before, because this drops them.
+    /// Returns the settings that the client needs after connecting. Call `take_handlers` first, because this call drops
+    /// the handlers.
     pub(crate) fn into_settings(self, inter_service_timeout_ns: u64) -> Settings {
         Settings {
             driver_timeout_ms: self.driver_timeout_ms,
@@ -300,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_changes_what_it_names() {
+    fn environment_variables_set_the_settings_that_they_name() {
         let context = context(&[
             ("AERON_DRIVER_TIMEOUT", "250"),
             ("AERON_CLIENT_NAME", "pricing"),
@@ -317,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_c_client() {
+    fn the_defaults_equal_the_defaults_of_the_c_client() {
         let context = context(&[]).unwrap();
         assert_eq!(context.driver_timeout_ms, 10_000);
         assert_eq!(context.keepalive_interval_ns, 500_000_000);
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_make_no_sense_are_refused_by_name() {
+    fn the_error_for_an_invalid_value_names_the_variable() {
         for (name, value) in [
             ("AERON_DRIVER_TIMEOUT", "soon"),
             ("AERON_CLIENT_IDLE_SLEEP_DURATION", "-1"),

@@ -1,7 +1,7 @@
 //! [`Dispatcher`]: the queue through which the conductor calls the handlers of the application.
 //!
 //! The conductor never calls a handler while it works. It queues a task; tasks run one at a time, in order, outside the
-//! conductor's lock. In [`HandlerMode::Inline`] the thread that ran the conductor runs them next. In
+//! conductor's lock. In [`HandlerMode::Inline`] the thread that ran the conductor then runs the tasks. In
 //! [`HandlerMode::Queued`] the application runs them on a thread of its choice, so that heartbeats never wait for a
 //! handler.
 
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn queued_handlers_run_only_where_the_application_runs_them() {
+    fn queued_handlers_run_only_in_run_queued() {
         let (dispatcher, _) = dispatcher(HandlerMode::Queued);
         dispatcher.push(|| {});
         assert_eq!(dispatcher.run_inline(), 0);
@@ -181,7 +181,7 @@ mod tests {
             assert_eq!(
                 inner.run_inline(),
                 0,
-                "the one that runs is not interrupted"
+                "the running handler is not interrupted"
             );
             lock(&seen).push(1);
         });

@@ -56,8 +56,8 @@ pub enum Error {
         /// Counter id of the position counter.
         counter_id: i32,
     },
-    /// Events of the driver were lost, so the client ended: they came faster than the conductor read them, or are
-    /// damaged.
+    /// The client was closed because events of the driver were lost. Events came faster than the conductor read them,
+    /// or are damaged.
     #[error("events of the media driver are lost: {0}")]
     EventsLost(ReceiveError),
     /// An event of the driver could not be decoded; it was ignored.
@@ -87,7 +87,7 @@ pub enum Error {
         /// Name of the command.
         command: &'static str,
     },
-    /// A command that the driver would refuse as malformed, or that fits into no ring buffer.
+    /// The command was not sent: the driver would refuse it as malformed, or it fits into no ring buffer.
     #[error("{command} command: {reason}")]
     InvalidCommand {
         /// Name of the command.
@@ -115,7 +115,7 @@ pub enum Error {
     /// The operation was cancelled.
     #[error("the operation was cancelled")]
     OperationCancelled,
-    /// Another thread uses the object, or a handler that still runs uses it.
+    /// Another thread or a running handler uses the object.
     #[error("{0} is in use by another call; it serves one thread at a time")]
     InUse(&'static str),
     /// An argument is outside its range.
@@ -127,7 +127,7 @@ pub enum Error {
     /// The driver uses another version of the control protocol.
     #[error("CnC version not compatible: driverVersion={driver} insufficient for clientVersion={client}: {path}", path = path.display())]
     VersionMismatch {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Version in the file.
         driver: SemanticVersion,
@@ -137,12 +137,12 @@ pub enum Error {
     /// The driver's file is damaged or is not a CnC file.
     #[error("{path}: {reason}", path = path.display())]
     InvalidCncFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Reason.
         reason: String,
     },
-    /// There is no memory for a batch or for a message of several fragments. Its messages were not consumed.
+    /// There is no memory for a batch or for a message of several fragments. The messages were not consumed.
     #[error(
         "out of memory: {bytes} bytes for messages could not be allocated; they come again with the next poll"
     )]
@@ -153,7 +153,7 @@ pub enum Error {
     /// A file could not be opened or mapped.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Cause.
         source: Arc<std::io::Error>,
@@ -169,7 +169,7 @@ pub enum Error {
     /// The driver named a log that cannot be opened.
     #[error("{path}: {source}", path = path.display())]
     OpenLog {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Cause.
         source: Arc<OpenLogError>,
@@ -188,7 +188,7 @@ pub enum Error {
     Forked,
 }
 
-/// Reason why a driver is considered dead. Each has its own text.
+/// Reason why a driver is considered dead. Each reason has its own text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverTimeout {
     /// There is no CnC file, or it is shorter than its header.
@@ -203,7 +203,7 @@ pub enum DriverTimeout {
     /// The driver's heartbeat was never written, or is too old: the driver died, or was closed.
     #[error("no driver heartbeat detected after {waited_ms} ms: {path}", path = .path.display())]
     NoHeartbeat {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Time for which the client waited, in milliseconds.
         waited_ms: u64,
@@ -214,9 +214,9 @@ pub enum DriverTimeout {
     /// The driver's heartbeat became too old while the client ran.
     #[error("MediaDriver keepalive: age={age_ms}ms > timeout={timeout_ms}ms")]
     Keepalive {
-        /// Age of the heartbeat.
+        /// Age of the heartbeat, in milliseconds.
         age_ms: i64,
-        /// The driver timeout.
+        /// The driver timeout, in milliseconds.
         timeout_ms: i64,
     },
     /// The driver did not respond to a command within this time.

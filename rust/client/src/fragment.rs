@@ -46,9 +46,9 @@ pub(crate) struct AssembledHeader {
     pub(crate) reserved_value: i64,
     pub(crate) frame_type: u16,
     pub(crate) flags: u8,
-    /// Bytes of the header and the whole payload.
+    /// Length of the header and the whole payload, in bytes.
     pub(crate) frame_length: i32,
-    /// Bytes of log that all fragments use.
+    /// Length of all fragments in the log, in bytes.
     pub(crate) framed_length: i32,
     /// Stream position after the last fragment.
     pub(crate) position: i64,
@@ -160,9 +160,9 @@ impl<'a> Fragment<'a> {
         bytes
     }
 
-    /// Returns the memory that contains the payload (a term or an assembler's buffer), and the payload's offset. For
-    /// bindings that return views: a clone keeps the memory alive, and an assembler does not reuse the memory while a
-    /// clone exists.
+    /// Returns the memory that contains the payload (a term or an assembler's buffer), and the payload's offset.
+    /// Bindings return views of a clone of the memory: a clone keeps the memory alive, and an assembler does not reuse
+    /// the memory while a clone exists.
     #[inline]
     pub fn memory(&self) -> (&'a SharedBuffer, usize) {
         (self.memory, self.offset)
@@ -202,7 +202,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Bytes of header and payload.
+    /// Returns the length of header and payload, in bytes.
     #[inline]
     pub fn frame_length(&self) -> i32 {
         match &self.values {
@@ -211,7 +211,8 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Bytes of log that the fragments of an assembled message take; −1 for a fragment.
+    /// Returns the length of all fragments of an assembled message in the log, in bytes. −1 if no assembler has joined
+    /// fragments.
     pub fn fragmented_frame_length(&self) -> i32 {
         match &self.values {
             Values::Log(_) => -1,
@@ -219,12 +220,12 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// Returns the version of the header, 0.
+    /// Returns the version of the header, which is always 0.
     pub fn version(&self) -> u8 {
         0
     }
 
-    /// Flags: 0x80 begin, 0x40 end; 0xC0 for a whole message.
+    /// Returns the flags: 0x80 begin, 0x40 end; 0xC0 for a whole message.
     #[inline]
     pub fn flags(&self) -> u8 {
         match &self.values {

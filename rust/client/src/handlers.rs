@@ -21,7 +21,7 @@ pub type PublicationErrorHandler = Arc<dyn Fn(&PublicationErrorFrame) + Send + S
 pub struct PublicationErrorFrame {
     /// Original registration id of the publication.
     pub registration_id: i64,
-    /// Registration id of the destination, −1 if none.
+    /// Registration id of the destination; −1 if the error belongs to no destination.
     pub destination_registration_id: i64,
     /// Session id of the publication.
     pub session_id: i32,
@@ -29,7 +29,7 @@ pub struct PublicationErrorFrame {
     pub stream_id: i32,
     /// Id of the receiver, −1 for IPC.
     pub receiver_id: i64,
-    /// Group tag of the receiver, −1 if none.
+    /// Group tag of the receiver; −1 if the receiver has no group tag.
     pub group_tag: i64,
     /// Error code of the receiver, usually the number of an [`ErrorCode`](aeron_protocol::ErrorCode): 13 if the image
     /// was rejected.

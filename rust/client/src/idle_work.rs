@@ -2,8 +2,8 @@
 //!
 //! If a waiting client runs a driver in the same process, no message waits for the driver's thread. But one check of
 //! the network costs as much as a hundred polls of memory. A client with other work therefore leaves the network to the
-//! driver. With *n* subscriptions to network channels, the client checks the network after *n* empty polls of
-//! them in a row. Polls of other channels (IPC) must have been empty too.
+//! driver. With *n* subscriptions to network channels, the client checks the network after *n* consecutive empty polls
+//! of these subscriptions. Polls of other channels (IPC) must have been empty too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,12 @@ pub(crate) struct IdleWork {
     turn: DriverTurn,
     network_subscriptions: AtomicUsize,
     /// Number of polls of network channels since a poll last found something. Changed by plain loads and stores:
-    /// concurrent pollers may lose counts, which only delays the next check a little.
+    /// concurrent pollers may lose counts, which only delays the next turn a little.
     empty_polls: AtomicUsize,
     process: ProcessStamp,
 }
 
-/// One subscription's part in the idle work.
+/// Idle work of one subscription: counts the empty polls of the subscription, and runs turns before its polls.
 pub(crate) struct IdlePart {
     work: Arc<IdleWork>,
     is_network: bool,
@@ -43,7 +43,7 @@ impl IdleWork {
         })
     }
 
-    /// Returns the part for a subscription to `channel`.
+    /// Returns the idle work for a subscription to `channel`.
     pub(crate) fn part_of(self: &Arc<Self>, channel: &str) -> IdlePart {
         let is_network = Transport::of(channel.as_bytes()) == Transport::Network;
         if is_network {
@@ -65,7 +65,7 @@ impl IdleWork {
 }
 
 impl IdlePart {
-    /// Does idle work if it is due, so that the following poll finds the data that it received.
+    /// Does idle work if it is due, so that the following poll finds the data that the idle work received.
     #[inline]
     pub(crate) fn before_poll(&self) {
         if self.is_network && self.work.is_idle() && !self.work.process.is_foreign() {
@@ -73,7 +73,7 @@ impl IdlePart {
         }
     }
 
-    /// Registers the number of fragments or bytes that a poll found.
+    /// Counts an empty poll. Resets the count if the poll found fragments or bytes; `found` is their number.
     #[inline]
     pub(crate) fn after_poll(&self, found: usize) {
         let empty_polls = match (found, self.is_network) {

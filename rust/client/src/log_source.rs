@@ -1,6 +1,6 @@
 //! [`LogSource`]: opens the logs that the driver names.
 //!
-//! In production they are files. A driver in the same process may keep them in memory.
+//! In production the logs are files. A driver in the same process may keep its logs in memory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

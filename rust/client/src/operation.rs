@@ -31,7 +31,7 @@ enum OperationState<T> {
 
 /// The steps of an operation.
 pub(crate) trait Steps<T>: Send {
-    /// Returns the id of the last command that was sent, −1 if none was sent.
+    /// Returns the id of the last command that was sent; −1 if no command was sent.
     fn correlation_id(&self) -> i64;
     /// Continues without waiting. Returns the result; `None` if it is not available yet.
     fn poll(&mut self) -> Result<Option<T>>;
@@ -41,9 +41,9 @@ pub(crate) trait Steps<T>: Send {
     fn abandon(&mut self);
     /// Refuses to wait inside a handler of the client, where the wait would never end.
     fn check_may_wait(&self) -> Result<()>;
-    /// Whether the application's interrupt check ends waits.
+    /// Calls the application's interrupt check. Returns whether waits must end.
     fn is_interrupted(&self) -> bool;
-    /// Runs a driver without threads. Returns whether there is one.
+    /// Runs the client's embedded driver. Returns whether the client has an embedded driver.
     fn run_driver(&self) -> bool;
     /// Waits a moment; `waits` is the number of earlier waits.
     fn idle(&self, waits: u32);
@@ -65,8 +65,8 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Returns the correlation id of the command, −1 if the operation needs none. A command that is sent again has a
-    /// new id.
+    /// Returns the correlation id of the command; −1 if the operation needs no command. A command that is sent again
+    /// has a new id.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }
@@ -80,7 +80,7 @@ impl<T: Clone> PendingOperation<T> {
     ///
     /// # Errors
     /// The driver's refusal, [`Error::DriverTimeout`] if the driver did not respond within the driver timeout,
-    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]; the same in each call.
+    /// [`Error::OperationCancelled`], [`Error::ClientClosed`]. Each later call returns the same error.
     pub fn poll(&mut self) -> Result<Option<T>> {
         if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll();
@@ -124,7 +124,7 @@ impl<T: Clone> PendingOperation<T> {
     /// Refuses to wait inside a handler of the client.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`].
+    /// [`Error::ReentrantCall`] inside a handler of the client.
     pub fn check_may_wait(&self) -> Result<()> {
         match &self.state {
             OperationState::Pending(steps) => steps.check_may_wait(),
@@ -132,7 +132,7 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Runs the client's embedded driver, if it has one. Returns whether there is one.
+    /// Runs the client's embedded driver. Returns whether the client has an embedded driver.
     pub fn run_driver(&self) -> bool {
         match &self.state {
             OperationState::Pending(steps) => steps.run_driver(),
@@ -186,7 +186,7 @@ type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send
 /// Takes the result of a command out of the conductor, given its correlation id and the value of the response.
 pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T>;
 
-/// A command to the driver, until its result is taken.
+/// Steps of a command to the driver, until its result is taken.
 pub(crate) struct CommandSteps<T> {
     client: Arc<Client>,
     /// Sends the command again; `None` for commands that are never refused temporarily.
@@ -322,7 +322,7 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
     }
 }
 
-/// The removal of a resource, until the driver has confirmed it.
+/// Steps of the removal of a resource, until the driver has confirmed the removal.
 pub(crate) struct RemovalSteps {
     client: Arc<Client>,
     registration_id: i64,
@@ -385,7 +385,7 @@ impl Steps<bool> for RemovalSteps {
     }
 }
 
-/// Error if another thread removed the resource while it was being added.
+/// Returns the error for a resource that another thread removed while it was being added.
 fn removed_meanwhile(id: i64) -> Error {
     Error::InvalidArgument(format!(
         "registration {id} was removed while it was being added"

@@ -7,10 +7,11 @@ use crate::error::{Error, Result};
 /// Number of forks between the first process and this one.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Marks this process as a forked child. Objects that were created before belong to its parent: in the child they send
-/// and close nothing.
+/// Marks this process as a forked child. Objects that were created before the fork belong to the parent: in the child,
+/// these objects send nothing and close nothing.
 ///
-/// Call it in the child before any other use of the library. Python does so with `os.register_at_fork`.
+/// Call this function in the child before any other use of the library. The Python package calls it through
+/// `os.register_at_fork`.
 pub fn mark_forked_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }

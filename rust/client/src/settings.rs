@@ -11,11 +11,12 @@ use crate::error::Error;
 use crate::handlers::ClientErrorHandler;
 use crate::idle_work::DriverTurn;
 
-/// Runs an embedded driver without threads whenever the client waits for its response. Returns a work count.
+/// Runs an embedded driver without threads whenever the client waits for a response of the driver. Returns a work
+/// count.
 pub type DriverInvoker = Arc<dyn Fn() -> usize + Send + Sync>;
 
-/// Called about once a millisecond on the thread of a call that waits for the driver. `true` ends the wait with
-/// [`Error::Interrupted`].
+/// Called about once a millisecond on the thread of a call that waits for the driver. If the result is `true`, the wait
+/// ends with [`Error::Interrupted`].
 pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Settings that a client needs after it has connected.

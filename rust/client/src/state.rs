@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::CloseCause;
 
-/// Whether a client or one of its resources is open, and the cause of its close. Needs one load on the data path.
+/// Whether a client or one of its resources is open, and the cause of its close. On the data path, a check needs one
+/// load.
 #[derive(Debug, Default)]
 pub(crate) struct OpenState {
     closed: AtomicBool,

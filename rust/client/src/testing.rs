@@ -25,9 +25,9 @@ use crate::log_source::{LogSource, MappedLogs};
 
 /// Client liveness timeout of the driver, in milliseconds.
 pub(crate) const LIVENESS_TIMEOUT_MS: i64 = 10_000;
-/// Length of a term of its logs, in bytes.
+/// Term length of the driver's logs, in bytes.
 pub(crate) const TERM_LENGTH: usize = 64 * 1024;
-/// Initial term id of its streams.
+/// Initial term id of the driver's streams.
 pub(crate) const INITIAL_TERM_ID: i32 = 7;
 /// Session id of the first publication; later publications get the following ids.
 pub(crate) const FIRST_SESSION_ID: i32 = 1000;
@@ -142,7 +142,7 @@ impl FakeDriver {
         Arc::new(driver)
     }
 
-    /// Connects a client in invoker mode, which steps the driver whenever it waits.
+    /// Connects a client in invoker mode. Whenever the client waits, it runs a step of the driver.
     pub(crate) fn connect(self: &Arc<Self>, configure: impl FnOnce(&mut Context)) -> Aeron {
         self.try_connect(configure).expect("connects")
     }
@@ -203,7 +203,7 @@ impl FakeDriver {
         state.sent.len()
     }
 
-    /// Runs driver and client in turns for this many milliseconds.
+    /// Runs driver and client alternately for this many milliseconds.
     pub(crate) fn run_ms(&self, aeron: &Aeron, duration_ms: usize) {
         for _ in 0..duration_ms {
             self.step();
@@ -306,7 +306,7 @@ impl FakeDriver {
             .for_each(|publication| publication.limit.set(i64::MAX));
     }
 
-    /// Tells all subscriptions on the publication's stream that its image is unavailable.
+    /// Tells all subscriptions on the publication's stream that the image of the publication is unavailable.
     pub(crate) fn lose_image(&self, publication: &FakePublication) {
         let mut state = lock(&self.state);
         let subscriptions = state.subscriptions.clone();
@@ -602,7 +602,7 @@ fn position_counter(type_id: i32, registration_id: i64, value: i64) -> NewCounte
     }
 }
 
-/// Allocates the system counters. Clients read the control protocol version there.
+/// Allocates the system counters. One of them is the control protocol version, which clients read.
 fn allocate_system_counters(counters: &mut CountersManager<SharedBuffer>) {
     let version_id = system::SystemCounter::ControlProtocolVersion.id();
     for id in 0..=version_id {

@@ -12,7 +12,7 @@ use aeron_memory::directory::cnc_file;
 use aeron_protocol::event::{Event, SubscriptionReady};
 
 #[test]
-fn in_a_forked_child_the_parents_client_is_dead_and_a_new_one_works() {
+fn in_a_forked_child_the_client_of_the_parent_is_dead_and_a_new_client_works() {
     let directory = tempfile::tempdir_in("/dev/shm").unwrap();
     let lengths = CncLengths {
         counters_values: CncLengths::MIN_COUNTERS_VALUES,

@@ -106,7 +106,7 @@ fn any_type() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates a layout. The order of its fields in the text may differ from that in the record.
+/// Generates a layout. The order of the fields in the text may differ from their order in the record.
 fn any_layout() -> impl Strategy<Value = RecordLayout> {
     let field = (any_type(), any::<bool>(), prop_oneof![Just(0), 0..10_usize]);
     let fields = (vec(field, 1..12), 0..10_usize).prop_map(|(fields, tail)| {
@@ -136,7 +136,7 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Returns as many whole records as `bytes` contains.
+/// Returns the whole records at the start of `bytes`.
 fn records<'a>(layout: &RecordLayout, bytes: &'a [u8]) -> &'a [u8] {
     let length = layout.record_length();
     &bytes[..bytes.len() / length * length]
@@ -168,7 +168,7 @@ proptest! {
 
     /// 08-65
     #[test]
-    fn records_made_of_columns_give_these_columns_again(layout in any_layout(), bytes in any_bytes()) {
+    fn columns_are_unchanged_after_encoding_and_decoding(layout in any_layout(), bytes in any_bytes()) {
         let Ok(columns) = RecordDecoder::new(&layout).decode(records(&layout, &bytes)) else {
             return Ok(());
         };
@@ -183,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn the_text_of_a_layout_gives_it_again(layout in any_layout()) {
+    fn the_printed_text_of_a_layout_parses_to_an_equal_layout(layout in any_layout()) {
         prop_assert_eq!(RecordLayout::parse(&layout.to_string()), Ok(layout));
     }
 

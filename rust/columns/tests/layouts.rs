@@ -1,5 +1,4 @@
-//! Tests of record layouts: the meaning of their texts, and the conversion of every type from record to column and
-//! back.
+//! Tests of record layouts: parsing their texts, and converting every type from record to column and back.
 
 use std::sync::Arc;
 
@@ -64,7 +63,7 @@ fn fields_are_packed_in_order_unless_an_offset_is_given() {
 
 /// 08-62
 #[test]
-fn a_text_that_is_no_layout_names_field_and_offset() {
+fn the_error_for_an_invalid_text_names_field_and_offset() {
     let refused = |text: &str, expected: &str| {
         let error = RecordLayout::parse(text).unwrap_err().to_string();
         assert_eq!(error, expected, "{text}");
@@ -196,14 +195,14 @@ fn times_are_rounded_down_to_the_unit_of_record_or_column() {
 }
 
 #[test]
-fn texts_lose_the_zeros_and_spaces_that_fill_their_field() {
+fn decoded_texts_have_no_trailing_zeros_or_spaces() {
     let columns = decode(&layout("v char[4]"), b"a b \0\0\0\0 x\0 ab\0\0");
     let texts = columns[0].as_string::<i32>().iter().flatten();
     assert_eq!(texts.collect::<Vec<_>>(), ["a b", "", " x", "ab"]);
 }
 
 #[test]
-fn gaps_are_skipped_by_the_decoder_and_zero_from_the_encoder() {
+fn the_decoder_skips_gaps_and_the_encoder_writes_zeros_into_gaps() {
     let layout = layout("@2 a u8, @6 b >u16 =10");
     let columns = decode(&layout, &[9, 9, 7, 9, 9, 9, 1, 2, 9, 9]);
     assert_eq!(columns[0].as_primitive::<Int16Type>().value(0), 7);
@@ -213,7 +212,7 @@ fn gaps_are_skipped_by_the_decoder_and_zero_from_the_encoder() {
 }
 
 #[test]
-fn rows_are_encoded_from_any_row_on_and_appended() {
+fn any_range_of_rows_is_encoded_and_appended() {
     let layout = layout("v i16");
     let batch = batch(&layout, vec![Arc::new(Int16Array::from(vec![1, 2, 3, 4]))]);
     let mut records = vec![9];
@@ -230,7 +229,7 @@ fn rows_are_encoded_from_any_row_on_and_appended() {
 
 /// 08-63
 #[test]
-fn a_malformed_value_names_record_field_and_offset() {
+fn the_error_for_a_malformed_value_names_record_field_and_offset() {
     let malformed = |text: &str, records: &[u8], expected: &str| {
         let error = RecordDecoder::new(&layout(text))
             .decode(records)
@@ -264,7 +263,7 @@ fn a_malformed_value_names_record_field_and_offset() {
 }
 
 #[test]
-fn a_value_that_does_not_fit_names_row_column_and_value() {
+fn the_error_for_a_value_that_does_not_fit_names_row_column_and_value() {
     let refused = |text: &str, column: ArrayRef, expected: &str| {
         let error = encode(&layout(text), vec![column]).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -308,7 +307,7 @@ fn a_value_that_does_not_fit_names_row_column_and_value() {
 }
 
 #[test]
-fn very_many_rows_stay_in_their_order() {
+fn rows_of_many_blocks_keep_their_order() {
     let layout = layout("@3 v i32 =100");
     let column: ArrayRef = Arc::new(Int32Array::from_iter_values(0..10_000));
     let records = encode(&layout, vec![column.clone()]).unwrap();
@@ -319,7 +318,7 @@ fn very_many_rows_stay_in_their_order() {
 }
 
 #[test]
-fn a_value_far_after_the_first_is_found_too() {
+fn a_value_that_does_not_fit_is_found_in_a_later_block() {
     let values = (0..10_000).map(|row| if row == 9_000 { 256 } else { 1 });
     let values = Int16Array::from_iter_values(values);
     let error = encode(
@@ -357,7 +356,7 @@ fn columns_of_other_types_are_refused_before_a_row_is_read() {
 }
 
 #[test]
-fn large_texts_and_bytes_become_records_too() {
+fn large_string_and_large_binary_columns_are_encoded() {
     let layout = layout("t char[2], b bytes[2]");
     let schema = Schema::new(vec![
         Field::new("b", DataType::LargeBinary, false),

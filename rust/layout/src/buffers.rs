@@ -19,13 +19,13 @@ layout! {
     /// Trailer of the many-to-one ring. Fields of different writers are two cache lines apart.
     pub struct RingTrailerLayout: 768 {
         reserved_before_tail: [u8; 128] = 0,
-        /// Bytes claimed since the ring was created.
+        /// Number of bytes claimed since the ring was created.
         pub tail_position: I64 = 128,
         reserved_after_tail: [u8; 120] = 136,
         /// The head as last read by a producer.
         pub head_cache_position: I64 = 256,
         reserved_after_head_cache: [u8; 120] = 264,
-        /// Bytes consumed since the ring was created.
+        /// Number of bytes consumed since the ring was created.
         pub head_position: I64 = 384,
         reserved_after_head: [u8; 120] = 392,
         /// The next correlation id.

@@ -11,18 +11,18 @@ layout! {
     pub struct CatalogHeaderLayout: 32 {
         /// Version of the layout.
         pub version: I32 = 0,
-        /// Bytes of this header.
+        /// Length of this header in bytes.
         pub length: I32 = 4,
         /// Id of the next recording; 0 if it was never written.
         pub next_recording_id: I64 = 8,
-        /// Alignment of the entries.
+        /// Alignment of the entries in bytes.
         pub alignment: I32 = 16,
         reserved: [u8; 12] = 20,
     }
 
     /// Header of an entry; the recording follows.
     pub struct EntryHeaderLayout: 32 {
-        /// Bytes after this header, padding included; 0 ends the catalog.
+        /// Number of bytes after this header, padding included; 0 ends the catalog.
         pub length: I32 = 0,
         /// 0: invalid, 1: valid, 2: deleted.
         pub state: I32 = 4,
@@ -55,9 +55,9 @@ layout! {
         pub term_length: I32 = 64,
         /// Maximum length of a frame of the stream in bytes.
         pub mtu_length: I32 = 68,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 72,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 76,
     }
 }

@@ -5,26 +5,26 @@ use crate::declare::layout;
 use crate::{I32, I64, U64};
 
 layout! {
-    /// The beginning of every command. A keepalive or a close has no further fields; in a termination the token
-    /// follows.
+    /// Beginning of every command. A keepalive or a close has no further fields. In a request for termination, the
+    /// token follows.
     pub struct ClientCommandLayout: 16 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
     }
 
     /// A command that removes the resource with a registration id.
     pub struct RemovalLayout: 24 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Correlation id of the command that added the resource.
         pub registration_id: I64 = 16,
     }
 
-    /// Removal of a publication. Older clients send only the first 24 bytes.
+    /// Command to remove a publication. Older clients send only the first 24 bytes.
     pub struct RemovePublicationLayout: 32 {
         /// Client, correlation id and registration id.
         pub removal: RemovalLayout = 0,
@@ -32,43 +32,43 @@ layout! {
         pub flags: U64 = 24,
     }
 
-    /// Addition of a publication, shared or exclusive; the channel follows.
+    /// Command to add a shared or exclusive publication; the channel follows.
     pub struct AddPublicationLayout: 20 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 16,
     }
 
-    /// Addition of a subscription; the channel follows.
+    /// Command to add a subscription; the channel follows.
     pub struct AddSubscriptionLayout: 28 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Not used.
         pub registration_correlation_id: I64 = 16,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 24,
     }
 
-    /// Addition or removal of a destination by its channel, which follows.
+    /// Command to add or remove a destination by its channel, which follows.
     pub struct DestinationLayout: 24 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Registration id of the publication or subscription.
         pub registration_correlation_id: I64 = 16,
     }
 
-    /// Removal of a destination by its registration id.
+    /// Command to remove a destination by its registration id.
     pub struct RemoveDestinationByIdLayout: 32 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Registration id of the publication.
         pub resource_registration_id: I64 = 16,
@@ -76,47 +76,47 @@ layout! {
         pub destination_registration_id: I64 = 24,
     }
 
-    /// Addition of a counter of the client; key and label follow.
+    /// Command to add a counter of the client; key and label follow.
     pub struct AddCounterLayout: 20 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
-        /// Type of the counter.
+        /// Type id of the counter.
         pub type_id: I32 = 16,
     }
 
-    /// Addition of a counter that outlives the client; key and label follow.
+    /// Command to add a counter that outlives the client; key and label follow.
     pub struct AddStaticCounterLayout: 28 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Registration id that the client chooses.
         pub registration_id: I64 = 16,
-        /// Type of the counter.
+        /// Type id of the counter.
         pub type_id: I32 = 24,
     }
 
-    /// Rejection of an image; the reason follows.
+    /// Command to reject an image; the reason follows.
     pub struct RejectImageLayout: 32 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
         /// Correlation id of the image.
         pub image_correlation_id: I64 = 16,
-        /// Position of the image.
+        /// Position of the image, in bytes.
         pub position: I64 = 24,
     }
 
     /// Request for a session id that no publication of a stream uses.
     pub struct NextSessionIdLayout: 20 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
-        /// Id of the command.
+        /// Correlation id of the command.
         pub correlation_id: I64 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 16,
     }
 }

@@ -21,13 +21,13 @@ layout! {
     pub struct CounterMetadataLayout: 512 {
         /// 0: never used, 1: allocated, -1: freed.
         pub state: I32 = 0,
-        /// Type of the counter.
+        /// Type id of the counter.
         pub type_id: I32 = 4,
         /// Epoch milliseconds from which the id may be used again.
         pub free_for_reuse_deadline_ms: I64 = 8,
         /// Key of the counter; its layout depends on the type.
         pub key: [u8; 112] = 16,
-        /// Bytes of the label.
+        /// Length of the label in bytes.
         pub label_length: I32 = 128,
         /// Label of the counter.
         pub label: [u8; 380] = 132,
@@ -37,11 +37,11 @@ layout! {
     pub struct StreamKeyLayout: 112 {
         /// Registration id of the publication, subscription or image.
         pub registration_id: I64 = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
-        /// Bytes of the channel.
+        /// Length of the channel in bytes.
         pub channel_length: I32 = 16,
         /// The beginning of the channel.
         pub channel: [u8; 92] = 20,
@@ -49,7 +49,7 @@ layout! {
 
     /// Key of the counters of a channel.
     pub struct ChannelKeyLayout: 112 {
-        /// Bytes of the channel.
+        /// Length of the channel in bytes.
         pub channel_length: I32 = 0,
         /// The beginning of the channel.
         pub channel: [u8; 108] = 4,
@@ -59,7 +59,7 @@ layout! {
     pub struct LocalAddressKeyLayout: 112 {
         /// Id of the counter with the channel's status.
         pub channel_status_id: I32 = 0,
-        /// Bytes of the address.
+        /// Length of the address in bytes.
         pub address_length: I32 = 4,
         /// The address.
         pub address: [u8; 103] = 8,
@@ -68,7 +68,7 @@ layout! {
 
     /// Key of a client's heartbeat.
     pub struct HeartbeatKeyLayout: 112 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
         reserved: [u8; 104] = 8,
     }

@@ -7,9 +7,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub struct Field {
     /// Name of the field.
     pub name: &'static str,
-    /// Bytes before the field.
+    /// Offset of the field in bytes.
     pub offset: usize,
-    /// Bytes of the field.
+    /// Length of the field in bytes.
     pub length: usize,
 }
 
@@ -18,19 +18,19 @@ pub trait Layout: FromBytes + IntoBytes + KnownLayout + Immutable + Unaligned + 
     /// Name of the struct.
     const NAME: &'static str;
 
-    /// Bytes of the layout.
+    /// Length of the layout in bytes.
     const LENGTH: usize;
 
     /// All fields in their order, reserved ones included.
     const FIELDS: &'static [Field];
 
-    /// Returns the first [`LENGTH`](Self::LENGTH) bytes of `bytes` as this layout; `None` if there are fewer.
+    /// Returns the first [`LENGTH`](Self::LENGTH) bytes of `bytes` as this layout; `None` if `bytes` is shorter.
     #[inline(always)]
     fn first_in(bytes: &[u8]) -> Option<&Self> {
         Self::ref_from_prefix(bytes).ok().map(|(layout, _)| layout)
     }
 
-    /// Like [`first_in`](Self::first_in), to change the bytes in place.
+    /// Like [`first_in`](Self::first_in), but returns a mutable reference.
     #[inline(always)]
     fn first_in_mut(bytes: &mut [u8]) -> Option<&mut Self> {
         Self::mut_from_prefix(bytes).ok().map(|(layout, _)| layout)
@@ -69,7 +69,7 @@ macro_rules! layout {
         };
 
         impl $name {
-            /// Bytes of the layout.
+            /// Length of the layout in bytes.
             pub const LENGTH: usize = $length;
 
             /// Returns an array of the right length as this layout.

@@ -19,13 +19,13 @@ layout! {
         pub correlation_id: I64 = 0,
         /// Original registration id of the publication.
         pub registration_id: I64 = 8,
-        /// Session of the publication.
+        /// Session id of the publication.
         pub session_id: I32 = 16,
-        /// Stream of the publication.
+        /// Stream id of the publication.
         pub stream_id: I32 = 20,
-        /// Counter of the publication's limit.
+        /// Id of the counter with the publication's limit.
         pub publication_limit_counter_id: I32 = 24,
-        /// Counter of the channel's status.
+        /// Id of the counter with the channel's status.
         pub channel_status_indicator_id: I32 = 28,
     }
 
@@ -33,21 +33,21 @@ layout! {
     pub struct SubscriptionReadyLayout: 12 {
         /// Correlation id of the command.
         pub correlation_id: I64 = 0,
-        /// Counter of the channel's status.
+        /// Id of the counter with the channel's status.
         pub channel_status_indicator_id: I32 = 8,
     }
 
-    /// A subscription has a new image; the name of its log file and its source follow.
+    /// A subscription has a new image; the name of the image's log file and the source follow.
     pub struct AvailableImageLayout: 28 {
         /// Correlation id of the image.
         pub correlation_id: I64 = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
         /// Registration id of the subscription.
         pub subscription_registration_id: I64 = 16,
-        /// Counter of the subscriber's position.
+        /// Id of the counter with the subscriber's position.
         pub subscriber_position_id: I32 = 24,
     }
 
@@ -57,7 +57,7 @@ layout! {
         pub correlation_id: I64 = 0,
         /// Registration id of the subscription.
         pub subscription_registration_id: I64 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 16,
     }
 
@@ -77,7 +77,7 @@ layout! {
 
     /// The driver closed a client because its heartbeat was too old.
     pub struct ClientTimeoutLayout: 8 {
-        /// The client.
+        /// Client id.
         pub client_id: I64 = 0,
     }
 
@@ -105,11 +105,11 @@ layout! {
         pub registration_id: I64 = 0,
         /// Registration id of the destination.
         pub destination_registration_id: I64 = 8,
-        /// Session of the publication.
+        /// Session id of the publication.
         pub session_id: I32 = 16,
-        /// Stream of the publication.
+        /// Stream id of the publication.
         pub stream_id: I32 = 20,
-        /// The receiver.
+        /// Receiver id.
         pub receiver_id: I64 = 24,
         /// Group tag of the receiver.
         pub group_tag: I64 = 32,

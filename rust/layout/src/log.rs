@@ -4,7 +4,7 @@ use crate::declare::layout;
 use crate::frame::DataHeaderLayout;
 use crate::{I32, I64};
 
-/// Bytes of the metadata section.
+/// Length of the metadata section in bytes.
 pub const LOG_METADATA_LENGTH: usize = 4096;
 
 layout! {
@@ -19,32 +19,32 @@ layout! {
         pub end_of_stream_position: I64 = 128,
         /// 1 if the publication has a receiver.
         pub is_connected: I32 = 136,
-        /// Transports from which an image is being received.
+        /// Number of transports from which an image is received.
         pub active_transport_count: I32 = 140,
         reserved_after_state: [u8; 112] = 144,
         /// Registration id of the publication, or id of the image.
         pub correlation_id: I64 = 256,
         /// Id of the stream's first term.
         pub initial_term_id: I32 = 264,
-        /// Bytes of a frame's header.
+        /// Length of a frame's header in bytes.
         pub default_frame_header_length: I32 = 268,
         /// Maximum length of a frame in bytes.
         pub mtu_length: I32 = 272,
         /// Length of each term in bytes.
         pub term_length: I32 = 276,
-        /// Page size to which the file's length is rounded.
+        /// Page size to which the file's length is rounded, in bytes.
         pub page_size: I32 = 280,
         /// Window of the publication in bytes.
         pub publication_window_length: I32 = 284,
         /// Initial window of an image in bytes.
         pub receiver_window_length: I32 = 288,
-        /// SO_SNDBUF of the channel.
+        /// SO_SNDBUF of the channel in bytes.
         pub socket_sndbuf_length: I32 = 292,
         /// Default SO_SNDBUF of the system.
         pub os_default_socket_sndbuf_length: I32 = 296,
         /// Maximum SO_SNDBUF of the system.
         pub os_max_socket_sndbuf_length: I32 = 300,
-        /// SO_RCVBUF of the channel.
+        /// SO_RCVBUF of the channel in bytes.
         pub socket_rcvbuf_length: I32 = 304,
         /// Default SO_RCVBUF of the system.
         pub os_default_socket_rcvbuf_length: I32 = 308,
@@ -59,11 +59,11 @@ layout! {
         pub entity_tag: I64 = 448,
         /// Correlation id of the response channel.
         pub response_correlation_id: I64 = 456,
-        /// Time for which the publication exists after its last publisher has closed.
+        /// Time for which the publication exists after its last publisher has closed, in nanoseconds.
         pub linger_timeout_ns: I64 = 464,
-        /// Time for which an untethered subscriber may lag by more than the window.
+        /// Time for which an untethered subscriber may lag by more than the window, in nanoseconds.
         pub untethered_window_limit_timeout_ns: I64 = 472,
-        /// Time after which an untethered subscriber that was left out may rejoin.
+        /// Time after which an untethered subscriber that was left out may rejoin, in nanoseconds.
         pub untethered_resting_timeout_ns: I64 = 480,
         /// Whether the channel has the semantics of a group.
         pub group: u8 = 488,
@@ -86,8 +86,8 @@ layout! {
         /// Kind of the log: concurrent publication, exclusive publication or image.
         pub log_type: u8 = 497,
         reserved_after_type: [u8; 2] = 498,
-        /// Time for which an untethered subscriber that fell behind may continue to read. The field is not aligned, so
-        /// it is never loaded as a 64-bit word.
+        /// Time for which an untethered subscriber that fell behind may continue to read, in nanoseconds. The field is
+        /// not aligned, so it is never loaded as a 64-bit word.
         pub untethered_linger_timeout_ns: I64 = 500,
     }
 }

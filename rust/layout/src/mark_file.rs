@@ -15,15 +15,15 @@ layout! {
         pub start_timestamp_ms: I64 = 16,
         /// Process id of the archive.
         pub pid: I64 = 24,
-        /// Stream of control requests over the network.
+        /// Stream id of control requests over the network.
         pub control_stream_id: I32 = 32,
-        /// Stream of control requests on the same machine.
+        /// Stream id of control requests on the same machine.
         pub local_control_stream_id: I32 = 36,
-        /// Stream of recording events.
+        /// Stream id of recording events.
         pub events_stream_id: I32 = 40,
-        /// Bytes before the error log. Since version 1 of the schema.
+        /// Number of bytes before the error log. Since version 1 of the schema.
         pub header_length: I32 = 44,
-        /// Bytes of the error log. Since version 1 of the schema.
+        /// Length of the error log in bytes. Since version 1 of the schema.
         pub error_buffer_length: I32 = 48,
         reserved_after_lengths: [u8; 4] = 52,
         /// Id of the archive. Since version 2 of the schema.

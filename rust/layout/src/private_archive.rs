@@ -1,5 +1,5 @@
-//! Files of an archive that only this project uses: the lock file of a private one, the index file of each segment, and
-//! the file of extensions.
+//! Files of an archive that only this project uses: the lock file of a private archive, the index file of each segment,
+//! and the file of extensions.
 
 use crate::declare::layout;
 use crate::{I32, I64, U32};
@@ -24,19 +24,20 @@ layout! {
         /// Boot id of the owner's machine as text, padded with zeros.
         pub boot_id: [u8; 64] = 64,
         reserved: [u8; 60] = 128,
-        /// CRC-32 of all bytes before it.
+        /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 188,
     }
 
-    /// The messages of a recording up to some position. An unknown head is `i64::MIN`.
+    /// Counts of the messages of a recording up to a position. An unknown head is `i64::MIN`.
     pub struct ProgressLayout: 32 {
         /// Position after the last whole message. Before the first whole message, the start of the first message.
         pub head: I64 = 0,
         /// Number of whole messages.
         pub messages: I64 = 8,
-        /// Bytes of the payloads of these messages.
+        /// Total payload length of these messages in bytes.
         pub payload_bytes: I64 = 16,
-        /// Payload bytes so far of a message whose end is not recorded yet; `i64::MIN` if there is no such message.
+        /// Number of payload bytes of the unfinished message up to the position; `i64::MIN` if no message is
+        /// unfinished.
         pub unfinished: I64 = 24,
     }
 
@@ -52,7 +53,7 @@ layout! {
         pub progress: ProgressLayout = 24,
         /// Zero.
         pub reserved: [u8; 4] = 56,
-        /// CRC-32 of all bytes before it.
+        /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 60,
     }
 
@@ -62,9 +63,9 @@ layout! {
         pub magic: [u8; 4] = 0,
         /// Session id of the image, equal to the one in the catalog.
         pub session_id: I32 = 4,
-        /// Control session of the request that extended the recording, equal to the one in the catalog.
+        /// Id of the control session of the request that extended the recording, equal to the one in the catalog.
         pub control_session_id: I64 = 8,
-        /// Correlation id of that request, equal to the one in the catalog.
+        /// Correlation id of the request that extended the recording, equal to the one in the catalog.
         pub correlation_id: I64 = 16,
         /// First position that the recorder wrote in the segment.
         pub begin_position: I64 = 24,
@@ -74,7 +75,7 @@ layout! {
         pub sync_level: U32 = 48,
         /// Zero.
         pub reserved: [u8; 8] = 52,
-        /// CRC-32 of all bytes before it.
+        /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 60,
     }
 
@@ -90,7 +91,7 @@ layout! {
         pub progress: ProgressLayout = 24,
         /// Zero.
         pub reserved: [u8; 4] = 56,
-        /// CRC-32 of all bytes before it.
+        /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 60,
     }
 
@@ -100,12 +101,12 @@ layout! {
         pub magic: [u8; 8] = 0,
         /// Zero.
         pub reserved: [u8; 4] = 8,
-        /// CRC-32 of all bytes before it.
+        /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 12,
     }
 
-    /// Header of a record in the file of extensions. A message of the control protocol follows it, and zeros up to a
-    /// multiple of 8 bytes.
+    /// Header of a record in the file of extensions. A message of the control protocol follows the header. Zeros pad
+    /// the record to a multiple of 8 bytes.
     pub struct ExtensionRecordLayout: 8 {
         /// Length of the message in bytes.
         pub length: U32 = 0,

@@ -26,15 +26,15 @@ layout! {
     pub struct LossEntryLayout: 40 {
         /// Number of reported gaps; 0 ends the report.
         pub observation_count: I64 = 0,
-        /// Bytes of all reported gaps.
+        /// Number of bytes in all reported gaps.
         pub total_bytes_lost: I64 = 8,
         /// Epoch milliseconds of the first gap.
         pub first_observation_ms: I64 = 16,
         /// Epoch milliseconds of the last gap.
         pub last_observation_ms: I64 = 24,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 36,
     }
 }

@@ -6,7 +6,7 @@ use crate::declare::layout;
 layout! {
     /// The schema of the block that follows.
     pub struct MessageHeaderLayout: 8 {
-        /// Bytes of the block.
+        /// Length of the block in bytes.
         pub block_length: U16 = 0,
         /// Template id of the block.
         pub template_id: U16 = 2,

@@ -75,7 +75,7 @@ fn each_exception_still_has_its_reason() {
     }
 }
 
-/// Returns the lines of a file that contain one of [`SIGNS`], without its tests. A constant that is computed from a
+/// Returns the lines of a file, except its tests, that contain one of [`SIGNS`]. A constant that is computed from a
 /// layout or from other constants is not a number, so its line is not returned.
 fn signs_in(path: &Path) -> impl Iterator<Item = String> + use<> {
     let source = fs::read_to_string(path).expect("a source file");

@@ -882,7 +882,7 @@ fn each_layout_has_the_offsets_and_lengths_of_the_specification() {
 }
 
 #[test]
-fn no_declared_layout_is_missing_here() {
+fn every_declared_layout_is_in_the_specification() {
     let declared = declared();
     let mut found = 0;
     for name in names_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
@@ -916,7 +916,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_layout_refers_to_the_first_bytes_and_refuses_too_few_bytes() {
+fn a_layout_is_a_view_of_the_first_bytes_and_too_few_bytes_are_refused() {
     let mut bytes = [0xFF; 40];
     bytes[12..16].copy_from_slice(&7_i32.to_le_bytes());
     let header = frame::DataHeaderLayout::first_in(&bytes).expect("40 bytes hold a header");
@@ -930,7 +930,7 @@ fn a_layout_refers_to_the_first_bytes_and_refuses_too_few_bytes() {
 }
 
 #[test]
-fn the_words_of_a_header_are_its_fields() {
+fn the_words_of_a_header_contain_the_fields() {
     use aeron_layout::IntoBytes;
     use frame::{DataHeaderLayout, FirstWord, FrameHeaderLayout, place_word, stream_word};
     let header = DataHeaderLayout {

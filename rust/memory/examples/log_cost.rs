@@ -1,8 +1,8 @@
-//! Measures the cost of a message in the log buffers: nanoseconds to append and to read one, without a driver.
+//! Measures the cost of a message in the log buffers without a driver: the nanoseconds to append and to read a message.
 //!
 //! `cargo run --release -p aeron-memory --example log_cost [message length]...`
 //!
-//! The first table has one thread that appends a chunk of messages, reads it and cleans it. Each phase is timed
+//! For the first table, one thread appends a chunk of messages, reads the chunk and cleans it. Each phase is timed
 //! separately, and the minimum of many rounds is shown. The second table has a publisher thread and a subscriber
 //! thread. The publisher waits for a window, and cleans the log after the subscriber, as the driver would. An idle
 //! thread yields.
@@ -141,7 +141,8 @@ fn each(
     (count, last)
 }
 
-/// Reads the term from `position` on. Returns the number of fragments, a checksum of them, and the new position.
+/// Reads the term from `position` on. Returns the number of fragments, a checksum of the fragments, and the new
+/// position.
 #[inline(never)]
 fn read(log: &Log, position: i64, limit: usize) -> (usize, i64, i64) {
     let mut cursor = log.cursor(position).unwrap();

@@ -2,18 +2,19 @@
 //!
 //! One transmitter overwrites the oldest records. Receivers only read, and detect afterwards whether the transmitter
 //! overtook them. A record is a 32-bit length, a 32-bit type and the payload. It begins on an 8-byte boundary and never
-//! wraps. Both sides access the same bytes at the same time, so records are written and copied in relaxed words. Before
-//! the transmitter overwrites bytes, it announces the position up to which it will write (`tail_intent`). After copying
-//! a record, a receiver loads this position. The copy is valid only if the announced write does not reach the record.
+//! wraps. Both sides access the same bytes at the same time, so records are written and copied with relaxed accesses.
+//! Before the transmitter overwrites bytes, it announces the position up to which it will write (`tail_intent`). After
+//! copying a record, a receiver loads the announced position. The copy is valid only if the announced write does not
+//! reach the record.
 
 use aeron_layout::buffers::{BroadcastTrailerLayout, RECORD_ALIGNMENT, RecordHeaderLayout};
 use aeron_layout::{I32, I64, offset};
 
 use crate::words::{Words, align};
 
-/// Bytes after the data area.
+/// Length of the trailer after the data area, in bytes.
 pub const TRAILER_LENGTH: usize = BroadcastTrailerLayout::LENGTH;
-/// Bytes of a record before its payload.
+/// Length of the header before the payload of a record, in bytes.
 pub const RECORD_HEADER_LENGTH: usize = RecordHeaderLayout::LENGTH;
 /// Type of a record that only fills the space before the end.
 pub const PADDING_TYPE_ID: i32 = -1;
@@ -27,7 +28,7 @@ const TAIL_INTENT_OFFSET: usize = offset!(BroadcastTrailerLayout, tail_intent: I
 const TAIL_OFFSET: usize = offset!(BroadcastTrailerLayout, tail: I64);
 const LATEST_OFFSET: usize = offset!(BroadcastTrailerLayout, latest: I64);
 
-/// A broadcast buffer cannot have the length of this section.
+/// The section has a length that no broadcast buffer can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "broadcast buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
@@ -96,7 +97,7 @@ pub struct BroadcastReceiver<W> {
 }
 
 impl<W: Words> BroadcastTransmitter<W> {
-    /// Creates the transmitter of the buffer in `words`. There must be only one.
+    /// Creates the transmitter of the buffer in `words`. There must be only one transmitter.
     pub fn new(words: W) -> Result<Self, InvalidBroadcastLength> {
         Ok(Self {
             buffer: Broadcast::new(words)?,
@@ -171,9 +172,10 @@ impl<W: Words> BroadcastReceiver<W> {
         self.lapped_count
     }
 
-    /// Calls `handler(msg_type_id, payload)` with the next message, if there is one. Returns whether there was one.
+    /// Calls `handler(msg_type_id, payload)` with the next message, if there is one. Returns whether a message was
+    /// received.
     ///
-    /// An error is reported once; the messages up to the newest one at that time are lost.
+    /// An error is returned once. The messages up to the newest message at that time are lost.
     pub fn receive(&mut self, handler: impl FnOnce(i32, &[u8])) -> Result<bool, ReceiveError> {
         match self.copy_next() {
             Ok(None) => Ok(false),
@@ -267,7 +269,7 @@ impl<W: Words> Broadcast<W> {
         }
     }
 
-    /// Checks that the transmitter has not announced to overwrite the bytes that were read from `position` on.
+    /// Checks that the transmitter has not announced a write over the bytes that were read from `position` on.
     fn validate(&self, position: i64) -> Result<(), ReceiveError> {
         self.words.fence_acquire();
         let tail_intent = self

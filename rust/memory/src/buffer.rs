@@ -17,10 +17,10 @@ use crate::words::Words;
 #[cfg(not(target_endian = "little"))]
 compile_error!("the layouts of Aeron are native words on little-endian machines");
 
-/// A window on shared memory. Cheap to clone; the memory is freed or unmapped when the last clone or slice is dropped.
+/// A range of shared memory. Cheap to clone; the memory is freed or unmapped when the last clone or slice is dropped.
 #[derive(Clone)]
 pub struct SharedBuffer {
-    /// Aligned to 8 bytes; `len` bytes from here lie inside `memory`.
+    /// First byte, aligned to 8 bytes. The `len` bytes from `start` on are inside `memory`.
     start: NonNull<u8>,
     len: usize,
     memory: Arc<Memory>,
@@ -32,8 +32,8 @@ enum Memory {
     Mapped { _mapping: MmapRaw },
 }
 
-/// Alignment for every word. With a larger alignment, the allocator would have to write the zeros of large blocks
-/// itself.
+/// Alignment of a heap block, enough for every word. With a larger alignment, the allocator would write zeros into
+/// large blocks instead of using pages that are already zero.
 const HEAP_ALIGNMENT: usize = 8;
 
 /// Returns the layout of a heap buffer of `len` bytes; `None` if no address space is large enough.
@@ -50,7 +50,8 @@ impl SharedBuffer {
         Self::allocate(len, layout).unwrap_or_else(|| handle_alloc_error(layout))
     }
 
-    /// Like [`heap`](Self::heap), for a length that comes from outside. Returns `None` if there is not enough memory.
+    /// Like [`heap`](Self::heap), for a length that the caller does not control. Returns `None` if there is not enough
+    /// memory.
     pub fn try_heap(len: usize) -> Option<Self> {
         Self::allocate(len, heap_layout(len)?)
     }
@@ -215,7 +216,7 @@ fn system_offset(offset: u64) -> io::Result<libc::off_t> {
     libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// Returns the count from a system call, or its error.
+/// Returns the count from a system call, or the error of the call.
 fn transferred(count: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
@@ -484,13 +485,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "outside a buffer")]
-    fn a_read_of_a_file_never_leaves_the_memory() {
+    fn reading_a_file_into_bytes_outside_the_memory_panics() {
         let file = tempfile::tempfile().unwrap();
         let _ = SharedBuffer::heap(16).read_file_at(&file, 9, 8, 0);
     }
 
     #[test]
-    fn copies_work_at_any_alignment_and_relaxed_ones_for_any_length() {
+    fn copies_work_at_any_alignment_and_relaxed_copies_for_any_length() {
         let buffer = SharedBuffer::heap(64);
         let bytes: Vec<u8> = (1..=13).collect();
         buffer.copy_in(3, &bytes);

@@ -44,14 +44,14 @@ mod tests {
     }
 
     #[test]
-    fn the_zone_is_that_of_this_machine() {
+    fn a_date_is_in_the_time_zone_of_this_machine() {
         let date = format_date(1_767_261_600_442);
         assert_eq!(date, format_in(1_767_261_600_442, TimeZone::system()));
         assert_eq!(date.len(), 28);
     }
 
     #[test]
-    fn times_beyond_all_calendars_have_a_text_too() {
+    fn a_time_that_no_date_can_show_is_a_number_of_milliseconds() {
         for epoch_ms in [i64::MIN, i64::MAX] {
             assert_eq!(format_date(epoch_ms), format!("{epoch_ms}ms"));
         }

@@ -16,7 +16,7 @@ const IMAGES: &str = "images";
 const LOG_EXTENSION: &str = ".logbuffer";
 const DRIVER_LOCK_FILE: &str = "aeron-driver.lock";
 
-/// Kind of an entry of an Aeron directory, from its name.
+/// Kind of an entry of an Aeron directory. It follows from the name of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryEntry {
     /// The CnC file or the loss report.
@@ -157,7 +157,7 @@ mod tests {
 
     /// 01-1
     #[test]
-    fn the_default_directory_is_the_users_in_shared_memory() {
+    fn the_default_directory_is_in_shared_memory_and_named_after_the_user() {
         let base = match cfg!(target_os = "linux") {
             true => Path::new("/dev/shm"),
             false => Path::new("/tmp"),
@@ -176,7 +176,7 @@ mod tests {
 
     /// 01-3 (directories)
     #[test]
-    fn directories_are_created_with_the_mode_that_umask_leaves() {
+    fn directories_are_created_with_mode_0777_less_the_umask() {
         let base = tempfile::tempdir().unwrap();
         let directory = base.path().join("a/b");
         create_directories(&directory).unwrap();

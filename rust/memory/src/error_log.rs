@@ -13,7 +13,7 @@ use aeron_layout::{I32, I64, offset};
 
 use crate::words::{Words, align};
 
-/// Bytes of an entry before its text.
+/// Length of the header before the text of an entry, in bytes.
 pub const ENTRY_HEADER_LENGTH: usize = ErrorEntryLayout::LENGTH;
 
 const LENGTH_OFFSET: usize = offset!(ErrorEntryLayout, length: I32);

@@ -1,7 +1,7 @@
 //! [`LockFile`]: a file that is locked (`flock`) while its owner runs.
 //!
 //! The kernel releases the lock when the owner ends for any reason. The lock belongs to the file, not to a process id.
-//! So it also works between different pid namespaces that share a file system.
+//! So the lock also works between different pid namespaces that share a file system.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-/// Maximum number of locks that a forked child releases: [`LockFile::give_up_in_forked_children`].
+/// Maximum number of locks for which [`LockFile::give_up_in_forked_children`] takes effect.
 const MAX_NOT_INHERITED: usize = 64;
 const NO_DESCRIPTOR: i32 = -1;
 
@@ -80,7 +80,7 @@ impl LockFile {
         })
     }
 
-    /// Returns whether a living owner holds the lock, and the file, which is open for reading. Returns `None` if the
+    /// Returns whether a living owner holds the lock, together with the file, open for reading. Returns `None` if the
     /// file does not exist.
     ///
     /// The check takes a shared lock for a moment, so two checks at the same time do not disturb each other.
@@ -119,8 +119,8 @@ impl LockFile {
 
     /// Makes forked children close their copy of the lock, so that the lock does not outlive this process.
     ///
-    /// Takes effect if the process calls [`close_in_forked_child`] in its children. The child must not use or drop the
-    /// value.
+    /// Takes effect if the process calls [`close_in_forked_child`] in its children. The child must not use or drop its
+    /// copy of the `LockFile`.
     pub fn give_up_in_forked_children(&self) {
         let descriptor = self.file.as_raw_fd();
         for slot in &NOT_INHERITED {
@@ -155,8 +155,8 @@ impl Drop for LockFile {
     }
 }
 
-/// Closes the descriptors of locks that a forked child must not keep. For a `pthread_atfork` handler in the child: uses
-/// only atomics and `close`, which are both allowed between fork and exec.
+/// Closes the descriptors of locks that a forked child must not keep. Call it from a `pthread_atfork` handler in the
+/// child. It uses only atomics and `close`, which are both allowed between fork and exec.
 pub fn close_in_forked_child() {
     for slot in &NOT_INHERITED {
         let descriptor = slot.swap(NO_DESCRIPTOR, Ordering::AcqRel);
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_held_until_its_release_and_a_check_does_not_take_it() {
+    fn a_lock_is_held_until_its_release_and_a_check_does_not_take_the_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         assert!(matches!(
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_of_a_removed_file_is_not_in_place_and_a_link_is_not_followed() {
+    fn a_lock_of_a_moved_file_is_not_in_place_and_a_symbolic_link_is_not_followed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let ours = LockFile::create(&path).unwrap();

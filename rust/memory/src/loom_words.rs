@@ -1,8 +1,8 @@
 //! [`LoomWords`]: memory for the model checker. Compiled only with `--cfg loom`.
 //!
-//! Each declared word is a loom atomic: [`ModelLayout`] lists which words are 64-bit cells and which are 32-bit ones
+//! Each declared word is a loom atomic: [`ModelLayout`] lists which words are 64-bit cells and which are 32-bit cells
 //! (see "Mixed sizes" in [`crate::words`]). A [`Weakness`] makes one access weaker than the algorithm requires. If a
-//! model passes with the weakness too, the model does not test that ordering.
+//! model passes even with the weakness, the model does not test that ordering.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use loom::sync::atomic::{AtomicI32, AtomicI64, Ordering, fence};
 
 use crate::words::Words;
 
-/// The words of a model, in bytes from the start of the memory.
+/// The words of a model. Offsets are in bytes from the start of the memory.
 #[derive(Clone, Debug)]
 pub struct ModelLayout {
     len: usize,
@@ -88,7 +88,7 @@ enum Cell {
     Wide(AtomicI64),
 }
 
-/// One kind of access that a [`LoomWords`] performs with relaxed ordering. Offsets count from the start of the whole
+/// One kind of access that [`LoomWords`] performs with relaxed ordering. Offsets count from the start of the whole
 /// memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weakness {

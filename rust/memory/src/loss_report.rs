@@ -26,7 +26,7 @@ pub struct LossReport<W> {
     next_offset: usize,
 }
 
-/// The entry of one image. It counts the further gaps of the image.
+/// The entry of one image, in which later gaps of the image are counted.
 #[derive(Clone, Debug)]
 pub struct LossEntry<W> {
     words: W,
@@ -45,7 +45,7 @@ pub struct LossReportFull {
 /// Identity of an image that lost data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossSource {
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
@@ -60,13 +60,13 @@ pub struct LossSource {
 pub struct LossObservation {
     /// Number of reported gaps.
     pub observation_count: i64,
-    /// Bytes of all reported gaps.
+    /// Number of bytes in all reported gaps.
     pub total_bytes_lost: i64,
     /// Time of the first reported gap, in epoch milliseconds.
     pub first_observation_ms: i64,
     /// Time of the last reported gap, in epoch milliseconds.
     pub last_observation_ms: i64,
-    /// The image.
+    /// Identity of the image.
     pub image: LossSource,
 }
 

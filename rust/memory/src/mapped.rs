@@ -2,12 +2,12 @@
 //!
 //! A file is created exclusively with mode `0666 & ~umask`, mapped as a whole, and unmapped when the last
 //! [`SharedBuffer`] on it is dropped. If another process truncates a mapped file, SIGBUS kills the processes that
-//! access the missing pages; this cannot be prevented. The same signal for a full file system is prevented:
+//! access the missing pages; this cannot be prevented. SIGBUS because of a full file system is prevented:
 //! [`MappedFile::allocate`] allocates the pages of a sparse file before any process stores to them, and returns an
-//! error if that fails.
+//! error if the allocation fails.
 //!
-//! Files are closed after mapping, so a process may map more files than it may have descriptors. The next limit is the
-//! number of mappings of a process (`vm.max_map_count`, 65,530 by default on Linux).
+//! Files are closed after mapping, so a process may map more files than it may have descriptors. The number of mapped
+//! files is limited by the number of mappings of a process (`vm.max_map_count`, 65,530 by default on Linux).
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -19,7 +19,7 @@ use rustix::fs::OFlags;
 
 use crate::buffer::SharedBuffer;
 
-/// A mapped file, with its identity if it was created here.
+/// A mapped file. If this process created the file, its identity is known.
 #[derive(Debug)]
 pub struct MappedFile {
     buffer: SharedBuffer,
@@ -67,14 +67,14 @@ impl FileIdentity {
     }
 }
 
-/// How [`MappedFile::create`] allocates the file's blocks.
+/// Allocation of the file's blocks by [`MappedFile::create`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocation {
     /// Only sets the length; [`MappedFile::allocate`] or the first access allocates pages.
     Sparse,
     /// Allocates all blocks, without access through the mapping.
     Allocated,
-    /// Allocates all blocks and maps them in (`MAP_POPULATE`).
+    /// Allocates all blocks and loads all pages into memory (`MAP_POPULATE`).
     Populated,
 }
 
@@ -110,14 +110,14 @@ impl MappedFile {
                 identity: Some(identity),
             }),
             Err(error) => {
-                // The first error is the one to report.
+                // Only the first error is reported.
                 let _ = std::fs::remove_file(path);
                 Err(error)
             }
         }
     }
 
-    /// Maps the existing file `path`. With `populate`, maps in all its pages at once.
+    /// Maps the existing file `path`. With `populate`, loads all pages into memory at once.
     ///
     /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped.
     pub fn open(path: &Path, populate: bool) -> io::Result<Self> {
@@ -157,8 +157,8 @@ impl MappedFile {
     ///
     /// # Errors
     /// `StorageFull` if the file system is full; `NotFound` if the file was removed or replaced; the system's error if
-    /// it cannot be opened, for example because the process has too many open files; `Unsupported` if blocks cannot be
-    /// allocated: on some file systems, outside Linux, and for a file that was opened rather than created.
+    /// the file cannot be opened, for example because the process has too many open files; `Unsupported` if blocks
+    /// cannot be allocated: on some file systems, outside Linux, and for a file that was opened rather than created.
     pub fn allocate(&self, offset: usize, len: usize) -> io::Result<()> {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_blocks(&identity.open()?, offset, len)
@@ -168,7 +168,7 @@ impl MappedFile {
     /// allocated, writes zeros instead. Therefore use it only for a part of a new file to which nothing was stored yet.
     ///
     /// # Errors
-    /// Those of [`allocate`](Self::allocate), except `Unsupported` for a file that was created.
+    /// The errors of [`allocate`](Self::allocate), except `Unsupported` for a file that was created here.
     pub fn allocate_new(&self, offset: usize, len: usize) -> io::Result<()> {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_or_write_zeros(&identity.open()?, offset, len)
@@ -210,14 +210,14 @@ fn allocate_blocks(file: &File, offset: usize, len: usize) -> io::Result<()> {
     }
 }
 
-/// Other systems have no safe function for this: their functions of this kind may truncate the file after the range.
+/// Returns an error on other systems, because their functions for this purpose may truncate the file after the range.
 #[cfg(not(target_os = "linux"))]
 fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Allocates blocks by writing zeros, if the file system has no call for this. The file is new: no other process writes
-/// to it yet.
+/// Allocates blocks by writing zeros, for file systems that cannot allocate blocks otherwise. The file is new: no other
+/// process writes to it yet.
 fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;
@@ -258,7 +258,7 @@ mod tests {
 
     /// 01-3 (files)
     #[test]
-    fn files_are_created_exclusively_with_the_mode_that_umask_leaves() {
+    fn files_are_created_exclusively_with_mode_0666_less_the_umask() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let reference = dir.path().join("reference");
@@ -272,7 +272,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn sparse_files_occupy_what_was_allocated_and_allocated_ones_everything() {
+    fn sparse_files_have_only_the_requested_blocks_and_allocated_files_have_all() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let blocks = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().blocks() * 512;
         let create = |name: &str, allocation| {
@@ -304,7 +304,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn files_that_are_mapped_take_no_descriptors() {
+    fn mapped_files_use_no_descriptors() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let before = descriptors_below(dir.path());
         let files: Vec<_> = [
@@ -335,7 +335,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn nothing_is_allocated_in_a_file_that_took_the_place_of_the_mapped_one() {
+    fn nothing_is_allocated_in_a_file_that_has_replaced_the_mapped_file() {
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let (path, victim) = (dir.path().join("a"), dir.path().join("victim"));
         let file = MappedFile::create(&path, 1 << 20, Allocation::Sparse).unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_and_an_empty_creation_are_refused() {
+    fn opening_an_empty_file_and_creating_a_file_of_length_0_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("empty");
         let error = MappedFile::create(&path, 0, Allocation::Sparse).unwrap_err();

@@ -20,7 +20,7 @@ pub struct Snapshot<W, const N: usize> {
 /// A consistent row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row<const N: usize> {
-    /// Number of the row: how many rows had been published up to this one; 0 for the initial row.
+    /// Number of the row: the count of published rows up to this row; 0 for the initial row.
     pub change_number: i64,
     /// The values.
     pub values: [i64; N],
@@ -42,7 +42,7 @@ impl<W: Words, const N: usize> Snapshot<W, N> {
         Self { words }
     }
 
-    /// Replaces the row. Only for one thread.
+    /// Replaces the row. Only one thread may call this method.
     pub fn publish(&self, values: [i64; N]) {
         let change_number = self.words.load_i64_relaxed(BEGIN).wrapping_add(1);
         self.words.store_i64_relaxed(BEGIN, change_number);

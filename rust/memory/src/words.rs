@@ -21,13 +21,13 @@
 //! # Mixed sizes
 //!
 //! A frame length is a 32-bit word, yet cleaning and rebuilding store it as the low half of a 64-bit word. On the
-//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Neither Rust's memory
-//! model nor loom has that notion, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
+//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Rust's memory model and
+//! loom do not know this rule, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
 //! counters) or *narrow* (32-bit cells). A 64-bit store to a narrow place is a relaxed store of the high half followed
 //! by a store of the low half with the requested ordering. A 64-bit load is a load of the low half with the requested
 //! ordering followed by a relaxed load of the high half. An algorithm that is correct with these torn accesses is also
-//! correct with whole ones. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow ones, panic in the
-//! model.
+//! correct with whole accesses. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow cells, panic in
+//! the model.
 
 /// Memory shared between threads or processes, accessed in words. See the [module](self) for the rules.
 ///
@@ -92,12 +92,12 @@ pub trait Words: Clone + Send + Sync + 'static {
     /// not `current`.
     fn compare_exchange_i64(&self, offset: usize, current: i64, new: i64) -> Result<i64, i64>;
 
-    /// Orders all loads and stores before the fence ahead of all stores after it (the "store fence" of
-    /// `docs/spec/01-memory-layouts.md`).
+    /// All loads and stores before the fence take effect before all stores after the fence. (This is the "store fence"
+    /// of `docs/spec/01-memory-layouts.md`.)
     fn fence_release(&self);
-    /// Orders all loads before the fence ahead of all loads and stores after it.
+    /// All loads before the fence take effect before all loads and stores after the fence.
     fn fence_acquire(&self);
-    /// Orders all loads and stores before the fence ahead of all loads and stores after it.
+    /// All loads and stores before the fence take effect before all loads and stores after the fence.
     fn fence_full(&self);
 
     /// Copies `bytes` into the memory at `offset` (any alignment). No other thread or process may access these bytes at
@@ -106,11 +106,11 @@ pub trait Words: Clone + Send + Sync + 'static {
     /// Copies bytes from `offset` (any alignment) out of the memory. No other thread or process may write these bytes
     /// at the same time.
     fn copy_out(&self, offset: usize, bytes: &mut [u8]);
-    /// Like [`copy_in`](Self::copy_in), in relaxed words, for bytes that a reader may read at the same time. `offset`
-    /// is a multiple of 4.
-    fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]);
-    /// Like [`copy_out`](Self::copy_out), in relaxed words, for bytes that a writer may change at the same time.
+    /// Like [`copy_in`](Self::copy_in), but with relaxed accesses, for bytes that a reader may read at the same time.
     /// `offset` is a multiple of 4.
+    fn copy_in_relaxed(&self, offset: usize, bytes: &[u8]);
+    /// Like [`copy_out`](Self::copy_out), but with relaxed accesses, for bytes that a writer may change at the same
+    /// time. `offset` is a multiple of 4.
     fn copy_out_relaxed(&self, offset: usize, bytes: &mut [u8]);
     /// Zeroes `len` bytes from `offset` (any alignment). No other thread or process may write these bytes at the same
     /// time.

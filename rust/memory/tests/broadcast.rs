@@ -1,4 +1,4 @@
-//! The broadcast buffer, one thread at a time.
+//! Tests of the broadcast buffer with one thread.
 
 use aeron_memory::broadcast::{
     BroadcastReceiver, BroadcastTransmitter, PADDING_TYPE_ID, ReceiveError, TRAILER_LENGTH,
@@ -31,7 +31,7 @@ fn next(receiver: &mut BroadcastReceiver<SharedBuffer>) -> Option<(i32, Vec<u8>)
 
 /// 01-32
 #[test]
-fn a_message_has_length_type_and_payload_and_the_counters_follow_the_ring() {
+fn a_message_has_length_type_and_payload_and_advances_the_trailer() {
     let (words, mut transmitter) = buffer();
     transmitter.transmit(7, b"hello").unwrap();
     transmitter.transmit(8, b"").unwrap();
@@ -47,7 +47,7 @@ fn a_message_has_length_type_and_payload_and_the_counters_follow_the_ring() {
 
 /// 01-32
 #[test]
-fn a_message_that_does_not_fit_before_the_end_follows_padding_of_the_exact_rest() {
+fn a_message_that_does_not_fit_before_the_end_follows_padding_up_to_the_end() {
     let (words, mut transmitter) = buffer();
     let mut receiver = receiver(&words);
     for k in 0..7 {
@@ -174,7 +174,7 @@ fn a_corrupt_length_is_an_error_and_the_receiver_continues() {
 }
 
 #[test]
-fn only_a_power_of_two_and_a_trailer_make_a_broadcast_buffer() {
+fn a_length_other_than_a_power_of_two_plus_the_trailer_is_refused() {
     for length in [0, 100, TRAILER_LENGTH, TRAILER_LENGTH + 1000] {
         assert!(BroadcastTransmitter::new(SharedBuffer::heap(length)).is_err());
         assert!(BroadcastReceiver::new(SharedBuffer::heap(length)).is_err());

@@ -81,7 +81,7 @@ fn captured_cnc() -> (SharedBuffer, Cnc<SharedBuffer>, Value) {
 
 /// 01-9
 #[test]
-fn the_captured_header_decodes_and_is_the_one_that_we_write() {
+fn the_captured_header_decodes_and_equals_the_header_that_we_write() {
     let (words, cnc, expected) = captured_cnc();
     let header = &expected["header"];
     assert_eq!(cnc.version().to_string(), text(&header["cnc_version_text"]));
@@ -100,7 +100,7 @@ fn the_captured_header_decodes_and_is_the_one_that_we_write() {
 
 /// 01-10
 #[test]
-fn the_captured_sections_lie_where_the_driver_put_them() {
+fn the_captured_sections_are_found_at_the_offsets_of_the_driver() {
     let (words, cnc, expected) = captured_cnc();
     let sections = [
         ("to_driver", cnc.to_driver().words()),
@@ -138,7 +138,7 @@ fn the_captured_sections_lie_where_the_driver_put_them() {
 
 /// 01-41, 01-39
 #[test]
-fn every_captured_counter_is_read_as_it_was() {
+fn every_captured_counter_is_read_with_all_fields() {
     let (_, cnc, expected) = captured_cnc();
     let reader = cnc.counters();
     let listed = expected["counters"].as_array().unwrap();
@@ -174,7 +174,7 @@ fn every_captured_counter_is_read_as_it_was() {
 
 /// 01-42
 #[test]
-fn the_captured_system_counters_are_labelled_as_ours() {
+fn the_captured_system_counters_have_the_labels_that_we_write() {
     let (_, cnc, _) = captured_cnc();
     let labels = SystemLabels {
         software: "version=1.52.2 commit=5b62f21d91".into(),
@@ -199,7 +199,7 @@ fn the_captured_system_counters_are_labelled_as_ours() {
 
 /// 01-43, 01-44
 #[test]
-fn the_captured_keys_and_labels_are_those_that_we_write() {
+fn the_captured_keys_and_labels_equal_the_ones_that_we_write() {
     let (_, cnc, expected) = captured_cnc();
     let mut checked = 0;
     for record in cnc
@@ -292,7 +292,7 @@ fn ring_with(trailer: &[u8]) -> ManyToOneRing<SharedBuffer> {
 
 /// 01-31, 01-22
 #[test]
-fn the_captured_unread_commands_are_read_and_are_the_bytes_that_we_write() {
+fn the_captured_unread_commands_are_read_and_equal_the_bytes_that_we_write() {
     let expected = expected!("ring-unread.json");
     let start = number(&expected["capture_starts_at_index"]) as usize;
     let capture = captured!("ring-unread.bin");
@@ -380,7 +380,7 @@ fn received(words: &SharedBuffer) -> Vec<(i32, Vec<u8>)> {
 
 /// 01-32, 01-34
 #[test]
-fn the_captured_events_are_received_and_are_the_bytes_that_we_write() {
+fn the_captured_events_are_received_and_equal_the_bytes_that_we_write() {
     let expected = expected!("cnc-to-clients.json");
     let records = expected["records"].as_array().unwrap();
     let listed: Vec<_> = records
@@ -432,7 +432,7 @@ fn the_captured_events_across_the_end_of_the_buffer_are_received() {
         ["tail_intent", "tail", "latest"].map(|name| number(&expected[name]))
     );
 
-    // Starts at the first complete record of the capture, and ends at its last complete one.
+    // Starts at the first complete record of the capture, and ends at the last complete record.
     words.store_i64_relaxed(
         CAPACITY + 16,
         number(&expected["records_at_end"][0]["offset"]),

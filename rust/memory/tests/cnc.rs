@@ -1,4 +1,4 @@
-//! The CnC file: layout, valid lengths, opening, and the state of the driver.
+//! Tests of the CnC file: layout, valid lengths, opening, and the state of the driver.
 
 use aeron_memory::cnc::{
     CNC_VERSION, Cnc, CncError, CncFile, CncLengths, DriverIdentity, DriverState,
@@ -88,7 +88,7 @@ fn a_file_opens_only_after_it_was_published() {
 
 /// 01-13
 #[test]
-fn lengths_out_of_range_are_refused_and_those_of_the_environment_clamped() {
+fn lengths_out_of_range_are_refused_unless_they_were_clamped() {
     let good = CncLengths::default();
     let refused = [
         CncLengths {
@@ -186,7 +186,7 @@ fn lengths_out_of_range_are_refused_and_those_of_the_environment_clamped() {
 
 /// 01-14: a file of at most 128 bytes is not populated yet, so opening it again later may succeed.
 #[test]
-fn a_file_without_room_for_more_than_a_header_is_one_to_wait_for() {
+fn a_file_that_is_not_longer_than_a_header_is_a_temporary_error() {
     for length in [0, 1, 127, 128] {
         let error = Cnc::open(SharedBuffer::heap(length), Reader::Client).unwrap_err();
         assert_eq!(error, CncError::NotPopulated { length });
@@ -200,7 +200,7 @@ fn a_file_without_room_for_more_than_a_header_is_one_to_wait_for() {
 
 /// 01-16
 #[test]
-fn another_major_version_and_for_clients_an_older_minor_one_are_incompatible() {
+fn another_major_version_and_for_clients_an_older_minor_version_are_incompatible() {
     let (words, cnc) = cnc();
     cnc.publish();
     let open = |version: SemanticVersion, reader| {
@@ -260,7 +260,7 @@ fn a_closed_driver_is_not_alive_even_with_an_infinite_timeout() {
 /// 01-18: a file that is shorter than its header requires is still being written, so opening it again later may
 /// succeed.
 #[test]
-fn a_file_shorter_than_the_lengths_in_its_header_is_waited_for() {
+fn a_file_shorter_than_the_lengths_in_its_header_is_a_temporary_error() {
     let (words, cnc) = cnc();
     cnc.publish();
     let required = 48_235_520;
@@ -278,7 +278,7 @@ fn a_file_shorter_than_the_lengths_in_its_header_is_waited_for() {
 
 /// Impossible section lengths are not a temporary error.
 #[test]
-fn damaged_section_lengths_are_refused_for_good() {
+fn damaged_section_lengths_are_a_permanent_error() {
     for (offset, length) in [
         (4, 1_049_344 + 8),
         (4, -1),
@@ -302,7 +302,7 @@ fn damaged_section_lengths_are_refused_for_good() {
 /// 01-8 (the CnC)
 #[cfg(target_os = "linux")]
 #[test]
-fn a_created_file_is_whole_and_found_by_others() {
+fn a_created_file_has_all_blocks_and_can_be_opened() {
     use std::os::unix::fs::MetadataExt;
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = dir.path().join("cnc.dat");

@@ -1,4 +1,4 @@
-//! Counters, one thread at a time.
+//! Tests of counters with one thread.
 
 use aeron_memory::counters::keys::{
     MAX_ADDRESS_LENGTH, StreamKey, channel_key, decode_channel_key, decode_heartbeat_key,
@@ -71,7 +71,7 @@ fn ids_are_dense_and_reused_in_the_order_of_freeing_after_the_deadline() {
 
 /// While the reuse time of a freed id has not come, allocation takes a new id.
 #[test]
-fn a_new_id_is_taken_while_freed_ones_still_rest() {
+fn a_new_id_is_used_before_the_reuse_time_of_a_freed_id() {
     let mut c = counters(4);
     allocate(&mut c, 0);
     c.manager.free(0, 0).unwrap();
@@ -81,7 +81,7 @@ fn a_new_id_is_taken_while_freed_ones_still_rest() {
 
 /// 01-38
 #[test]
-fn allocation_fills_both_records_and_cuts_key_and_label() {
+fn allocation_fills_both_records_and_truncates_key_and_label() {
     let mut c = counters(2);
     let counter = c
         .manager
@@ -111,7 +111,7 @@ fn allocation_fills_both_records_and_cuts_key_and_label() {
 
 /// 01-39
 #[test]
-fn freeing_zeroes_the_key_and_leaves_the_rest() {
+fn freeing_zeroes_the_key_and_keeps_type_label_and_values() {
     let mut c = counters(2);
     allocate(&mut c, 0);
     c.manager.free(0, 500).unwrap();
@@ -133,7 +133,7 @@ fn freeing_zeroes_the_key_and_leaves_the_rest() {
 
 /// 01-40
 #[test]
-fn a_reused_id_keeps_nothing_of_its_former_life() {
+fn a_reused_id_keeps_no_field_of_the_freed_counter() {
     let mut c = counters(1);
     c.manager
         .allocate(&new_counter(&[9; 112], b"a long label"), 0)
@@ -163,7 +163,7 @@ fn a_reused_id_keeps_nothing_of_its_former_life() {
 
 /// 01-41
 #[test]
-fn readers_skip_reclaimed_records_and_stop_at_the_first_unused_one() {
+fn readers_skip_reclaimed_records_and_stop_at_the_first_unused_record() {
     let mut c = counters(6);
     for _ in 0..4 {
         allocate(&mut c, 0);
@@ -271,7 +271,7 @@ fn system_counters_have_the_first_ids_and_their_labels() {
 
 /// 01-21
 #[test]
-fn the_control_protocol_version_counts_only_from_the_real_counter_43() {
+fn the_control_protocol_version_is_read_only_from_the_system_counter_43() {
     let mut c = counters(50);
     assert_eq!(c.manager.reader().control_protocol_version(), 0);
     let system = SystemCounters::allocate(&mut c.manager, &labels(), 0).unwrap();
@@ -304,7 +304,7 @@ fn the_control_protocol_version_counts_only_from_the_real_counter_43() {
 
 /// 01-43: only the layouts of keys and labels. The driver's tests check which counter has which key.
 #[test]
-fn stream_keys_cut_the_channel_and_labels_do_not() {
+fn stream_keys_truncate_the_channel_and_labels_do_not() {
     let channel = format!(
         "aeron:udp?endpoint=localhost:20121|alias={}",
         "a".repeat(100)
@@ -379,7 +379,7 @@ fn a_label_is_replaced_and_trailing_nuls_are_not_shown() {
 }
 
 #[test]
-fn handles_add_propose_and_compare() {
+fn a_handle_adds_raises_and_replaces_the_value() {
     let mut c = counters(1);
     let counter = c.manager.allocate(&new_counter(b"", b""), 0).unwrap();
     assert_eq!(counter.fetch_add(5), 10);
@@ -392,7 +392,7 @@ fn handles_add_propose_and_compare() {
 }
 
 #[test]
-fn sections_that_do_not_fit_together_are_refused() {
+fn sections_with_lengths_that_do_not_match_are_refused() {
     for (metadata, values) in [(511, 128), (512, 132), (516, 128), (508, 127)] {
         let sections = (SharedBuffer::heap(metadata), SharedBuffer::heap(values));
         assert!(

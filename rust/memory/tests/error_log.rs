@@ -1,4 +1,4 @@
-//! The distinct error log, with the bytes of a real driver and with random bytes.
+//! Tests of the distinct error log with the bytes of a real driver and with random bytes.
 
 use aeron_memory::error_log::{self, DistinctErrorLog, ENTRY_HEADER_LENGTH, ErrorLogFull};
 use aeron_memory::{SharedBuffer, Words};
@@ -39,7 +39,7 @@ fn the_captured_log_of_a_real_driver_is_read() {
 }
 
 #[test]
-fn the_same_errors_written_here_give_the_captured_bytes() {
+fn recording_the_captured_errors_writes_the_captured_bytes() {
     let (words, log) = log(CAPTURED.len());
     for entry in expected_entries() {
         let text = entry["text"].as_str().unwrap();
@@ -58,7 +58,7 @@ fn the_same_errors_written_here_give_the_captured_bytes() {
 /// 01-48, 03-123: two texts are equal only if all of their characters are equal. Aeron treats a text with the same
 /// beginning as equal (`docs/spec/01-memory-layouts.md`, 17.10).
 #[test]
-fn a_repeated_error_is_counted_and_a_new_one_appended_on_8_bytes() {
+fn a_repeated_error_is_counted_and_a_new_error_is_appended_8_byte_aligned() {
     let (words, log) = log(4096);
     log.record(10, "bad channel").unwrap();
     log.record(30, "bad channel").unwrap();
@@ -149,13 +149,13 @@ fn threads_that_record_at_once_lose_no_observation() {
 proptest! {
     /// 01-50
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..512), since: i64) {
+    fn reading_any_bytes_ends_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512), since: i64) {
         error_log::read(&SharedBuffer::copy_of(&bytes), since);
     }
 
     /// Lengths near the length of a header test more cases of the reader than random lengths.
     #[test]
-    fn entries_of_any_length_are_read_to_an_end(lengths in proptest::collection::vec(-40..600i32, 1..20)) {
+    fn reading_entries_of_any_length_ends_without_a_panic(lengths in proptest::collection::vec(-40..600i32, 1..20)) {
         let words = SharedBuffer::heap(512);
         for (index, length) in lengths.iter().enumerate() {
             words.store_i32_relaxed(index * 24, *length);

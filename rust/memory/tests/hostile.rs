@@ -1,5 +1,5 @@
-//! Whole structures with random bytes, as if another process wrote them: no function panics, leaves the memory, or
-//! loops for ever.
+//! Tests of whole structures with random bytes, as if another process wrote them: no function panics, leaves the
+//! memory, or loops for ever.
 
 use aeron_memory::broadcast::{self, BroadcastReceiver, BroadcastTransmitter};
 use aeron_memory::cnc::{Cnc, CncLengths, DriverIdentity, Reader};
@@ -54,7 +54,7 @@ fn hostile_ring(data: &[i64], trailer: &[i64]) -> ManyToOneRing<SharedBuffer> {
 
 proptest! {
     #[test]
-    fn a_ring_of_any_bytes_is_read_and_each_error_lets_it_go_on(
+    fn a_ring_of_any_bytes_is_read_and_reading_continues_after_each_error(
         data in data(),
         trailer in proptest::collection::vec(number(), 5),
     ) {

@@ -1,4 +1,4 @@
-//! Log buffers in the model checker. Subscribers read only complete messages, a batch becomes visible at once, and
+//! Runs log buffers in the model checker. Subscribers read only complete messages, a batch becomes visible at once, and
 //! publishers rotate the log once. An unblocked range is exactly one claim, and no old data follows the last frame.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p aeron-memory --release --test loom_log`.
@@ -431,7 +431,7 @@ fn without_the_release_of_the_first_word_a_stale_frame_follows() {
 }
 
 #[test]
-fn without_its_acquire_a_stale_frame_follows() {
+fn without_the_acquire_of_the_first_word_a_stale_frame_follows() {
     check_fails("a stale frame", || {
         cleaning(None, Some(Weakness::Acquire(0..8)))
     });

@@ -1,4 +1,4 @@
-//! The loss report, with the bytes of a real driver and with random bytes.
+//! Tests of the loss report with the bytes of a real driver and with random bytes.
 
 use aeron_memory::loss_report::{self, LossReport, LossSource};
 use aeron_memory::{SharedBuffer, Words};
@@ -45,7 +45,7 @@ fn the_captured_report_of_a_real_driver_is_read() {
 }
 
 #[test]
-fn written_entries_have_the_offsets_and_values_of_the_captured_ones() {
+fn written_entries_have_the_offsets_and_values_of_the_captured_entries() {
     let words = SharedBuffer::heap(CAPTURED.len());
     let mut report = LossReport::new(words.clone());
     for entry in loss_report::read(&SharedBuffer::copy_of(CAPTURED)) {
@@ -63,7 +63,7 @@ fn written_entries_have_the_offsets_and_values_of_the_captured_ones() {
 
 /// 01-52
 #[test]
-fn a_full_report_takes_no_new_entry_and_keeps_counting_in_the_old_ones() {
+fn a_full_report_refuses_new_entries_and_updates_existing_entries() {
     let words = SharedBuffer::heap(128);
     let mut report = LossReport::new(words.clone());
     let entry = report
@@ -106,12 +106,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_to_an_end(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+    fn reading_any_bytes_ends_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
         loss_report::read(&SharedBuffer::copy_of(&bytes));
     }
 
     #[test]
-    fn texts_of_any_length_are_read_to_an_end(channel: i32, source: i32, count in 1..i64::MAX) {
+    fn reading_texts_of_any_length_ends_without_a_panic(channel: i32, source: i32, count in 1..i64::MAX) {
         let words = SharedBuffer::heap(512);
         for offset in (0..512).step_by(64) {
             words.store_i64_relaxed(offset, count);

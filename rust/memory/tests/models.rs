@@ -169,7 +169,7 @@ fn counter_step() -> impl Strategy<Value = CounterStep> {
 proptest! {
     /// 01-22, 01-25, 01-26, 01-27, 01-28
     #[test]
-    fn a_ring_is_a_queue(
+    fn a_ring_behaves_like_a_queue(
         lap in 0..(1i64 << 45),
         index in 0..CAPACITY / 8,
         steps in proptest::collection::vec(ring_step(), 1..200),
@@ -221,7 +221,7 @@ proptest! {
 
     /// 01-37, 01-38, 01-39, 01-40, 01-41
     #[test]
-    fn counters_are_a_table_of_slots(steps in proptest::collection::vec(counter_step(), 1..200)) {
+    fn counters_behave_like_a_table_of_slots(steps in proptest::collection::vec(counter_step(), 1..200)) {
         const SLOTS: usize = 6;
         const REUSE_TIMEOUT_MS: i64 = 500;
         let (metadata, values) = (SharedBuffer::heap(512 * SLOTS), SharedBuffer::heap(128 * SLOTS));

@@ -37,7 +37,7 @@ fn produce(path: &Path, producer: i32) {
 
 /// 01-29
 #[test]
-fn producers_in_several_processes_lose_nothing_and_keep_their_order() {
+fn messages_of_producers_in_several_processes_arrive_all_and_in_order() {
     if let Some(path) = std::env::var_os(FILE) {
         let producer = std::env::var(PRODUCER).unwrap();
         return produce(Path::new(&path), producer.parse().unwrap());

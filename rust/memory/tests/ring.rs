@@ -1,4 +1,4 @@
-//! The ring buffer, one thread at a time.
+//! Tests of the ring buffer with one thread.
 
 use aeron_memory::ring::{
     ClaimError, CommitError, ManyToOneRing, PADDING_TYPE_ID, RECORD_HEADER_LENGTH, RecordAction,
@@ -44,7 +44,7 @@ fn type_at(ring: &ManyToOneRing<SharedBuffer>, index: usize) -> i32 {
 }
 
 #[test]
-fn only_a_power_of_two_and_a_trailer_make_a_ring() {
+fn a_length_other_than_a_power_of_two_plus_the_trailer_is_refused() {
     for capacity in [0, 4, 12, 1000, 1 << 31] {
         // No page of the memory is accessed, so even the largest ring costs nothing.
         let words = SharedBuffer::heap(capacity + TRAILER_LENGTH);
@@ -153,7 +153,7 @@ fn a_message_that_does_not_fit_before_the_end_goes_to_the_start_after_padding() 
 
 /// 01-26
 #[test]
-fn a_full_ring_claims_nothing() {
+fn a_full_ring_refuses_claims() {
     let (ring, mut consumer) = ring();
     while ring.write(1, &[1; 56]).is_ok() {}
     assert_eq!(ring.producer_position(), CAPACITY as i64);
@@ -168,7 +168,7 @@ fn a_full_ring_claims_nothing() {
 /// 01-26: enough bytes are free in total, but neither before the end nor at the start. Then only the padding is
 /// claimed.
 #[test]
-fn a_message_without_room_at_the_start_claims_the_padding_and_succeeds_after_a_drain() {
+fn a_message_without_room_at_the_start_claims_only_padding_until_the_consumer_reads() {
     let (ring, mut consumer) = ring_at(CAPACITY as i64 - 64);
     for offset in [HEAD, HEAD_CACHE] {
         ring.words().store_i64_relaxed(offset, 64);
@@ -234,7 +234,7 @@ fn reading_counts_messages_stops_at_the_end_and_zeroes_the_consumed_bytes() {
 
 /// 01-28
 #[test]
-fn a_panicking_handler_still_gives_the_space_back() {
+fn the_space_of_consumed_messages_is_released_if_the_handler_panics() {
     let (ring, mut consumer) = ring();
     ring.write(1, b"a").unwrap();
     ring.write(2, b"b").unwrap();
@@ -249,7 +249,7 @@ fn a_panicking_handler_still_gives_the_space_back() {
 }
 
 #[test]
-fn a_controlled_read_takes_back_stops_and_commits() {
+fn a_controlled_read_obeys_abort_break_and_commit() {
     let (ring, mut consumer) = ring();
     for t in 1..=5 {
         ring.write(t, b"").unwrap();
@@ -326,7 +326,7 @@ fn a_complete_record_at_the_head_is_never_unblocked() {
 
 /// 01-12: correlation ids are unique, and count up from the start value.
 #[test]
-fn correlation_ids_and_the_heartbeat_live_in_the_trailer() {
+fn correlation_ids_and_the_heartbeat_are_in_the_trailer() {
     let (ring, _) = ring();
     assert_eq!(
         [ring.next_correlation_id(), ring.next_correlation_id()],
@@ -339,7 +339,7 @@ fn correlation_ids_and_the_heartbeat_live_in_the_trailer() {
 }
 
 #[test]
-fn a_corrupt_length_is_reported_and_skipped_and_the_ring_continues() {
+fn a_corrupt_length_is_reported_and_skipped_and_later_messages_are_read() {
     for length in [1, 7, CAPACITY as i32, i32::MAX, CAPACITY as i32 / 8 + 9] {
         let (ring, mut consumer) = ring();
         ring.write(1, b"good").unwrap();

@@ -1,7 +1,8 @@
-//! Messages between clients and driver: fields at fixed offsets, with a declared layout, then texts.
+//! Encodes and decodes messages between clients and driver. A message has fields at fixed offsets, with a declared
+//! layout, and then texts.
 //!
-//! A text is an i32 length followed by that many bytes. It begins at a multiple of 4; the padding before the next text
-//! is not counted in the length. Bytes after the last text are ignored.
+//! A text is an i32 length and the bytes. A text begins at a multiple of 4; the padding before the next text is not
+//! counted in the length. Bytes after the last text are ignored.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -19,7 +20,7 @@ pub enum DecodeError {
         /// Type id of the record.
         type_id: i32,
     },
-    /// The message ends before its last field, or a declared length exceeds it.
+    /// The message ends before its last field, or a declared length exceeds the message.
     #[error("command={type_id} too short: length={length}")]
     TooShort {
         /// Type id of the record.
@@ -206,7 +207,7 @@ pub(crate) trait Message<'a>: Encode + Sized {
 
 const TEXT_ALIGNMENT: usize = 4;
 
-/// A value, and its form `L` in a layout.
+/// A value that converts to and from the type `L` of a field in a layout.
 pub(crate) trait Value<L> {
     fn of(layout: L) -> Self;
     fn layout(self) -> L;

@@ -16,7 +16,7 @@ pub enum ErrorCode {
     UnknownSubscription = 2,
     /// No publication has the given registration id.
     UnknownPublication = 3,
-    /// A channel endpoint failed; no longer sent, still understood.
+    /// A channel endpoint failed. Drivers no longer send this code, but clients still accept it.
     ChannelEndpointError = 4,
     /// No counter has the given registration id.
     UnknownCounter = 5,
@@ -110,7 +110,7 @@ mod tests {
     use super::ErrorCode;
 
     #[test]
-    fn each_code_is_found_again_by_its_value() {
+    fn each_code_is_decoded_from_its_value() {
         for (index, code) in ErrorCode::ALL.into_iter().enumerate() {
             assert_eq!(code.value(), index as i32);
             assert_eq!(ErrorCode::from_value(code.value()), code);

@@ -11,8 +11,8 @@
 //! * [`archive`]: the messages between clients and archives.
 //! * [`uri`]: channels, and the parameters that a driver reads from them.
 //!
-//! Sizes and durations in channels have the same syntax as in all configuration. The crate uses `aeron_agent::value`
-//! for them, and nothing else of that crate.
+//! Sizes and durations in channels have the same syntax as in the configuration. `aeron_agent::value` parses them. It
+//! is the only part of `aeron_agent` that this crate uses.
 #![forbid(unsafe_code)]
 
 pub mod archive;
@@ -30,6 +30,6 @@ pub use error_code::ErrorCode;
 /// Version of the control protocol that this crate implements, as a semantic version (1.0.0): major << 16 | minor << 8
 /// | patch.
 ///
-/// A driver publishes it in system counter 43. Clients send a newer command only to a driver with at least the version
-/// that introduced it.
+/// A driver publishes its version in system counter 43. If a later version introduced a command, clients send the
+/// command only to drivers of at least that version.
 pub const CONTROL_PROTOCOL_VERSION: i32 = 0x0001_0000;

@@ -1,4 +1,4 @@
-//! The messages that this project adds to the archive's control protocol.
+//! Tests of the messages that this project adds to the archive's control protocol.
 
 use aeron_protocol::archive::extension::{
     ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest, ExtensionNote,
@@ -164,7 +164,7 @@ fn responses<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extensio
     ]
 }
 
-/// Returns one message of each kind that is only in the file.
+/// Returns one message of each kind that is only in the file of extensions.
 fn notes<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionNote<'a>> {
     vec![ExtensionNote::Subscription(SubscriptionNote {
         control_session_id: IDS.control_session_id,
@@ -179,7 +179,7 @@ fn notes<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionNot
 
 proptest! {
     #[test]
-    fn each_message_is_read_as_it_was_written_and_is_unknown_to_the_protocol_of_aeron(
+    fn each_message_decodes_as_it_was_encoded_and_is_unknown_to_the_protocol_of_aeron(
         values in any::<[i64; 4]>(),
         number in any::<i32>(),
         text in prop::collection::vec(any::<u8>(), 0..300),
@@ -249,7 +249,7 @@ fn template_ids_are_unique_and_outside_the_schema_of_aeron() {
 }
 
 #[test]
-fn capabilities_are_a_set_in_which_unknown_bits_do_not_matter() {
+fn capabilities_are_a_set_and_unknown_bits_are_ignored() {
     let both = Capabilities::READERS.and(Capabilities::TIME);
     assert!(both.contains(Capabilities::TIME) && !both.contains(Capabilities::RETENTION));
     let newer = Capabilities::from_bits(both.bits() | 1 << 40);

@@ -8,7 +8,7 @@ use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, sessio
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Calls that these types make impossible: no media or an unknown one, an unknown prefix, an entity tag without a
+/// Calls that these types make impossible: no media, an unknown media, an unknown prefix, or an entity tag without a
 /// channel tag.
 const CANNOT_BE_WRITTEN: [&str; 5] = [
     "builder-003",
@@ -160,7 +160,7 @@ fn set(builder: &mut ChannelUriBuilder, setter: &str, arguments: &[Value]) -> Re
 /// 05-45: the builder prints the same channels as Java's, with the parameters in the same order, except for Java's
 /// defects.
 #[test]
-fn the_builder_makes_the_texts_of_javas_builder_without_its_defects() {
+fn the_builder_prints_the_channels_of_javas_builder_without_its_defects() {
     let mut checked = 0;
     for case in cases("java") {
         let id = text(&case["id"]);
@@ -178,7 +178,7 @@ fn the_builder_makes_the_texts_of_javas_builder_without_its_defects() {
 
 /// The helpers on `ChannelUri` return the same results and errors as the helpers of Java's `ChannelUri`.
 #[test]
-fn the_helpers_do_what_javas_do() {
+fn the_helpers_have_the_results_of_javas_helpers() {
     for case in cases("java ChannelUri") {
         let steps = steps(&case);
         let (name, arguments) = &steps[0];
@@ -229,7 +229,7 @@ fn the_helpers_do_what_javas_do() {
 
 /// Changes of a parsed channel have the same result as the same calls of the C builder.
 #[test]
-fn editing_a_channel_does_what_the_c_builder_does() {
+fn editing_a_channel_has_the_result_of_the_c_builder() {
     for case in cases("c") {
         let done = run_c_builder(&case);
         match case["result"].as_str() {

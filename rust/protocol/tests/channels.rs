@@ -1,4 +1,4 @@
-//! Channels as text: the valid ones, their printed form, and arbitrary texts.
+//! Tests of channels as text: valid channels, their printed form, and arbitrary texts.
 
 #[path = "support/defaults.rs"]
 mod defaults;
@@ -34,7 +34,7 @@ fn subscription(text: &str) -> SubscriptionParams {
 
 /// 03-53, 05-3
 #[test]
-fn a_channel_of_4095_bytes_is_the_longest() {
+fn a_channel_has_at_most_4095_bytes() {
     let longest = format!("aeron:ipc?alias={}", "x".repeat(MAX_CHANNEL_LENGTH - 16));
     assert_eq!(channel(&longest).to_string(), longest);
     let message = refusal(&format!("{longest}x"));
@@ -45,7 +45,7 @@ fn a_channel_of_4095_bytes_is_the_longest() {
 
 /// The limit for the length of a channel counts bytes of UTF-8, not characters.
 #[test]
-fn letters_count_as_their_bytes() {
+fn the_limit_of_a_channel_counts_bytes_and_not_characters() {
     let longest = format!(
         "aeron:ipc?alias={}",
         "é".repeat((MAX_CHANNEL_LENGTH - 15) / 2)
@@ -56,7 +56,7 @@ fn letters_count_as_their_bytes() {
 
 /// 05-4
 #[test]
-fn scheme_media_prefix_and_keys_have_their_case_and_keys_any_order() {
+fn scheme_media_prefix_and_keys_are_case_sensitive_and_keys_have_any_order() {
     for wrong in [
         "AERON:ipc",
         "aeron:IPC",
@@ -81,7 +81,7 @@ fn scheme_media_prefix_and_keys_have_their_case_and_keys_any_order() {
 }
 
 #[test]
-fn a_key_that_only_starts_like_a_known_one_is_unknown() {
+fn a_key_that_only_starts_like_a_known_key_is_unknown() {
     assert_eq!(publication("aeron:ipc?mtufoo=2k").mtu_length, 1408);
 }
 
@@ -93,7 +93,7 @@ fn values_may_contain_equals_signs_and_any_letters() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_legal_in_values_and_nul_is_not() {
+fn values_may_contain_bytes_that_are_not_utf8_but_no_nul() {
     let uri = ChannelUri::from_bytes(b"aeron:ipc?alias=\xE9\xFF|mtu=2k").unwrap();
     assert_eq!(
         (uri.get("mtu"), uri.get("alias")),
@@ -107,7 +107,7 @@ fn bytes_that_are_no_text_are_legal_in_values_and_nul_is_not() {
 
 /// 05-6
 #[test]
-fn of_a_repeated_key_the_last_counts_for_six_and_the_first_for_the_others() {
+fn the_last_value_of_a_repeated_key_applies_for_six_keys_and_the_first_for_others() {
     for key in [
         "endpoint",
         "interface",
@@ -129,10 +129,10 @@ fn of_a_repeated_key_the_last_counts_for_six_and_the_first_for_the_others() {
     }
 }
 
-/// 05-7: the rules of the spy prefix that depend only on the text: a spy watches a network channel, and the prefix
-/// occurs once.
+/// 05-7: the rules of the spy prefix that depend only on the text: a spy reads a network channel, and the prefix occurs
+/// once.
 #[test]
-fn a_spy_watches_a_network_channel() {
+fn a_spy_reads_a_network_channel() {
     let spy = channel("aeron-spy:aeron:udp?endpoint=localhost:40123");
     assert!(spy.is_spy());
     assert_eq!(
@@ -152,7 +152,7 @@ fn a_spy_watches_a_network_channel() {
 
 /// A driver derives the kind of a channel from the beginning of the text, even if the rest is invalid.
 #[test]
-fn a_driver_treats_a_channel_by_how_it_begins() {
+fn the_kind_of_a_channel_follows_from_the_start_of_its_text() {
     for (text, transport) in [
         ("aeron:ipc", Transport::Ipc),
         ("aeron:ipcx", Transport::Ipc),
@@ -165,7 +165,7 @@ fn a_driver_treats_a_channel_by_how_it_begins() {
 }
 
 #[test]
-fn pairs_that_are_cut_short_are_refused_and_an_empty_last_value_is_absent() {
+fn incomplete_pairs_are_refused_and_an_empty_last_value_is_absent() {
     for (text, message) in [
         ("aeron:ipc?=v", "empty key not allowed"),
         ("aeron:ipc?a=b|=v", "empty key not allowed"),
@@ -183,7 +183,7 @@ fn pairs_that_are_cut_short_are_refused_and_an_empty_last_value_is_absent() {
 }
 
 #[test]
-fn tags_have_two_parts_and_either_may_be_absent() {
+fn tags_have_two_parts_and_either_part_may_be_absent() {
     for (tags, channel_tag, entity_tag) in [
         ("1", Some(1), None),
         ("1,2", Some(1), Some(2)),
@@ -208,7 +208,7 @@ fn tags_have_two_parts_and_either_may_be_absent() {
 
 /// If the channel sets no untethered linger timeout, or 0, the window limit timeout applies.
 #[test]
-fn an_untethered_subscriber_may_finish_reading_as_long_as_it_may_hold_the_window() {
+fn the_default_of_the_untethered_linger_timeout_is_the_window_limit_timeout() {
     let unstated =
         publication("aeron:ipc?untethered-window-limit-timeout=2s|untethered-linger-timeout=0");
     assert_eq!(unstated.untethered_linger_timeout_ns, 2_000_000_000);
@@ -220,7 +220,7 @@ fn an_untethered_subscriber_may_finish_reading_as_long_as_it_may_hold_the_window
 }
 
 #[test]
-fn a_window_is_the_stated_one_or_the_configured_one_within_half_a_term() {
+fn a_window_is_set_by_channel_or_driver_and_is_at_most_half_a_term() {
     assert_eq!(
         publication("aeron:ipc?term-length=64k").window_length,
         32768
@@ -268,7 +268,7 @@ fn a_stream_starts_at_the_position_in_its_channel_and_term_ids_wrap() {
 }
 
 #[test]
-fn a_shared_publication_agrees_in_all_that_is_stated() {
+fn a_shared_publication_must_have_all_values_that_the_channel_sets() {
     let text =
         "aeron:ipc?session-id=5|mtu=2k|term-length=64k|init-term-id=1|term-id=2|term-offset=64";
     let params = publication(text);
@@ -301,7 +301,7 @@ fn a_shared_publication_agrees_in_all_that_is_stated() {
 
 /// 05-24
 #[test]
-fn a_tagged_session_id_borrows_session_mtu_and_term_length() {
+fn a_session_id_with_a_tag_takes_session_id_mtu_and_term_length_of_a_publication() {
     let lender = aeron_protocol::uri::ExistingPublication {
         session_id: -3,
         mtu_length: 4096,
@@ -350,7 +350,7 @@ fn a_response_channel_names_its_image_or_subscription() {
 }
 
 #[test]
-fn a_group_has_three_values_and_other_text_is_no() {
+fn a_group_has_three_values_and_any_other_text_means_no() {
     for (text, group) in [
         ("aeron:ipc", ReceiverGroup::Infer),
         ("aeron:ipc?group=true", ReceiverGroup::Yes),
@@ -363,7 +363,7 @@ fn a_group_has_three_values_and_other_text_is_no() {
 
 /// With `rcv-wnd=0`, the driver's setting applies.
 #[test]
-fn a_receiver_window_of_zero_is_the_drivers() {
+fn for_a_receiver_window_of_0_the_setting_of_the_driver_applies() {
     assert_eq!(
         subscription("aeron:ipc?rcv-wnd=0").receiver_window_length,
         128 * 1024
@@ -440,7 +440,7 @@ fn flow_control_has_a_name_and_options_in_any_order() {
 
 /// A channel sets where the driver writes timestamps: `reserved` is -8, and a negative offset means no timestamp.
 #[test]
-fn times_are_written_at_the_offsets_in_the_channel_and_do_not_overlap() {
+fn timestamp_offsets_are_read_from_the_channel_and_must_not_overlap() {
     let uri = channel(
         "aeron:udp?endpoint=a:1|media-rcv-ts-offset=reserved|channel-snd-ts-offset=0|channel-rcv-ts-offset=-3",
     );
@@ -486,7 +486,7 @@ fn judge_everything(uri: &ChannelUri) {
 
 proptest! {
     #[test]
-    fn random_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn random_bytes_never_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
         let _ = ChannelUri::from_bytes(&bytes);
         let with_scheme = [b"aeron:udp?".as_slice(), &bytes].concat();
         if let Ok(uri) = ChannelUri::from_bytes(&with_scheme) {
@@ -495,7 +495,7 @@ proptest! {
     }
 
     #[test]
-    fn parameters_with_strange_values_are_read_or_refused_and_print_as_they_were_read(
+    fn parameters_with_unusual_values_are_refused_or_print_as_they_were_parsed(
         pairs in prop::collection::vec((0..aeron_protocol::uri::key::ALL.len(), strange_value()), 0..8),
         is_udp: bool,
     ) {

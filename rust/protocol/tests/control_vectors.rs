@@ -1,5 +1,5 @@
-//! Messages that real clients and drivers exchanged. Each message is decoded, compared field by field, and encoded
-//! again.
+//! Tests with messages that real clients and drivers exchanged. Each message is decoded, compared field by field, and
+//! encoded again.
 
 use aeron_protocol::command::Command;
 use aeron_protocol::event::Event;

@@ -1,4 +1,5 @@
-//! Frames with random contents: decoding an encoded frame returns the same frame, and no bytes make a decoder panic.
+//! Tests of frames with random contents: decoding an encoded frame returns the same frame, and no bytes make a decoder
+//! panic.
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
@@ -96,7 +97,7 @@ fn any_address() -> impl Strategy<Value = SocketAddr> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_decoded_or_refused(bytes in prop_oneof![any_bytes(), any_frame_like()]) {
+    fn no_bytes_make_a_decoder_panic(bytes in prop_oneof![any_bytes(), any_frame_like()]) {
         let _ = FrameHeader::decode(&bytes);
         let _ = DataFrame::decode(&bytes);
         let _ = ControlFrame::decode(&bytes);
@@ -122,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn frames_in_a_row_within_a_term_are_accepted(
+    fn consecutive_frames_are_accepted_only_within_a_term(
         frame_lengths in prop::collection::vec(32..300_usize, 1..8), last_is_padding: bool,
     ) {
         let covered = frame_lengths.iter().map(|length| length.next_multiple_of(32)).sum();
@@ -134,7 +135,7 @@ proptest! {
     }
 
     #[test]
-    fn a_written_frame_of_data_is_read_as_itself(
+    fn an_encoded_data_frame_decodes_to_the_same_frame(
         ids: [i32; 3], offset: i32, frame_length in prop_oneof![Just(0), 32..=i32::MAX], flags: u8,
         is_padding: bool, reserved_value: i64,
     ) {
@@ -147,14 +148,14 @@ proptest! {
     }
 
     #[test]
-    fn a_written_setup_is_read_as_itself(setup in any_setup()) {
+    fn an_encoded_setup_decodes_to_the_same_setup(setup in any_setup()) {
         prop_assume!(setup.term_offset < setup.term_length);
         let bytes = written(|out| setup.encode(out));
         prop_assert_eq!(DataFrame::decode(&bytes), Ok(Some(DataFrame::Setup(setup))));
     }
 
     #[test]
-    fn a_written_control_frame_is_read_as_itself(
+    fn an_encoded_control_frame_decodes_to_the_same_frame(
         ids: [i32; 5], long: [i64; 3], flags: [bool; 2], tag: Option<i64>, bytes in any_bytes(),
     ) {
         let [session_id, stream_id, term_id, offset, length] = ids;
@@ -190,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn written_names_are_read_as_themselves(
+    fn encoded_names_decode_to_the_same_names(
         names in prop::collection::vec((any_address(), any_bytes(), any::<bool>(), 0..=i32::MAX as u32), 0..20),
     ) {
         let entries: Vec<_> = names

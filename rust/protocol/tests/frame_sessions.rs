@@ -1,4 +1,5 @@
-//! Captured sessions of real drivers, with loss: every datagram is decoded, and the frames cover all bytes of a stream.
+//! Tests with captured sessions of real drivers, with loss: every datagram is decoded, and the frames cover all bytes
+//! of a stream.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ const TERM_LENGTH: usize = 64 * 1024;
 
 const FILE_HEADER_LENGTH: usize = 24;
 const RECORD_HEADER_LENGTH: usize = 16;
-/// Ethernet, IPv4 without options, UDP.
+/// Length in bytes of the headers of a captured packet: Ethernet, IPv4 without options, UDP.
 const PACKET_HEADER_LENGTH: usize = 14 + 20 + 8;
 
 /// Returns the datagrams of a capture.
@@ -78,7 +79,7 @@ fn control_name(frame: ControlFrame<'_>) -> &'static str {
 }
 
 #[test]
-fn three_captured_sessions_are_understood() {
+fn all_datagrams_of_three_captured_sessions_are_decoded() {
     let counts = [
         ("data", [37, 5, 30]),
         ("heartbeat", [54, 56, 27]),

@@ -1,5 +1,6 @@
-//! Datagrams that real drivers exchanged. Each datagram is decoded, compared field by field, and encoded again.
-//! Malformed datagrams that were sent to a real driver must get the same verdict here, or the recommended one.
+//! Tests with datagrams that real drivers exchanged. Each datagram is decoded, compared field by field, and encoded
+//! again. Malformed datagrams that were sent to a real driver must have the same result here, or the recommended
+//! result.
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
@@ -112,7 +113,7 @@ fn data_fields(f: &DataHeader) -> Value {
     })
 }
 
-/// Returns the captured fields, with each flag as a field of its own.
+/// Returns the captured fields, with each flag as a separate field.
 fn recorded_fields(decoded: &Value) -> Value {
     let mut fields = decoded.clone();
     let flags: &[(&str, u8)] = match decoded["type_name"].as_str().unwrap() {
@@ -318,7 +319,7 @@ struct Case {
     name: String,
     target: String,
     datagrams: Vec<Vec<u8>>,
-    /// Expected result: the result of the real driver, or the recommended one if they differ.
+    /// Expected result: the result of the real driver, or the recommended result if both differ.
     expected: String,
 }
 
@@ -391,7 +392,7 @@ fn is_one_of(case: &Case, names: &[&str]) -> bool {
 
 /// 02-84
 #[test]
-fn a_receiver_judges_every_malformed_datagram_as_recommended() {
+fn a_receiver_handles_every_malformed_datagram_as_recommended() {
     let wrong_direction = [
         "r-sm-to-receiver",
         "r-nak-to-receiver",
@@ -421,7 +422,7 @@ fn a_receiver_judges_every_malformed_datagram_as_recommended() {
 
 /// 02-84
 #[test]
-fn a_sender_judges_every_malformed_datagram_as_recommended() {
+fn a_sender_handles_every_malformed_datagram_as_recommended() {
     let silent = ["s-empty-datagram", "s-data-to-sender", "s-setup-to-sender"];
     for case in cases("sender control socket") {
         for datagram in &case.datagrams {
@@ -445,7 +446,7 @@ fn a_sender_judges_every_malformed_datagram_as_recommended() {
 
 /// 02-112
 #[test]
-fn a_resolver_judges_every_malformed_datagram_as_recommended() {
+fn a_resolver_handles_every_malformed_datagram_as_recommended() {
     for case in cases("name resolver socket") {
         let datagram = &case.datagrams[0];
         let (taken, error) = match resolution::entries(datagram) {

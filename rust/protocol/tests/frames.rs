@@ -1,4 +1,4 @@
-//! The rules for frames: layout, limits, and refused frames.
+//! Tests of the rules for frames: layout, limits, and refused frames.
 
 use aeron_protocol::frame::resolution::{self, ResolutionEncoder, ResolutionEntry};
 use aeron_protocol::frame::{
@@ -206,7 +206,7 @@ fn a_control_datagram_is_exactly_as_long_as_its_frame() {
 
 /// 02-5
 #[test]
-fn an_error_text_is_neither_terminated_nor_padded_and_cut_to_1023_bytes() {
+fn an_error_text_is_not_terminated_or_padded_and_is_truncated_to_1023_bytes() {
     assert!(written(|out| ERROR.encode(out)).ends_with(b"\x02\0\0\0no"));
 
     let text = [b'x'; 2000];
@@ -223,7 +223,7 @@ fn an_error_text_is_neither_terminated_nor_padded_and_cut_to_1023_bytes() {
 
 /// 02-6
 #[test]
-fn names_are_padded_to_8_with_zeros_and_end_where_the_datagram_does() {
+fn names_are_padded_with_zeros_and_the_last_padding_may_be_missing() {
     let entry = |name| ResolutionEntry {
         is_self: false,
         address: "[::1]:9".parse().unwrap(),
@@ -248,7 +248,7 @@ fn names_are_padded_to_8_with_zeros_and_end_where_the_datagram_does() {
 }
 
 #[test]
-fn a_name_too_long_for_its_length_field_is_not_sent() {
+fn a_name_that_is_too_long_for_its_length_field_is_not_sent() {
     let entry = ResolutionEntry {
         is_self: false,
         address: "10.0.0.1:9".parse().unwrap(),
@@ -261,7 +261,7 @@ fn a_name_too_long_for_its_length_field_is_not_sent() {
 
 /// A negative age of a name is decoded as 0.
 #[test]
-fn a_negative_age_counts_as_unknown() {
+fn a_negative_age_is_decoded_as_0() {
     let mut bytes = unhex("20000000000007000180d25f78ecffff7f000001030071313000000000000000");
     let age = |bytes: &[u8]| {
         resolution::entries(bytes)
@@ -376,7 +376,7 @@ fn fewer_than_8_bytes_are_invalid_at_a_receiver() {
 
 /// A sender and a resolver ignore an empty datagram without an error.
 #[test]
-fn an_empty_datagram_is_nothing_to_a_sender_and_to_a_resolver() {
+fn a_sender_and_a_resolver_ignore_an_empty_datagram() {
     assert_eq!(ControlFrame::decode(&[]), Ok(None));
     assert_eq!(resolution::entries(&[]).unwrap().count(), 0);
 }
@@ -402,7 +402,7 @@ fn data_setup_and_measurements_shorter_than_their_header_are_invalid() {
 
 /// 02-106
 #[test]
-fn control_frames_shorter_than_their_fixed_part_or_their_frame_length_are_never_received() {
+fn control_frames_shorter_than_their_fixed_part_or_their_frame_length_are_invalid() {
     let frames = [
         written(|out| STATUS_MESSAGE.encode(out)),
         written(|out| ERROR.encode(out)),
@@ -430,7 +430,7 @@ fn control_frames_shorter_than_their_fixed_part_or_their_frame_length_are_never_
 
 /// A control frame is accepted even if its frame length is shorter than the fixed part.
 #[test]
-fn a_frame_length_short_of_the_fixed_part_is_no_reason_to_drop_a_control_frame() {
+fn a_control_frame_with_a_frame_length_below_its_fixed_part_is_accepted() {
     let mut bytes = written(|out| STATUS_MESSAGE.encode(out));
     for frame_length in [0, 8, 28] {
         put_i32(&mut bytes, 0, frame_length);
@@ -460,7 +460,7 @@ fn a_frame_shorter_than_its_header_is_invalid_at_any_offset() {
 }
 
 #[test]
-fn frames_in_a_row_cover_their_aligned_lengths() {
+fn consecutive_frames_cover_their_aligned_lengths() {
     let covered = |term_offset, lengths: &[usize], padding| {
         walk(&datagram(term_offset, lengths, padding), TERM_LENGTH).map(|walk| walk.length)
     };
@@ -543,9 +543,9 @@ fn bytes_after_the_last_frame_make_the_datagram_invalid() {
     assert_eq!(behind(cut), Err(error));
 }
 
-/// `walk` does not check version, session, stream and term of the frames after the first one.
+/// `walk` does not check version, session, stream and term of the frames after the first frame.
 #[test]
-fn later_frames_are_taken_for_those_of_the_first_ones_stream() {
+fn version_and_stream_fields_of_later_frames_are_not_checked() {
     for (at, length) in [(64 + 4, 1), (64 + 12, 4), (64 + 16, 4), (64 + 20, 4)] {
         let mut bytes = datagram(0, &[64, 64], false);
         bytes[at..at + length].fill(0x77);
@@ -588,7 +588,7 @@ fn missing_bytes_outside_a_term_are_invalid() {
 
 /// 02-54, 02-55
 #[test]
-fn a_setup_of_a_stream_that_cannot_be_is_invalid() {
+fn a_setup_with_impossible_values_is_invalid() {
     let valid = Setup {
         active_term_id: i32::MIN,
         initial_term_id: i32::MAX,
@@ -666,7 +666,7 @@ fn an_error_text_outside_its_frame_is_invalid() {
 
 /// 02-37
 #[test]
-fn the_group_tag_of_an_error_is_there_only_with_its_flag() {
+fn an_error_frame_has_a_group_tag_only_with_the_flag() {
     let mut bytes = written(|out| ERROR.encode(out));
     assert_eq!(ErrorFrame::decode(&bytes).unwrap().group_tag, Some(5));
     bytes[5] = 0;
@@ -675,7 +675,7 @@ fn the_group_tag_of_an_error_is_there_only_with_its_flag() {
 
 /// 02-113
 #[test]
-fn feedback_of_another_length_than_8_is_accepted_and_no_group_tag() {
+fn feedback_of_a_length_other_than_8_is_accepted_and_is_no_group_tag() {
     for length in [0, 4, 7, 9, 16] {
         let feedback = vec![1; length];
         let message = StatusMessage {
@@ -708,7 +708,7 @@ fn bytes_after_a_control_frame_are_not_read() {
 
 /// 02-112
 #[test]
-fn names_before_a_bad_one_are_kept_and_the_rest_is_dropped() {
+fn entries_before_an_invalid_entry_are_kept_and_the_rest_is_dropped() {
     let good = "01 00 0900 00000000 7f000001 0200 6162";
     let read = |bad: &str| {
         let bytes = unhex(&format!("0000000000000700 {good} {bad} {good}"));
@@ -734,7 +734,7 @@ fn names_before_a_bad_one_are_kept_and_the_rest_is_dropped() {
 }
 
 #[test]
-fn every_type_has_its_id() {
+fn each_frame_type_has_its_type_id() {
     for id in i16::MIN..=i16::MAX {
         assert_eq!(FrameType::from_id(id).is_some(), matches!(id, 0..=7 | 11));
         assert!(FrameType::from_id(id).is_none_or(|frame_type| frame_type.id() == id));

@@ -1,4 +1,4 @@
-//! Commands and events: encoded, decoded, truncated, and decoded from random bytes.
+//! Tests of commands and events: encoded, decoded, truncated, and decoded from random bytes.
 
 use aeron_protocol::command::{self, Command};
 use aeron_protocol::event::{self, Event};
@@ -206,7 +206,7 @@ fn any_address() -> impl Strategy<Value = Option<SocketAddr>> {
 
 proptest! {
     #[test]
-    fn a_written_command_is_read_back_with_any_bytes_after_it(
+    fn an_encoded_command_is_decoded_with_any_bytes_after_it(
         ids: [i64; 4], number: i32, first in any_bytes(), second in any_bytes(), behind in any_bytes(),
     ) {
         for command in commands(ids, number, &first, &second) {
@@ -218,7 +218,7 @@ proptest! {
     }
 
     #[test]
-    fn a_written_event_is_read_back_with_any_bytes_after_it(
+    fn an_encoded_event_is_decoded_with_any_bytes_after_it(
         ids: [i64; 4], numbers: [i32; 4], address in any_address(),
         first in any_bytes(), second in any_bytes(), behind in any_bytes(),
     ) {
@@ -231,7 +231,7 @@ proptest! {
 
     /// 03-51
     #[test]
-    fn a_length_beyond_the_message_or_negative_is_malformed(declared: i32) {
+    fn a_negative_length_or_one_beyond_the_message_is_malformed(declared: i32) {
         let channel = b"aeron:ipc";
         prop_assume!(usize::try_from(declared).is_ok_and(|length| length > channel.len()) || declared < 0);
         let command = commands([1; 4], 1001, channel, b"")[0];
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn random_bytes_are_read_or_refused(
+    fn random_bytes_never_make_a_decoder_panic(
         type_id in prop_oneof![0..0x14_i32, 0x0F00..0x0F0F_i32, any::<i32>()],
         body in prop::collection::vec(prop_oneof![Just(0_u8), Just(0xFF), any::<u8>()], 0..120),
     ) {
@@ -263,7 +263,7 @@ proptest! {
 }
 
 #[test]
-fn a_command_cut_anywhere_before_its_end_is_too_short() {
+fn a_command_truncated_anywhere_is_too_short() {
     for command in commands([1, 2, 3, 4], 1001, b"some bytes", b"and more") {
         let bytes = encoded_command(&command);
         for length in 0..bytes.len() {
@@ -275,7 +275,7 @@ fn a_command_cut_anywhere_before_its_end_is_too_short() {
 }
 
 #[test]
-fn an_event_cut_anywhere_before_its_end_is_too_short() {
+fn an_event_truncated_anywhere_is_too_short() {
     for event in events(
         [1, 2, 3, 4],
         [5, 6, 7, 11],
@@ -291,7 +291,7 @@ fn an_event_cut_anywhere_before_its_end_is_too_short() {
 }
 
 #[test]
-fn nothing_is_written_beyond_a_place_that_is_too_small() {
+fn encoding_into_a_buffer_that_is_too_short_is_refused() {
     for command in commands([1, 2, 3, 4], 1001, b"some bytes", b"and more") {
         let required = command.encoded_length();
         for available in 0..required {
@@ -327,7 +327,7 @@ fn a_remove_publication_of_24_bytes_has_no_flags_and_25_to_31_bytes_are_malforme
 }
 
 #[test]
-fn a_rejection_is_long_enough_for_c_drivers_and_a_shorter_one_is_read() {
+fn a_rejection_is_padded_for_c_drivers_and_a_shorter_rejection_is_decoded() {
     let reject = |reason| {
         Command::RejectImage(command::RejectImage {
             client_id: 0,

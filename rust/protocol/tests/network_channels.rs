@@ -1,4 +1,4 @@
-//! Parameters that publications and subscriptions read from network channels.
+//! Tests of the parameters that publications and subscriptions read from network channels.
 
 #[path = "support/defaults.rs"]
 mod defaults;
@@ -153,7 +153,7 @@ fn flags_are_true_or_false_and_a_group_has_three_values() {
 
 /// 02-102, 05-30
 #[test]
-fn times_are_8_bytes_apart_and_may_take_the_reserved_value() {
+fn timestamps_are_8_bytes_apart_and_may_use_the_reserved_value() {
     let offsets = |parameters: &str| network(parameters).map(|params| params.timestamp_offsets);
     let apart = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0|channel-snd-ts-offset=8";
     let found = offsets(apart).unwrap();
@@ -220,7 +220,7 @@ fn transport_security_is_refused() {
 
 /// 05-33: parameters that only clients use do not change what a driver reads.
 #[test]
-fn parameters_for_clients_change_nothing() {
+fn parameters_for_clients_have_no_effect_on_a_driver() {
     let unused = "stream-id=1002|alias=x y|response-endpoint=localhost:1";
     assert_eq!(publication(unused), publication("foo=bar"));
     assert_eq!(subscription(unused), subscription("foo=bar"));
@@ -229,7 +229,7 @@ fn parameters_for_clients_change_nothing() {
 
 /// A channel sets the group tag, NAK delay, socket buffers and TTL of its endpoint.
 #[test]
-fn a_receiver_has_a_tag_and_a_nak_delay() {
+fn a_channel_sets_group_tag_nak_delay_socket_buffers_and_ttl() {
     let params = network("gtag=-9223372036854775808|nak-delay=200us|so-rcvbuf=2M|ttl=3").unwrap();
     assert_eq!(params.group_tag, Some(i64::MIN));
     assert_eq!(params.nak_delay_ns, Some(200_000));

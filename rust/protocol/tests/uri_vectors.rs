@@ -1,4 +1,5 @@
-//! Channels that were sent to real drivers, with the values that the drivers used, and the exact texts of their errors.
+//! Tests with channels that were sent to real drivers, with the values that the drivers used, and the exact texts of
+//! their errors.
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{
@@ -342,7 +343,7 @@ fn shared_network_publications_agree_or_the_error_names_the_difference() {
 }
 
 #[test]
-fn channels_for_the_network_parser_give_what_was_decoded() {
+fn parsed_network_channels_have_the_recorded_values() {
     for case in cases()
         .iter()
         .filter(|case| op(case) == "parse" && case["product"] == "accept")

@@ -13,7 +13,7 @@ use pyo3::types::{PyBytes, PyString, PyType};
 
 use crate::errors::raise;
 
-/// Longest text of a value in an error, in characters.
+/// Maximum length of the text of a value in an error, in characters.
 const MAX_SHOWN: usize = 120;
 
 /// A Rust type into which an argument of a Python call is converted.
@@ -68,7 +68,7 @@ impl Argument for String {
     fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
         let text = value.cast::<PyString>();
         let text = text.map_err(|_| wrong_type(value, name, "a str"))?;
-        // A str may contain half of a surrogate pair. It cannot be encoded as UTF-8, so `to_str` raises.
+        // A str may contain half of a surrogate pair. Such a str cannot be encoded as UTF-8, so `to_str` raises.
         Ok(text.to_str()?.to_owned())
     }
 }

@@ -164,7 +164,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
             "an Arrow array that was handed over before is empty: ask for it anew each time";
         return Err(raise("InvalidArgumentError", reason));
     }
-    // SAFETY: as above.
+    // SAFETY: array and schema are from one call of `__arrow_c_array__`, and the capsule keeps the schema alive.
     let data = unsafe { from_ffi(array, schema.as_ref()) }.map_err(value_error)?;
     data.validate().map_err(value_error)?;
     let array = make_array(data);

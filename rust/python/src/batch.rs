@@ -24,8 +24,8 @@ const POOLED_BATCHES: usize = 4;
 /// Maximum payload of a batch whose memory is kept, in bytes.
 const POOLED_LENGTH: usize = 16 << 20;
 
-/// Memory of dropped batches, for reuse. Thread-safe. It never waits for its lock, because in a forked child the lock
-/// may be held by a thread that the child does not have.
+/// Memory of dropped batches, for reuse. Thread-safe. No call waits for the lock: in a forked child, the lock may be
+/// held by a thread that the child does not have.
 #[derive(Default)]
 pub struct Pool(Mutex<Vec<Messages>>);
 
@@ -75,7 +75,7 @@ fn consist_of_records(offsets: &[i32], record_length: usize) -> bool {
     let [first, second, ..] = *offsets else {
         return record_length > 0;
     };
-    // Usually all messages have the same length. Then one division is enough.
+    // If all messages have the same length, which is usual, one division is enough.
     let length = second - first;
     if offsets.windows(2).all(|pair| pair[1] - pair[0] == length) {
         return is_whole(length);
@@ -97,7 +97,7 @@ struct Column {
     kind: ColumnKind,
 }
 
-/// Offsets of a slice of a batch. They begin with 0, so they are a copy.
+/// Offsets of a slice of a batch. The offsets begin with 0, so they are a copy.
 struct Offsets(Vec<i32>);
 
 impl Lent for Offsets {
@@ -306,7 +306,7 @@ impl PyBatch {
         };
         for place in places {
             columns.data.extend_from_slice(message(place));
-            // The copy is not longer than the batch, whose offsets have 32 bits.
+            // The cast loses nothing: the copy is not longer than the batch, and the offsets of the batch have 32 bits.
             columns.offsets.push(columns.data.len() as i32);
         }
         Self::of_columns(columns, self.stream_id)

@@ -140,8 +140,8 @@ impl Drop for View<'_> {
     }
 }
 
-/// Whether an item of this format contains an address: of a Python object (`O`), of a C string (`z`, `Z`), or any
-/// other.
+/// Whether an item of this format contains an address, such as the address of a Python object (`O`) or of a C string
+/// (`z`, `Z`).
 ///
 /// Names of fields are between colons and may contain any letter, so they are skipped. `Zd`, `Zf` and `Zg` are complex
 /// numbers.

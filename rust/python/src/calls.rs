@@ -1,8 +1,8 @@
 //! Calls Python functions from threads that the interpreter may end during the call.
 //!
-//! When the interpreter has ended, CPython before 3.14 ends a daemon thread that runs Python by unwinding its stack.
-//! Rust frames cannot be unwound in this way: the process would abort. So such a thread stops here and waits for the
-//! end of the process.
+//! When the interpreter has ended, CPython before 3.14 unwinds the stack of each daemon thread that runs Python, to
+//! end the thread. Rust frames cannot be unwound in this way: the process would abort. So such a thread stops here
+//! and waits for the end of the process.
 
 use std::ptr;
 
@@ -26,8 +26,8 @@ pub fn call<'py>(
     call_with(function, &mut places)
 }
 
-/// Calls `function(first, second)` without a tuple for the arguments. Building a tuple would take a quarter of the time
-/// of a call of a short handler.
+/// Calls `function(first, second)` without a tuple for the arguments. For a short handler, building a tuple would take
+/// a quarter of the time of the call.
 #[inline]
 pub fn call_with_two<'py>(
     function: &Bound<'py, PyAny>,
@@ -108,8 +108,8 @@ pub fn show_unraisable(py: Python<'_>, error: PyErr, object: Option<&Bound<'_, P
     }
 }
 
-// As in CPython's headers, except that the function may unwind. Do not add a function that pyo3 declares too: the
-// linker would merge both declarations into one that does not unwind.
+// The declaration is as in CPython's headers, except that the function may unwind. Do not add a function that
+// pyo3 declares too: the linker would merge both declarations into one that does not unwind.
 unsafe extern "C-unwind" {
     /// Part of the stable ABI since 3.12 only, but every CPython since 3.9 exports this function in this form.
     pub fn PyObject_Vectorcall(

@@ -16,7 +16,7 @@ use crate::buffers::{Exporter, Lent};
 use crate::errors::raise;
 use crate::fork::OfProcess;
 
-/// A publication in whose log a frame was claimed. It keeps the log alive.
+/// A publication with a claimed frame in its log. The publication keeps the log alive.
 pub trait ClaimedIn: Send + Sync + 'static {
     fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
 }
@@ -24,8 +24,8 @@ pub trait ClaimedIn: Send + Sync + 'static {
 /// A claimed frame of the log: a context manager around a writable memoryview of its payload.
 ///
 /// The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
-/// message is aborted. Subscribers cannot read past an open claim, so commit or abort it soon. One thread at
-/// a time may use it: it is not thread-safe.
+/// message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. One
+/// thread at a time may use a claim: it is not thread-safe.
 ///
 /// The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
 /// of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -159,7 +159,8 @@ impl PyBufferClaim {
         Ok(self.inner.get()?.view.clone_ref(py))
     }
 
-    /// Commits the message, or aborts it if the block raised. Does nothing if the block has already done so.
+    /// Commits the message, or aborts it if the block raised. Does nothing if the block has already committed or
+    /// aborted the message.
     fn __exit__(
         &self,
         py: Python<'_>,

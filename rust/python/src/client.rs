@@ -30,10 +30,10 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 /// aeron.async_connect(driver) as client:` instead. `async with aeron.connect(driver)` works too, but
 /// `connect` blocks the event loop until the driver responds.
 ///
-/// A context manager that closes the client, and everything that was opened through the client. The client
+/// The end of a `with` block closes the client, and everything that was opened through the client. The client
 /// stays open as long as a publication, a subscription, a counter or a pending operation refers to it.
-/// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are
-/// no longer called. Thread-safe.
+/// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are no
+/// longer called. Thread-safe.
 ///
 /// Args:
 ///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
@@ -53,7 +53,8 @@ use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+///     max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
+///         second.
 ///     error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -87,18 +88,18 @@ pub struct PyAeron {
     is_invoked: bool,
     /// Directory of the driver.
     aeron_dir: PathBuf,
-    /// The embedded driver, which lives as long as its client.
+    /// The embedded driver, if there is one. This reference keeps the driver alive while the client exists.
     driver: Option<Py<PyMediaDriver>>,
 }
 
 impl Drop for PyAeron {
     fn drop(&mut self) {
-        // If the program did not close the client, this makes sure that native code no longer calls its handlers.
+        // Without this, native code would still call the handlers of a client that the program did not close.
         let handlers = self.handlers.get_mut();
         let handlers = handlers.unwrap_or_else(PoisonError::into_inner);
         handlers.iter().for_each(EventHandler::clear);
         if let Ok(connection) = self.inner.get() {
-            // `close` waits for handlers that are due, and they may need the GIL on another thread.
+            // `close` waits for handlers that are due. These handlers may need the GIL on another thread.
             Python::attach(|py| py.detach(|| connection.close()));
         }
     }
@@ -114,8 +115,8 @@ struct Settings {
 }
 
 impl Settings {
-    /// Reads the arguments of `connect`. A setting without an argument comes from its environment variable, else it is
-    /// the default.
+    /// Reads the arguments of `connect`. If a setting has no argument, its environment variable is used, otherwise its
+    /// default.
     fn read(
         py: Python<'_>,
         driver: Option<DriverName>,
@@ -265,7 +266,8 @@ impl Settings {
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Longest park of a wait after a second without success, in nanoseconds.
+///     max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
+///         second.
 ///     error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -309,7 +311,7 @@ impl PyAeron {
         self.inner.get().map(|connection| &connection.aeron)
     }
 
-    /// Longest park of a wait after a second without success, in nanoseconds.
+    /// Maximum time of one park, in nanoseconds, in a wait that has found nothing for a second.
     pub fn max_idle_park_ns(&self) -> u64 {
         self.max_idle_park_ns
     }
@@ -676,9 +678,10 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Adds a counter that outlives the client, or returns the existing one, and waits for the driver.
+    /// Adds a static counter, which outlives the client, and waits for the driver.
     ///
-    /// The existing counter is the one with the same type and registration id.
+    /// If the driver already has a static counter with the same type and registration id, the call
+    /// returns that counter.
     ///
     /// Args:
     ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
@@ -741,7 +744,8 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Removes a publication of either kind by its registration id, without waiting for the driver.
+    /// Removes a concurrent or exclusive publication by its registration id, without waiting for
+    /// the driver.
     ///
     /// Args:
     ///     registration_id: Registration id of the publication.
@@ -965,11 +969,11 @@ impl PyAeron {
     /// Runs one duty cycle of a client without threads (`use_conductor_agent_invoker`), and its handlers.
     ///
     /// The time between two calls must be shorter than the driver's client liveness timeout, else the client
-    /// closes with an error. If another thread is inside a duty cycle, the call waits for it. A call from a
-    /// handler runs no other handlers.
+    /// closes with an error. If another thread is inside a duty cycle, the call waits for the end of that
+    /// duty cycle. A call from a handler runs no other handlers.
     ///
     /// Returns:
-    ///     The amount of work, 0 if there was none.
+    ///     The amount of work; 0 if there was no work.
     fn do_work(&self) -> PyResult<usize> {
         let aeron = self.get()?;
         let work_count = aeron.do_work();
@@ -982,8 +986,8 @@ impl PyAeron {
 
     /// Closes the client and everything that was opened through it. Idempotent.
     ///
-    /// The close calls handlers, such as `on_close`, and waits for them. There is one exception. If these handlers wait
-    /// for the thread that called `close`, they run after `close` has returned.
+    /// `close` calls handlers, such as `on_close`, and waits until they have returned. There is one exception: if these
+    /// handlers wait for the thread that called `close`, they run after `close` has returned.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let connection = self.inner.get()?;
         py.detach(|| connection.close());

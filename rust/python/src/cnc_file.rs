@@ -24,8 +24,8 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The CnC file of a live or dead driver.
 ///
-/// The file is mapped read-only, and no client is created. Thread-safe. A context manager that closes the
-/// file.
+/// The file is mapped read-only, and no client is created. Thread-safe. The end of a `with` block closes
+/// the file.
 ///
 /// Args:
 ///     aeron_dir: Directory of the driver.
@@ -46,7 +46,7 @@ pub struct PyCncFile {
 }
 
 snapshot! {
-    /// An error of an error log, with all its observations. Immutable; pickled and compared by its values.
+    /// An error of an error log, with all its observations. Immutable. Comparison and pickling use the values.
     PyErrorObservation("ErrorObservation") {
         /// Number of observations.
         observation_count: i32,
@@ -117,7 +117,7 @@ impl PyCncFile {
         self.with(|cnc| cnc.identity().client_liveness_timeout_ns)
     }
 
-    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver closed in order.
+    /// Time of the driver's last heartbeat, in milliseconds since the epoch; -1 if the driver was closed normally.
     #[getter]
     fn heartbeat_ms(&self) -> PyResult<i64> {
         self.with(|cnc| cnc.to_driver().consumer_heartbeat_ms())
@@ -188,8 +188,8 @@ impl PyCncFile {
     }
 }
 
-/// Maps and checks the file. If the file is missing or incomplete, a driver may be starting: then tries again until
-/// `timeout` has passed.
+/// Maps and checks the file. If the file is missing or incomplete, a driver may be starting, so `open` tries again
+/// until `timeout` has passed.
 fn open(path: &std::path::Path, timeout: Duration) -> PyResult<Cnc<SharedBuffer>> {
     let deadline = Instant::now() + timeout;
     loop {

@@ -9,7 +9,8 @@ use crate::fork::OfProcess;
 /// Returns whether there is work. Thread-safe; takes no GIL.
 pub type ReadinessCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A check whether a wait is over. Python calls it, or a timer checks it repeatedly. Immutable, so thread-safe.
+/// A check of whether a wait is over. Python calls the object, or a timer calls the check repeatedly. Immutable, so
+/// thread-safe.
 #[pyclass(frozen, module = "aeron._aeron", name = "_Condition")]
 pub struct Condition(OfProcess<ReadinessCheck>);
 

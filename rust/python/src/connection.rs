@@ -1,4 +1,4 @@
-//! [`ClientConnection`]: a client with the thread that runs its handlers, from finding its driver to its end.
+//! [`ClientConnection`]: a client and the thread that runs its handlers. [`find_driver`]: finds the driver of a client.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use crate::exit::{self, Closable};
 /// Name of the thread that runs handlers.
 pub const DISPATCHER_NAME: &str = "aeron-dispatcher";
 
-/// Maximum sleep of an idle dispatcher. A new event wakes it at once.
+/// Maximum sleep of an idle dispatcher. A new event wakes the dispatcher at once.
 const DISPATCHER_SLEEP: Duration = Duration::from_secs(1);
 
 /// The client and the thread that runs its handlers.
@@ -45,7 +45,8 @@ impl ClientConnection {
     /// Closes the client, and waits until the handlers that are due because of the close have run. Call it without the
     /// GIL.
     ///
-    /// The wait is left out if those handlers wait for the calling thread: see [`join`]. They then run later.
+    /// If those handlers wait for the calling thread, `close` does not wait for them, and they run later: see
+    /// [`join`].
     pub fn close(&self) {
         self.aeron.close();
         let dispatcher = self
@@ -56,7 +57,7 @@ impl ClientConnection {
         if let Some(dispatcher) = dispatcher {
             join(dispatcher);
         }
-        // The events that the dispatcher did not reach, or all events if there is no dispatcher.
+        // Runs the handlers for the events that the dispatcher did not reach: all events if there is no dispatcher.
         self.aeron.run_handlers(Duration::ZERO);
     }
 }
@@ -67,7 +68,7 @@ impl Closable for ClientConnection {
     }
 }
 
-/// Pairs of threads: the first waits in [`join`] for the end of the second, which is a dispatcher.
+/// Pairs of threads. The first thread waits in [`join`] for the end of the second thread, which is a dispatcher.
 static WAITS: Mutex<Vec<(ThreadId, ThreadId)>> = Mutex::new(Vec::new());
 
 /// Waits for the end of a dispatcher.

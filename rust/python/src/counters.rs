@@ -217,7 +217,7 @@ impl PyCounter {
 }
 
 snapshot! {
-    /// A counter and its value at one moment. Immutable; pickled and compared by its values.
+    /// A counter and its value at one moment. Immutable. Comparison and pickling use the values.
     PyCounterSnapshot("CounterSnapshot") {
         /// Counter id.
         id: i32,

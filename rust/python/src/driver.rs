@@ -29,22 +29,23 @@ const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A media driver inside this process. Thread-safe.
 ///
-/// Every setting of Aeron's driver is a keyword. The name of a time ends in its unit, and lengths are in
-/// bytes. A setting that is not passed comes from its environment variable, else it is the default. The page
-/// of all settings names the variables. `MediaDriver.settings()` returns the defaults of this process, with
-/// its environment variables.
+/// Every setting of Aeron's driver is a keyword. The keyword of a time ends in its unit, and lengths are in
+/// bytes. If a setting is not passed, its environment variable is used, otherwise its default. The
+/// documentation page of all settings names the variables. `MediaDriver.settings()` returns the defaults of
+/// this process, which depend on its environment variables.
 ///
 /// Some defaults differ from those of `aeronmd`: all agents share one thread (`threading_mode="SHARED"`),
 /// there is room for 16,384 counters (`counters_values_buffer_length`), and an idle driver parks longer
-/// (`max_idle_park_ns`). The directory is a fresh one, which is removed when the driver closes. If the
+/// (`max_idle_park_ns`). The directory is a new one, which is removed when the driver closes. If the
 /// process is killed, the next embedded driver removes the directory.
 ///
-/// `aeron.connect(driver)` creates a client that runs the driver's sender and receiver itself while its
-/// polls find nothing. `aeron.connect(driver.dir)` does not. A context manager that closes the driver.
+/// A client that `aeron.connect(driver)` creates runs the driver's sender and receiver itself while the
+/// client's polls find nothing. A client that `aeron.connect(driver.dir)` creates does not. The end of a
+/// `with` block closes the driver.
 ///
 #[doc = include_str!("docs/driver_keywords.txt")]
 /// Raises:
-///     ConfigurationError: If a setting is not valid, or does not fit another one.
+///     ConfigurationError: If a setting is not valid, or contradicts another setting.
 ///     DriverActiveError: If a live driver owns the directory.
 ///     DriverError: If the directory cannot be used.
 ///
@@ -104,7 +105,7 @@ impl Closable for SharedDriver {
         if let Some(lost) = describe_unconsumed(drain.unconsumed()) {
             console::warn(format_args!("WARNING: {lost}"));
         }
-        // If the directory cannot be removed, no caller could handle the error at the exit.
+        // The result is ignored: if the directory cannot be removed, no caller could handle the error at exit.
         let _ = driver.close();
     }
 }
@@ -136,7 +137,8 @@ pub fn embedded_defaults() -> Context {
     Embedded::new().context
 }
 
-/// Length of the counters' values of an embedded driver, in bytes: room for 16,384 counters. A stream needs about four.
+/// Length of the counters' values of an embedded driver, in bytes: room for 16,384 counters. A stream needs about four
+/// counters.
 ///
 /// With their metadata, the counters need 10 MiB. Containers have 64 MiB of shared memory by default, and the usual 8
 /// MiB of values would need 40 MiB.
@@ -373,7 +375,7 @@ impl PyMediaDriver {
     /// Runs one duty cycle of a driver in mode `INVOKER`. Call it often, from one thread at a time.
     ///
     /// Returns:
-    ///     The amount of work, 0 if there was none.
+    ///     The amount of work; 0 if there was no work.
     ///
     /// Raises:
     ///     ReentrantCallError: If another thread is inside the duty cycle.
@@ -384,7 +386,7 @@ impl PyMediaDriver {
             .ok_or_else(|| raise("ReentrantCallError", "another thread runs this driver"))
     }
 
-    /// Whether the driver is to end: it has accepted a termination command, or is closed.
+    /// Whether the driver has accepted a termination command, or is closed.
     ///
     /// The driver runs until the program closes it.
     #[getter]
@@ -469,8 +471,8 @@ impl Drop for PyMediaDriver {
     }
 }
 
-/// Waits until all data was sent and live receivers have consumed it, or the linger time is over. Returns a text about
-/// unconsumed data.
+/// Waits until all data was sent and live receivers have consumed the data, or until the linger time is over. Returns
+/// a text about unconsumed data.
 fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     let mut drain = driver.begin_drain();
     let patience = WaitPolicy::new(None, DRAIN_POLL_INTERVAL.as_nanos() as u64)?;

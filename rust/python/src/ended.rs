@@ -1,4 +1,4 @@
-//! Polls of an object that ended with its client: an empty poll raises, unless the owner closed the client.
+//! Errors for polls of an object that ended with its client. An empty poll raises, unless the owner closed the client.
 
 use aeron_client::{CloseCause, Error, Image, Subscription};
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use crate::errors::{because, raise};
 /// An object that is polled and ends with its client.
 pub trait Polled {
     fn is_closed(&self) -> bool;
-    /// Returns why the object ended; empty if its owner closed it.
+    /// Returns the reason why the object ended; empty if its owner closed it.
     fn end_cause(&self) -> CloseCause;
     /// Returns a text with the object and the last position of each of its streams.
     fn describe_end(&self) -> String;

@@ -94,7 +94,7 @@ pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> Py
     }
 }
 
-/// As [`from_append`], for an offer, which also fails if another thread uses an exclusive publication.
+/// As [`from_append`], for an offer. An offer also fails if another thread uses an exclusive publication.
 #[cold]
 pub fn from_offer(error: OfferError, cause: impl FnOnce() -> CloseCause) -> PyErr {
     match error {

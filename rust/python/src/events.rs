@@ -96,8 +96,8 @@ fn clear(function: &Function) {
     drop(function);
 }
 
-/// The part of a handler that is visible to the garbage collector. Owners of the handler have strong references to it,
-/// native code has weak ones.
+/// The part of a handler that is visible to the garbage collector. Owners of the handler have strong references to
+/// this object, and native code has weak references.
 #[pyclass(frozen, weakref, module = "aeron._aeron", name = "_Handler")]
 struct OwnedFunction(Function);
 
@@ -146,7 +146,7 @@ impl WeakHandler {
     }
 }
 
-/// A handler that native code owns. When native code drops it, the function is released.
+/// A handler that native code owns. When native code drops the handler, the function is released.
 struct Registered {
     handler: Arc<WeakHandler>,
     reporter: ErrorReporter,
@@ -255,7 +255,8 @@ impl ErrorReporter {
     }
 }
 
-/// Runs `f` with the GIL. A dispatcher thread first gets its name in `threading`, which would call it `Dummy-1`.
+/// Runs `f` with the GIL. A dispatcher thread first gets its name in `threading`, which would otherwise call the thread
+/// `Dummy-1`.
 pub fn attach(f: impl FnOnce(Python<'_>)) {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };
@@ -263,7 +264,7 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
     let run = |py: Python<'_>| {
         let is_dispatcher = std::thread::current().name() == Some(DISPATCHER_NAME);
         if is_dispatcher && !IS_NAMED.get() {
-            // If naming fails, the thread keeps the other name: only logs show the difference.
+            // If naming fails, the thread keeps the name `Dummy-1`. Only logs show the difference.
             IS_NAMED.set(name_thread(py).unwrap_or(true));
         }
         f(py);
@@ -273,10 +274,10 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
     stopping_on_unwind(|| Python::attach(|py| stopping_on_unwind(|| run(py))));
 }
 
-/// Names this thread if the program has imported `threading`. Returns whether it has.
+/// Names this thread if the program has imported `threading`. Returns whether the program has imported it.
 ///
-/// The module is not imported here, because `threading` regards the thread that imports it as the main thread. The
-/// interpreter would wait for this thread at its end.
+/// The module is not imported here, because `threading` regards the thread that imports it as the main thread. At
+/// its end, the interpreter would wait for this thread.
 fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Ok(threading) = modules.get_item("threading") else {
@@ -288,11 +289,11 @@ fn name_thread(py: Python<'_>) -> PyResult<bool> {
 }
 
 snapshot! {
-    /// An error that a receiver reported to a publication. Immutable; pickled and compared by its values.
+    /// An error that a receiver reported to a publication. Immutable. Comparison and pickling use the values.
     PyPublicationErrorFrame("PublicationErrorFrame") {
         /// Original registration id of the publication.
         registration_id: i64,
-        /// Registration id of the destination that reported the error; -1 if it was no destination.
+        /// Registration id of the destination that reported the error; -1 if no destination reported the error.
         destination_registration_id: i64,
         /// Session id of the publication.
         session_id: i32,

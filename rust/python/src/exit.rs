@@ -1,5 +1,5 @@
 //! Closes the open objects at the end of the interpreter: first clients, then archives, then drivers. The interpreter
-//! waits at most two seconds for it.
+//! waits at most two seconds for the close.
 
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

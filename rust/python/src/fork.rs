@@ -63,7 +63,7 @@ impl<T> OfProcess<T> {
         self.process != Process::current()
     }
 
-    /// Returns the value. Raises `ForkedError` in any other process than the one that created it.
+    /// Returns the value. Raises `ForkedError` in a process that did not create the value.
     #[inline]
     pub fn get(&self) -> PyResult<&T> {
         self.process.check()?;

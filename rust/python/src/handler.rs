@@ -1,4 +1,4 @@
-//! Calls a Python handler for each message, and assembles messages from fragments for it.
+//! Calls a Python handler for each message, and assembles fragments into messages for the handler.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -171,7 +171,8 @@ impl PayloadForm {
 /// The function that a poll calls with each fragment.
 pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
 
-/// Raises if the handler is neither callable nor an assembler. For polls that may end before they use the handler.
+/// Raises if the handler is neither callable nor an assembler. Needed by polls that may end before they use the
+/// handler.
 pub fn check_handler(handler: &Bound<'_, PyAny>) -> PyResult<()> {
     match handler.is_exact_instance_of::<PyFragmentAssembler>() {
         true => Ok(()),
@@ -192,8 +193,8 @@ impl<'a, 'py> PollHandler<'a, 'py> {
     /// Calls `poll` with a function that passes each fragment to `handler`. If `handler` is an assembler, the
     /// assembler's handler gets whole messages.
     ///
-    /// If there is no memory for a message, the poll ends before that message. If the poll has then consumed nothing,
-    /// it raises `MemoryError`.
+    /// If there is no memory for a message, the poll ends before that message. If the poll has consumed nothing
+    /// before that message, the poll raises `MemoryError`.
     pub fn run(
         handler: &'a Bound<'py, PyAny>,
         header: &'a Bound<'py, PyHeader>,
@@ -297,7 +298,8 @@ fn copy<'py>(py: Python<'py>, fragment: &Fragment<'_>) -> PyResult<Bound<'py, Py
     unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(start, length)) }
 }
 
-/// A payload that is lent to a handler: a part of a term or of an assembler's memory. It keeps that memory alive.
+/// A payload that is lent to a handler: a part of a term or of an assembler's memory. This value keeps that memory
+/// alive.
 struct LentPayload {
     memory: SharedBuffer,
     offset: usize,

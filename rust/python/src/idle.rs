@@ -63,7 +63,8 @@ impl PyIdleStrategy {
 impl PyIdleStrategy {
     /// Creates an idle strategy from its name and arguments.
     ///
-    /// Both are texts as in the driver's settings `AERON_*_IDLE_STRATEGY` and `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
+    /// Name and arguments are texts, as in the driver's settings `AERON_*_IDLE_STRATEGY` and
+    /// `AERON_*_IDLE_STRATEGY_INIT_ARGS`.
     ///
     /// Args:
     ///     name: `spin`, `yield`, `backoff`, `sleep-ns`, `sleep-ms` or `noop`.
@@ -101,7 +102,7 @@ impl PyIdleStrategy {
         }
     }
 
-    /// Resets the strategy: the next wait is as short as the first one.
+    /// Resets the strategy: the next wait is as short as the first wait.
     fn reset(&self, py: Python<'_>) {
         self.with(py, |strategy| strategy.reset());
     }
@@ -152,14 +153,15 @@ strategies! {
     PyYielding("YieldingIdleStrategy") () releasing_gil YieldingIdleStrategy;
     /// Does nothing, and keeps the GIL. Use one for each loop. Thread-safe.
     PyNoOp("NoOpIdleStrategy") () holding_gil NoOpIdleStrategy;
-    /// Spins, then yields, then parks for longer and longer times. Starts again with spins after work.
+    /// Spins, then yields, then parks, each time for longer. After work, the strategy starts again with spins.
     ///
     /// Use one for each loop. Thread-safe.
     ///
     /// Args:
     ///     max_spins: Number of spins before the first yield.
     ///     max_yields: Number of yields before the first park.
-    ///     min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the one before.
+    ///     min_park_ns: Length of the first park, in nanoseconds. Each park is twice as long as the previous
+    ///         park.
     ///     max_park_ns: Length of the longest park, in nanoseconds.
     ///     max_idle_park_ns: Length of the longest park after a second without work, in nanoseconds. 0 stands
     ///         for `max_park_ns`.

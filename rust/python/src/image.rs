@@ -104,7 +104,7 @@ impl PyImage {
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`, or a `FragmentAssembler`.
-    ///     limit_position: Position in bytes: only fragments that begin before it are polled.
+    ///     limit_position: Position in bytes: only fragments that begin before this position are polled.
     ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.
@@ -141,7 +141,7 @@ impl PyImage {
     ///
     /// Args:
     ///     handler: Called as `handler(payload, header)`; returns an `Action`, or `None` for `Action.CONTINUE`.
-    ///     limit_position: Position in bytes: only fragments that begin before it are polled.
+    ///     limit_position: Position in bytes: only fragments that begin before this position are polled.
     ///     fragment_limit: Maximum number of fragments.
     ///     copy: Whether `payload` is `bytes`. `False` passes a memoryview, which is valid until the handler
     ///         returns.

@@ -1,6 +1,6 @@
 //! PyO3 bindings: the extension module `aeron._aeron`.
 //!
-//! The bindings add no behaviour to the client, the driver and the archive. They handle only the border to Python:
+//! The bindings add no behaviour to the client, the driver and the archive. They handle only the boundary to Python:
 //! buffers, exceptions, the GIL, forks and the end of the interpreter.
 //!
 //! The doc comments of Python classes and functions are the source of Python's `help()`. `make reference` copies them

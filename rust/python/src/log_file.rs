@@ -17,7 +17,7 @@ use crate::snapshot::snapshot;
 
 /// The log file of a publication or image.
 ///
-/// The file is mapped read-only. Thread-safe. A context manager that closes the file.
+/// The file is mapped read-only. Thread-safe. The end of a `with` block closes the file.
 ///
 /// Args:
 ///     path: Path of the log file.
@@ -32,7 +32,7 @@ pub struct PyLogFile {
 }
 
 snapshot! {
-    /// The offset of a frame, and its header as text. Immutable; pickled and compared by its values.
+    /// The offset of a frame, and its header as text. Immutable. Comparison and pickling use the values.
     PyLogFrame("LogFrame") {
         /// Offset of the frame in its term, in bytes.
         term_offset: usize,
@@ -99,7 +99,7 @@ impl PyLogFile {
         self.description.mtu_length
     }
 
-    /// Page size in bytes. The length of the file is a multiple of it.
+    /// Page size in bytes. The length of the file is a multiple of the page size.
     #[getter]
     fn page_size(&self) -> i32 {
         self.description.page_size

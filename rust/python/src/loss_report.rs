@@ -12,7 +12,7 @@ use crate::argument;
 use crate::snapshot::snapshot;
 
 snapshot! {
-    /// The losses of one image. Immutable; pickled and compared by its values.
+    /// The losses of one image. Immutable. Comparison and pickling use the values.
     PyLossObservation("LossObservation") {
         /// Number of gaps.
         observation_count: i64,

@@ -1,4 +1,4 @@
-//! The sending methods of publications, for both kinds of publications.
+//! The sending methods of concurrent and exclusive publications.
 
 use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
@@ -18,7 +18,7 @@ use crate::waiting::WaitPolicy;
 
 type OfferResult<T> = Result<T, OfferError>;
 
-/// A publication of either kind.
+/// A concurrent or exclusive publication.
 pub trait Outlet: ClaimedIn + Clone {
     fn offer(&self, message: &[u8]) -> OfferResult<i64>;
     fn offer_parts(&self, parts: &[&[u8]]) -> OfferResult<i64>;
@@ -187,8 +187,8 @@ pub fn offer_reserved(
 
 /// Returns the reserved value of each fragment of a message.
 ///
-/// The function is called before any frame is claimed, because a claimed frame must be sent even if the function
-/// raises.
+/// The function is called before any frame is claimed, because a claimed frame would have to be sent even if the
+/// function raised.
 fn reserved_values(
     supplier: &Bound<'_, PyAny>,
     message: &[u8],

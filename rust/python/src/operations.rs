@@ -21,11 +21,12 @@ use crate::waiting::WaitPolicy;
 /// Thread-safe.
 ///
 /// `await operation` and `operation.result(timeout)` return the result, any number of times. If the driver
-/// refuses the request because an endpoint is still closing (code 10), the client sends it again, for up to
-/// the driver timeout. If the client has no threads, `await`, `result` and `done` run its conductor.
+/// refuses the request because an endpoint is still closing (code 10), the client sends the request again,
+/// for up to the driver timeout. If the client has no threads, `await`, `result` and `done` run its
+/// conductor.
 ///
-/// An operation is cancelled by `cancel()`, by cancelling the task that awaits it, and by dropping it before
-/// its end. If the driver adds the object nevertheless, the client removes the object.
+/// An operation is cancelled by `cancel()`, by cancelling the task that awaits the operation, or by dropping
+/// the operation before its end. If the driver adds the object nevertheless, the client removes the object.
 /// `asyncio.shield(operation)` protects the operation from the task's cancellation.
 ///
 /// Example:
@@ -66,7 +67,7 @@ pub type ResultBuilder = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny
 /// The Python objects that an operation keeps alive for its result.
 #[derive(Default)]
 pub struct Owned {
-    /// Keeps the client open until the operation is gone.
+    /// Keeps the client open until the operation is dropped.
     client: Option<Py<PyAeron>>,
     /// Handlers of the client or subscription that is being added.
     handlers: Vec<EventHandler>,
@@ -111,7 +112,7 @@ where
         if !is_pending(&mut self.operation) {
             return true;
         }
-        // A driver without threads reads the command only when it is run.
+        // A driver without threads reads the command only when the driver is run.
         self.operation.run_driver() && !is_pending(&mut self.operation)
     }
 
@@ -138,8 +139,8 @@ where
 }
 
 impl PyPendingOperation {
-    /// Creates an operation of an open client. `convert` creates the Python object of the result. It must not own
-    /// Python objects, because the garbage collector would not see them.
+    /// Creates an operation of an open client. `convert` creates the Python object of the result. `convert` must
+    /// not own Python objects, because the garbage collector would not see them.
     pub fn new<T: Clone + Send + 'static>(
         what: String,
         operation: PendingOperation<T>,
@@ -370,12 +371,12 @@ impl PyPendingOperation {
     ///     timeout: Seconds to wait. `None` waits without a limit.
     ///
     /// Returns:
-    ///     The result, the same at each call.
+    ///     The result. Each call returns the same object.
     ///
     /// Raises:
     ///     OperationTimeoutError: If the operation is not over within `timeout`. The operation continues.
     ///     OperationCancelledError: If the operation was cancelled.
-    ///     AeronError: If the operation failed. The class is the one that the method without `async_` raises.
+    ///     AeronError: If the operation failed. The method without `async_` would raise the same class.
     #[pyo3(signature = (timeout = None))]
     fn result(
         &self,
@@ -395,7 +396,7 @@ impl PyPendingOperation {
         Ok(py.detach(|| lock(inner).cancel()))
     }
 
-    /// A condition that holds if the operation is over, for the wait of an event loop.
+    /// A condition that is true if the operation is over, for an event loop that waits for the operation.
     #[getter(_is_done)]
     fn is_done(&self) -> PyResult<Condition> {
         let inner = Arc::clone(self.inner.get()?);

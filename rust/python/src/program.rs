@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 /// Returns the arguments after the program's name, and removes Python's handler of SIGINT. `None` takes the arguments
 /// from `sys.argv`.
 ///
-/// The program has its own handler. Python's handler would raise `KeyboardInterrupt` after the program has ended in
-/// order.
+/// The program has its own handler of SIGINT. Python's handler would raise `KeyboardInterrupt` after the program has
+/// ended normally.
 pub fn begin(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<Vec<String>> {
     let arguments = match arguments {
         Some(arguments) => arguments,

@@ -1,4 +1,4 @@
-//! [`PyPublication`] and [`PyExclusivePublication`]: a program sends messages through them.
+//! [`PyPublication`] and [`PyExclusivePublication`]: the objects through which a program sends messages.
 
 use std::ffi::CStr;
 
@@ -42,7 +42,8 @@ impl<P: Outlet> Sink for BatchSink<'_, '_, P> {
                 self.sent_any |= sent > 0;
                 Ok(sent)
             }
-            // If messages were sent, their number is returned first. The caller resumes after them and gets the error.
+            // If messages were sent before the error, their number is returned. The caller then resumes after these
+            // messages and gets the error.
             Err(_) if self.sent_any => Ok(0),
             Err(error) => Err(error),
         }
@@ -85,7 +86,7 @@ Example:
         print(\"not sent: try again\")
     ```";
 
-/// Defines the class of one kind of publication: the common methods, and the methods of this kind.
+/// Defines one class of publications: the methods that all publications have, and the methods of this class only.
 macro_rules! publication_class {
     ($(#[$doc:meta])* $class:ident($python:literal) wraps $publication:ident { $($own:tt)* }) => {
         $(#[$doc])*
@@ -130,7 +131,7 @@ macro_rules! publication_class {
 
         #[pymethods]
         impl $class {
-            /// `offer` for calls in any form. The method `offer` passes calls with keywords to it.
+            /// General form of `offer`, for calls in any form. `offer` passes calls with keywords to this method.
             #[pyo3(name = "_offer", signature = (message, *, reserved_value = None))]
             fn offer_in_general(
                 &self,
@@ -362,7 +363,7 @@ macro_rules! publication_class {
                     .call_method1("offer_batch", (slf, messages, offsets, start))
             }
 
-            /// A condition that holds if an offer may succeed, or would raise.
+            /// A condition that is true if an offer may succeed, or would raise.
             #[getter(_is_ready)]
             fn is_ready(&self) -> PyResult<Condition> {
                 let publication = self.get()?.clone();
@@ -434,7 +435,7 @@ macro_rules! publication_class {
                     .call_method1("claim", (slf, length, timeout, direct))
             }
 
-            /// A condition that holds if a subscriber is connected, or the publication is closed.
+            /// A condition that is true if a subscriber is connected, or the publication is closed.
             #[getter(_is_connected_or_closed)]
             fn is_connected_or_closed(&self) -> PyResult<Condition> {
                 let publication = self.get()?.clone();
@@ -466,7 +467,7 @@ macro_rules! publication_class {
                 Ok(())
             }
 
-            /// Closes the publication and ends its stream at once, for all publications that share it.
+            /// Closes the publication and ends its stream at once, for all publications that share its log.
             fn revoke(&self, py: Python<'_>) -> PyResult<()> {
                 let publication = self.get()?;
                 py.detach(|| publication.revoke());
@@ -601,7 +602,7 @@ macro_rules! publication_class {
                 Ok(self.get()?.is_closed())
             }
 
-            /// Counter id of the channel's status; -1 for channels without one (IPC).
+            /// Counter id of the channel's status; -1 for channels without a status (IPC).
             #[getter]
             fn channel_status_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.channel_status_id())

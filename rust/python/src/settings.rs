@@ -1,4 +1,5 @@
-//! The tables of settings and of channel parameters. `tools/reference.py` makes docstrings and pages from them.
+//! The tables of settings and of channel parameters. `tools/reference.py` generates docstrings and pages from these
+//! tables.
 
 use aeron_agent::setting::{Grammar, Value};
 use aeron_archive::server::context::ARCHIVE_SETTINGS;
@@ -11,7 +12,7 @@ use crate::archive;
 use crate::driver;
 
 /// One setting in Python: name, property, environment variable, kind, default of a driver or archive in a separate
-/// process, default of an embedded one, limits, choices, meaning.
+/// process, default of an embedded driver or archive, limits, choices, meaning.
 type Row = (
     &'static str,
     String,

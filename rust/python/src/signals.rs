@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// Interval at which a wait without the GIL checks for signals.
 pub const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// One thread's check for signals while it waits inside the client.
+/// State of one thread that checks for signals while the thread waits inside the client.
 #[derive(Default)]
 struct Signals {
     last_look: Cell<Option<Instant>>,

@@ -88,8 +88,8 @@ fn send_rows(source: &Bound<'_, PyAny>, start: usize, sink: &mut impl Sink) -> P
     sink.take(&records, start, (rows.count - start) * rows.length)
 }
 
-/// Returns a structured numpy array as records of plain bytes. For arrays with fields that have no format in the buffer
-/// protocol, such as dates.
+/// Returns a structured numpy array as records of plain bytes. Needed for arrays with fields that have no format in the
+/// buffer protocol, such as dates.
 fn as_opaque_records<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let item_size: usize = source
@@ -168,7 +168,8 @@ fn send_list(list: &Bound<'_, PyList>, start: usize, sink: &mut impl Sink) -> Py
         let end = list.len().min(index + CHUNK);
         let count = end - index;
         let sent = match send_chunk(list, index, end, sink) {
-            // If messages were sent, their number is returned first. The caller resumes after them and gets the error.
+            // If messages were sent before the error, their number is returned. The caller then resumes after these
+            // messages and gets the error.
             Err(_) if index > start => 0,
             sent => sent?,
         };
@@ -230,7 +231,7 @@ impl MessageBatch for List<'_> {
     }
 }
 
-/// Messages in one buffer. Each message ends at the offset of the next one.
+/// Messages in one buffer. Each message ends at the offset of the next message.
 struct Slices<'a, O> {
     data: &'a [u8],
     offsets: &'a [O],

@@ -1,4 +1,4 @@
-//! [`PySubscription`]: a program receives messages through it.
+//! [`PySubscription`]: the object through which a program receives messages.
 
 use std::ffi::CStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,7 +63,7 @@ pub struct PySubscription {
 
 impl Drop for PySubscription {
     fn drop(&mut self) {
-        // If the program did not close the subscription, this makes sure that native code no longer calls its handlers.
+        // Without this, native code would still call the handlers of a subscription that the program did not close.
         self.handlers.iter().for_each(EventHandler::clear);
     }
 }
@@ -85,7 +85,8 @@ impl PySubscription {
         })
     }
 
-    /// Creates a subscription that receives a replay. It ends when the replay ends, and its close stops the replay.
+    /// Creates a subscription that receives a replay. The subscription ends when the replay ends. Closing the
+    /// subscription stops the replay.
     pub fn of_replay(
         subscription: Subscription,
         client: &Bound<'_, PyAeron>,
@@ -224,7 +225,7 @@ pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
 
 #[pymethods]
 impl PySubscription {
-    /// `poll` for calls in any form. The method `poll` passes calls with keywords to it.
+    /// General form of `poll`, for calls in any form. `poll` passes calls with keywords to this method.
     #[pyo3(name = "_poll", signature = (handler, fragment_limit = DEFAULT_FRAGMENT_LIMIT, *, copy = true))]
     fn poll(
         &self,
@@ -300,7 +301,8 @@ impl PySubscription {
         unless_ended(self.get()?, finish_block_poll(length, outcome)?)
     }
 
-    /// Calls a handler with one block of whole frames of each image, and its offset in the log file. Never blocks.
+    /// Calls a handler with one block of whole frames of each image, and with the offset of the block in the log
+    /// file. Never blocks.
     ///
     /// Args:
     ///     handler: Called as `handler(file_offset, block, session_id, term_id)`. `file_offset` is the offset
@@ -341,8 +343,8 @@ impl PySubscription {
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
     ///     ReentrantCallError: If another poll is under way.
-    ///     MemoryError: If there is no memory for the first message. Then nothing was consumed. If there is no
-    ///         memory for a later message, the batch ends before that message.
+    ///     MemoryError: If there is no memory for the first message. In this case, nothing was consumed. If
+    ///         there is no memory for a later message, the batch ends before that message.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
         &self,
@@ -422,7 +424,8 @@ impl PySubscription {
         Ok(is_closed || replay.is_ended())
     }
 
-    /// A condition that holds if a poll would find something, or the subscription is closed. Consumes nothing.
+    /// A condition that is true if a poll would find a message, or if the subscription is closed. Checking the
+    /// condition consumes no message.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let (subscription, replay) = (self.get()?.clone(), self.replay());
@@ -499,7 +502,7 @@ impl PySubscription {
 
     /// Closes the subscription and its images without waiting for the driver.
     ///
-    /// Any thread may call it, also in a handler. Idempotent.
+    /// Any thread may call `close`, even in a handler. Idempotent.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let subscription = self.get()?;
         py.detach(|| {
@@ -618,7 +621,7 @@ impl PySubscription {
             .map(PyImage::new))
     }
 
-    /// Counter id of the channel's status; -1 for channels without one (IPC).
+    /// Counter id of the channel's status; -1 for channels without a status (IPC).
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         Ok(self.get()?.channel_status_id())
@@ -765,7 +768,7 @@ impl PySubscription {
             .call_method1("connected", (slf, timeout))
     }
 
-    /// A condition that holds if a publisher is connected, or the subscription is closed.
+    /// A condition that is true if a publisher is connected, or the subscription is closed.
     #[getter(_is_connected_or_closed)]
     fn is_connected_or_closed(&self) -> PyResult<Condition> {
         let subscription = self.get()?.clone();

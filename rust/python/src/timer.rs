@@ -24,7 +24,7 @@ mod linux {
     /// A one-shot timer with a file that becomes readable when the timer is due.
     ///
     /// The timer can instead watch conditions: a thread checks them without the GIL, and makes the file readable when
-    /// one of them holds. A check by the event loop would cost several times as much. Thread-safe.
+    /// one of them is true. A check by the event loop would cost several times as much. Thread-safe.
     #[pyclass(frozen, module = "aeron._aeron", name = "_Timer")]
     pub struct Timer {
         file: Arc<OwnedFd>,
@@ -37,8 +37,8 @@ mod linux {
     }
 
     impl Watch {
-        /// Starts a thread that checks the conditions every `interval`. When a condition holds, the thread makes the
-        /// file readable and ends.
+        /// Starts a thread that checks the conditions every `interval`. When a condition is true, the thread makes
+        /// the file readable and ends.
         fn start(
             looks: Vec<ReadinessCheck>,
             interval: Duration,
@@ -133,7 +133,7 @@ mod linux {
             self.start_over(at)
         }
 
-        /// Checks the conditions every `interval_ns` nanoseconds, and makes the file readable when one of them holds.
+        /// Checks the conditions every `interval_ns` nanoseconds, and makes the file readable when one of them is true.
         fn watch(
             &self,
             conditions: Vec<Bound<'_, Condition>>,

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::signals::SIGNAL_INTERVAL;
 
-/// Time for which a wait spins before it releases the GIL. It is about the time to release and acquire the GIL again if
-/// other threads wait for the GIL.
+/// Time for which a wait spins before it releases the GIL. If other threads wait for the GIL, releasing and acquiring
+/// the GIL takes about the same time.
 const SPIN: Duration = Duration::from_micros(10);
-/// Default of the longest park of a wait after a second without success, in nanoseconds.
+/// Default of the maximum time of one park, in nanoseconds, in a wait that has found nothing for a second.
 pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;
 
-/// How a wait idles, and when it times out.
+/// The maximum duration and the idling of a wait.
 #[derive(Clone, Copy)]
 pub struct WaitPolicy {
     /// Maximum duration of the wait; `None` for no limit.
@@ -59,7 +59,8 @@ impl WaitPolicy {
         self.wait_detached(py, start, poll)
     }
 
-    /// As [`wait`](Self::wait), but releases the GIL at once. For a `poll` that takes long or waits for locks.
+    /// As [`wait`](Self::wait), but releases the GIL at once. Use this method for a `poll` that takes long or waits for
+    /// locks.
     pub fn wait_without_gil<T: Send>(
         self,
         py: Python<'_>,

@@ -1,7 +1,8 @@
 """The functions of the real C client and driver that the peers call, declared for ctypes.
 
-Runs in the environment of the `pyaeron` wheel, never in the product's environment. Every function is declared before
-its first use: otherwise ctypes would read results as 32-bit integers, and cut positions and pointers."""
+This module runs in the environment of the `pyaeron` wheel, never in the product's environment. It declares every
+function before the first call. Without a declaration, ctypes would read results as 32-bit integers and truncate
+positions and pointers."""
 
 import ctypes as C
 import importlib.util
@@ -190,7 +191,8 @@ _FUNCTIONS = {
 
 
 class AeronError(Exception):
-    """A call of the C library failed. `code` is negative for refusals by the driver and for the client's own errors."""
+    """A call of the C library failed. The `code` of a refusal by the driver or of the client's own error is
+    negative."""
 
     def __init__(self, code, text):
         super().__init__(text)
@@ -198,7 +200,7 @@ class AeronError(Exception):
 
 
 def load():
-    """The library with every function declared."""
+    """Returns the library with every function declared."""
     library = C.CDLL(importlib.util.find_spec("pyaeron._pyaeron").origin)
     for name, (result, *arguments) in _FUNCTIONS.items():
         function = getattr(library, name)
@@ -207,7 +209,7 @@ def load():
 
 
 def check(library, result):
-    """The result of a call. Raises the error of this thread if the call failed."""
+    """Returns the result of a call. If the call failed, raises the library's last error of this thread."""
     if result < 0:
         raise AeronError(library.aeron_errcode(), library.aeron_errmsg().decode())
     return result

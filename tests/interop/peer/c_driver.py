@@ -1,7 +1,7 @@
-"""The real C media driver as a process: `c_driver.py DIRECTORY`, configured by `AERON_*`, ended by SIGTERM.
+"""Runs the real C media driver in this process until SIGTERM: `c_driver.py DIRECTORY`.
 
-Like `aeronmd`, it reads all other settings from the environment. With the threading mode INVOKER, this thread runs
-conductor, sender and receiver.
+The driver reads all other settings from variables `AERON_*`, like `aeronmd`. With the threading mode INVOKER, the main
+thread runs conductor, sender and receiver.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The real C client, controlled by lines of text. `peers.py` describes the protocol."""
+"""Runs the real C client, controlled by lines of text. `peers.py` describes the protocol."""
 
 import ctypes as C
 import time
@@ -12,7 +12,7 @@ _ADD_TIMEOUT_S = 15
 
 
 class _Publication(Publisher):
-    """A publication of either kind: the functions of both have the same arguments."""
+    """A concurrent or an exclusive publication. The functions of both kinds have the same arguments."""
 
     def __init__(self, library, exclusive, pointer):
         super().__init__(self._attempt)
@@ -80,7 +80,7 @@ class _Publication(Publisher):
         return self.call("offerv", vectors, 2, None, None)
 
     def _result(self, result):
-        """Raises an error for result -6, which is an error of the call itself."""
+        """Returns `result`. Raises an error if it is -6, because then the call itself failed."""
         if result == -6:
             check(self._library, -1)
         return result
@@ -334,7 +334,7 @@ class CPeer:
         deadline = time.monotonic() + _ADD_TIMEOUT_S
         while check(self._library, poll()) == 0:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no answer from the driver within {_ADD_TIMEOUT_S} s")
+                raise TimeoutError(f"no response from the driver within {_ADD_TIMEOUT_S} s")
             time.sleep(0.001)
 
     def _counter_id(self, registration, type):

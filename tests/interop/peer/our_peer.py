@@ -1,4 +1,4 @@
-"""Our client, controlled by lines of text. `peers.py` describes the protocol."""
+"""Runs our client, controlled by lines of text. `peers.py` describes the protocol."""
 
 from collections import deque
 

@@ -1,4 +1,4 @@
-"""The content of test messages: message n has n in its first eight bytes, then (n + index) mod 256."""
+"""Content of test messages. Message n begins with n in eight bytes. Each later byte is (n + index) mod 256."""
 
 import struct
 
@@ -7,7 +7,7 @@ _RAMP = bytes(range(256)) * (_LONGEST // 256 + 1)
 
 
 def message(number, length):
-    """The bytes of message `number`."""
+    """Returns the bytes of message `number`."""
     start = number & 0xFF
     head = struct.pack("<q", number)[:length]
     return head + _RAMP[start + len(head) : start + length]

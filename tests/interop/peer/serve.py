@@ -1,7 +1,7 @@
 """The request loop and the state that the Python peers share. `peers.py` describes the protocol.
 
-A peer has one method per operation. The method gets the request's values as keywords (all text) and returns the
-response. This module works with Python 3.11 and later, and imports only the standard library."""
+A peer has one method per operation. The arguments of the method are the values of the request, all of type `str`. The
+method returns the response. This module works with Python 3.11 and later, and imports only the standard library."""
 
 import json
 import sys
@@ -30,7 +30,8 @@ def serve(peer):
 
 
 def false_frames(length):
-    """Content of an aborted claim: headers of frames without payload. A reader must not read them as frames."""
+    """Returns the content of an aborted claim: headers of frames without payload. A reader must not read them as
+    frames."""
     header = bytes.fromhex("20000000 00c00100") + bytes(24)
     return (header * (length // len(header) + 1))[:length]
 
@@ -43,7 +44,8 @@ class Publisher:
         self._next = 0
 
     def publish(self, *, count, lengths, timeout_ms, how="offer"):
-        """Sends a number of messages. Tries each until it is sent, the deadline has passed, or it can never be sent."""
+        """Sends `count` messages. Tries each message until it is sent, until the deadline, or until it can never be
+        sent."""
         lengths = [int(length) for length in lengths.split(",")]
         first, end = self._next, self._next + int(count)
         deadline = time.monotonic() + int(timeout_ms) / 1000
@@ -59,27 +61,27 @@ class Publisher:
         return {"sent": self._next - first, "result": result}
 
     def offer(self, *, length, how="offer"):
-        """One attempt."""
+        """Makes one attempt to send a message."""
         result = self._send(how, message(self._next, int(length)))
         if result > 0:
             self._next += 1
         return {"result": result}
 
     def take(self, length):
-        """The next message, which counts as sent."""
+        """Returns the next message and counts it as sent."""
         self._next += 1
         return message(self._next - 1, length)
 
 
 class Receiver:
-    """Checks whole messages against the pattern for each session. `poll(limit)` returns the number of fragments."""
+    """Compares the messages of each session with the pattern. `poll(limit)` returns the number of polled fragments."""
 
     def __init__(self, poll):
         self._poll = poll
         self._sessions = {}
 
     def receive(self, *, count, lengths, timeout_ms, first=0, limit=64):
-        """Polls until a number of messages has arrived or the time is over."""
+        """Polls until `count` messages have arrived or the time is over."""
         self._lengths = [int(length) for length in lengths.split(",")]
         self._first, self._received, self._bytes, self._faults = int(first), 0, 0, []
         deadline = time.monotonic() + int(timeout_ms) / 1000

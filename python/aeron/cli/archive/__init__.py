@@ -15,7 +15,7 @@ _COMMANDS = {
     "count": LazyCommand("aeron.cli.archive.look", "count", "Print the number of recordings."),
     "pid": LazyCommand("aeron.cli.archive.look", "pid", "Print the process id of the archive."),
     "errors": LazyCommand("aeron.cli.archive.look", "errors", "Show the errors of the archive and its driver."),
-    "capacity": LazyCommand("aeron.cli.archive.look", "capacity", "Print the capacity of the catalog, or raise it."),
+    "capacity": LazyCommand("aeron.cli.archive.look", "capacity", "Print or increase the capacity of the catalog."),
     "verify": LazyCommand("aeron.cli.archive.verify", "verify", "Verify recordings, and repair the catalog."),
     "checksum": LazyCommand("aeron.cli.archive.checksum", "checksum", "Write checksums of frames and entries."),
     "mark-valid": LazyCommand("aeron.cli.archive.mark", "mark_valid", "Mark an invalid recording as valid again."),
@@ -25,12 +25,12 @@ _COMMANDS = {
         "aeron.cli.archive.removal", "delete_orphans", "Delete segment files outside of recordings."
     ),
     "export": LazyCommand("aeron.cli.archive.export", "export", "Write a recording to Parquet or Arrow files."),
-    "record": LazyCommand("aeron.cli.archive.record", "record", "Have a running archive record a stream."),
+    "record": LazyCommand("aeron.cli.archive.record", "record", "Record a stream with a running archive."),
     "replay": LazyCommand("aeron.cli.archive.replay", "replay", "Print the messages of a recording."),
     "follow": LazyCommand("aeron.cli.archive.replay", "follow", "Print messages while they are recorded."),
     "stat": LazyCommand("aeron.cli.archive.stat", "stat", "Show rate, bytes and age of recordings, live or once."),
     "replicate": LazyCommand("aeron.cli.archive.replicate", "replicate", "Copy a recording from another archive."),
-    "purge": LazyCommand("aeron.cli.archive.purge", "purge", "Have a running archive delete a recording."),
+    "purge": LazyCommand("aeron.cli.archive.purge", "purge", "Delete a recording of a running archive."),
     "retention": LazyCommand(
         "aeron.cli.archive.retention", "command", "Policies by which a running archive deletes old data."
     ),
@@ -47,4 +47,4 @@ _COMMANDS = {
     unknown_command=UnknownCommandError,
 )
 def command() -> None:
-    """Look into the directory of an archive, repair it, or ask a running archive to record and replay."""
+    """Inspect or repair the directory of an archive, or let a running archive record and replay."""

@@ -38,7 +38,7 @@ class _InterruptedError(Exception):
 
 @dataclass
 class Source:
-    """The recording to copy, and how to reach its archive."""
+    """The recording to copy, and the connection to its archive."""
 
     recording_id: int
     control_channel: str
@@ -110,7 +110,7 @@ class _Attempt:
         if copy is not None and self._is_complete(origin, copy.recording_id, copy.stop_position):
             return True
         replication_id = None
-        # The archive goes on with a replication of a command that was killed.
+        # If an earlier command was killed, the archive continues its replication, and the copy is active.
         if copy is None or not copy.is_active:
             replication_id = archive.replicate(
                 source.recording_id,
@@ -160,7 +160,8 @@ class _Attempt:
         return is_complete
 
     def _find(self, origin: aeron.AeronArchive, recording: aeron.Recording) -> aeron.Recording | None:
-        """Returns the copy that the archive has, the one with most data; ``None`` if there is no copy."""
+        """Returns the archive's copy of the recording; ``None`` if there is no copy. Of several copies, an active copy
+        is chosen, otherwise the longest."""
         archive = self._session.archive
         if self._copy_id is not None:
             return archive.list_recording(self._copy_id)
@@ -191,7 +192,7 @@ class _Attempt:
 
 
 def _identity(recording: aeron.Recording) -> tuple[object, ...]:
-    """The values that a copy has from its source."""
+    """Returns the values that are equal in a recording and its copies."""
     return (
         recording.session_id,
         recording.stream_id,

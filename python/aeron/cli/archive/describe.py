@@ -1,4 +1,4 @@
-"""``aeron archive list``, ``describe`` and ``describe-all``, the latter two in the form of ArchiveTool."""
+"""``aeron archive list``, ``describe`` and ``describe-all``. The last two print in the form of ArchiveTool."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def list_command(*, directory: str, since: datetime | None, until: datetime | No
 
 
 def _is_within(recording: aeron.Recording, since: datetime | None, until: datetime | None) -> bool:
-    """Returns whether the recording was active in a range of time, by the whole milliseconds of its timestamps."""
+    """Returns whether the recording was active in a range of time. Its timestamps have whole milliseconds."""
     start_us, stop_ms = recording.start_timestamp_ms * 1_000, recording.stop_timestamp_ms
     began = until is None or start_us < epoch_us(until, "until")
     return began and (since is None or stop_ms is None or stop_ms * 1_000 + 999 >= epoch_us(since, "since"))
@@ -143,13 +143,13 @@ def descriptor_line(entry: _CatalogEntry) -> str:
 
 
 def entry_as_json(entry: _CatalogEntry) -> dict[str, object]:
-    """The entry with all its fields. A field that is not set is null."""
+    """Returns the entry with all its fields. A field without a value is null."""
     recording = entry.recording
     return {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
 
 
 def recording_as_json(recording: aeron.Recording) -> dict[str, object]:
-    """The recording with all its fields. A field that is not set is null."""
+    """Returns the recording with all its fields. A field without a value is null."""
     return {
         "recording_id": recording.recording_id,
         "start_position": recording.start_position,
@@ -169,7 +169,7 @@ def recording_as_json(recording: aeron.Recording) -> dict[str, object]:
 
 
 def mark_as_json(mark: _ArchiveMark) -> dict[str, object]:
-    """The fields of the mark file."""
+    """Returns the fields of the mark file."""
     return {
         "path": str(mark.path),
         "version": mark.version,

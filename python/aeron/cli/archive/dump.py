@@ -28,8 +28,8 @@ _NO_LIMIT = 2**63 - 1
 def dump(*, directory: str, limit: int | None, since: datetime | None, until: datetime | None, as_json: bool) -> None:
     """Print each entry of the catalog, and the frames of the recordings that are not deleted.
 
-    After each LIMIT frames of a recording the command asks whether to continue with this recording. With --json it
-    continues with the next recording instead. It then prints one object per line: an entry or a frame.
+    After each LIMIT frames of a recording the command asks whether to continue with this recording. With --json,
+    the command continues with the next recording instead, and prints one object per line: an entry or a frame.
     """
     files = open_files(directory)
     entries = entries_of(files, None)

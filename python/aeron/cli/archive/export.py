@@ -51,7 +51,7 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--from", "from_position", type=POSITION, help="Leave out messages before this position.")
 @click.option("--to", "to_position", type=POSITION, help="Leave out messages from this position on.")
-@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit, and count them.")
+@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit the layout, and count them.")
 @click.option(
     "--compression",
     type=click.Choice(COMPRESSIONS["parquet"]),
@@ -64,7 +64,7 @@ _COUNT = click.IntRange(min=1)
     type=_COUNT,
     default=1_048_576,
     show_default=True,
-    help="Most rows of a row group, or of a record batch in Arrow files.",
+    help="Maximum number of rows of a row group, or of a record batch in Arrow files.",
 )
 @click.option("--max-rows-per-file", type=_COUNT, help="Write a directory of files, each with at most this many rows.")
 @click.option(

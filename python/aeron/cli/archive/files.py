@@ -82,7 +82,8 @@ def explained() -> Iterator[None]:
 
 
 def open_files(directory: str, *, write: bool = False) -> _ArchiveFiles:
-    """Opens the files of the archive in a directory. They can be changed only if no archive uses the directory.
+    """Opens the files of the archive in a directory. The files can be changed only if no archive uses the
+    directory.
 
     Raises:
         click.ClickException: the directory is missing (status 255) or in use, or its catalog cannot be used.

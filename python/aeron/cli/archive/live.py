@@ -20,7 +20,7 @@ from aeron.cli.text import printable_lines
 F = TypeVar("F", bound=Callable[..., object])
 
 SIGNAL_TIMEOUT_S = 0.1
-"""Seconds between two checks whether a command that waits for signals must end."""
+"""Interval in seconds at which a command that waits for signals checks whether it must end."""
 
 
 @dataclass

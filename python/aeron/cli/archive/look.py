@@ -22,7 +22,7 @@ from aeron.cli.options import size
 @archive_argument
 @json_option
 def count(*, directory: str, as_json: bool) -> None:
-    """Print the number of recordings, without deleted and invalid ones."""
+    """Print the number of recordings, without deleted and invalid recordings."""
     number = sum(entry.state == "VALID" for entry in entries_of(open_files(directory), None))
     if as_json:
         print_json({"count": number})
@@ -67,7 +67,8 @@ def errors(*, directory: str, as_json: bool) -> None:
 @click.argument("capacity_bytes", type=size, required=False, metavar="[BYTES]")
 @json_option
 def capacity(*, directory: str, capacity_bytes: int | None, as_json: bool) -> None:
-    """Print the length of the catalog in bytes, or raise it to BYTES. BYTES may have the suffix k, m or g."""
+    """Print the length of the catalog in bytes, or increase the length to BYTES. BYTES may have the suffix k, m or
+    g."""
     with open_files(directory, write=capacity_bytes is not None) as files, explained():
         if capacity_bytes is not None:
             files.grow(capacity_bytes)

@@ -57,7 +57,7 @@ def list_command(*, target: Target, recording_id: int | None, name: str | None, 
 
 
 def info_as_json(info: aeron.RecordingInfo) -> dict[str, object]:
-    """The values with all their fields. Metadata are in Base64. A field that is not set is null."""
+    """Returns the values with all their fields. Metadata are in Base64. A field without a value is null."""
     return {
         "recording_id": info.recording_id,
         "name": info.name,

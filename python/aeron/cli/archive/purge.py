@@ -15,12 +15,13 @@ from aeron.cli.archive.live import Target, archive_options, archive_session
     "--before",
     type=click.IntRange(0, 2**63 - 1),
     metavar="POSITION",
-    help="Delete only the segments before this position. It must be the start of a segment.",
+    help="Delete only the segments before this position, which must be the start of a segment.",
 )
 @yes_option
 @json_option
 def purge(*, target: Target, recording_id: int, before: int | None, yes: bool, as_json: bool) -> None:
-    """Have a running archive delete the recording RECORDING_ID, which must not be active. This cannot be undone."""
+    """Delete the recording RECORDING_ID of a running archive. The recording must not be active. This cannot be
+    undone."""
     with archive_session(target) as session:
         recording = session.archive.list_recording(recording_id)
         if recording is None:

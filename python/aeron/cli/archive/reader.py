@@ -47,7 +47,7 @@ def list_command(*, target: Target, recording_id: int | None, name: str | None, 
 @yes_option
 @json_option
 def remove(*, target: Target, recording_id: int, name: str, yes: bool, as_json: bool) -> None:
-    """Remove the reader NAME of the recording RECORDING_ID. Retention then no longer keeps data for it."""
+    """Remove the reader NAME of the recording RECORDING_ID. Retention then no longer keeps data for this reader."""
     warning = f"Retention may delete data of recording {recording_id} that the reader has not committed."
     if not confirmed(warning, yes):
         return
@@ -62,7 +62,7 @@ def remove(*, target: Target, recording_id: int, name: str, yes: bool, as_json: 
 
 
 def reader_as_json(reader: aeron.NamedReader) -> dict[str, object]:
-    """The reader with all its fields. A field that is not set is null."""
+    """Returns the reader with all its fields. A field without a value is null."""
     return {
         "recording_id": reader.recording_id,
         "name": reader.name,

@@ -40,7 +40,7 @@ def record(
     recordings: int | None,
     as_json: bool,
 ) -> None:
-    """Have a running archive record a channel and stream, and print the start and stop of recordings.
+    """Record a channel and stream with a running archive, and print the start and stop of recordings.
 
     When the command ends, the archive stops recording the stream.
     """

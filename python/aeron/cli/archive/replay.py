@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
-"""Seconds between two checks whether a command that waits for messages must end."""
+"""Interval in seconds at which a command that waits for messages checks whether it must end."""
 
 
 def _replay_options(function: F) -> F:
@@ -63,11 +63,11 @@ def _replay_options(function: F) -> F:
 
 def _pace_options(function: F) -> F:
     """Adds the options ``--rate`` and ``--speed``."""
-    rate = click.option("--rate", type=size, help="Replay at most this number of bytes for each second, such as 10m.")
+    rate = click.option("--rate", type=size, help="Replay at most this number of bytes per second, such as 10m.")
     speed = click.option(
         "--speed",
         type=Number(min=0.000_001, max=1_000_000),
-        help="Replay in the intervals in which messages arrived, divided by this number. 1 is the recorded pace.",
+        help="Factor of the recorded pace: the intervals between messages are divided by this number.",
     )
     wrapped: Any = rate(speed(function))
     return cast(F, wrapped)
@@ -99,7 +99,7 @@ def replay(
     """Print the messages of the recording RECORDING_ID of a running archive, each with the position after it.
 
     With --json each message is an object in one line, with the payload in hexadecimal digits. Times are in ISO 8601, or
-    the time since then, such as 15m.
+    an age such as 15m.
     """
     _check_edges(position, since, "--from", "--since")
     _check_edges(to, until, "--to", "--until")
@@ -186,7 +186,8 @@ def _position_at(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> int | None:
-    """Returns the position of an edge of a range, which the program or a time gives. Returns ``None`` without both."""
+    """Returns the position at one edge of a range. The edge is given as a position or as a time. Returns ``None`` if
+    neither is given."""
     if since is None and until is None:
         return position
     found = session.archive.find_position(recording_id, since=since, until=until)

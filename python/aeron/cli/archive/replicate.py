@@ -69,12 +69,13 @@ def replicate(
     is_followed: bool,
     as_json: bool,
 ) -> None:
-    """Have a running archive copy a recording of another archive. SRC_CONTROL_CHANNEL is its channel for requests.
+    """Copy a recording of another archive to a running archive. SRC_CONTROL_CHANNEL is the channel for requests of
+    the other archive.
 
     The command ends when the replication ends. Interrupting the command stops the replication.
 
-    With --follow the command can be given again at any time: it finds the copy of the recording and continues it. It
-    ends when the recording has stopped and is copied completely, and shows its progress until then.
+    With --follow the command can be given again at any time: it finds the copy of the recording and continues the
+    copy. The command shows its progress. It ends when the recording has stopped and is copied completely.
     """
     if is_followed:
         if detach or live_destination is not None:

@@ -1,4 +1,4 @@
-"""``aeron archive retention``: policies with which a running archive deletes old data."""
+"""``aeron archive retention``: policies by which a running archive deletes old data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OUTCOME_COLUMNS = ("recording", "start position", "new start position", "bytes"
 
 @click.group("retention", cls=LazyGroup, commands_of=_COMMANDS)
 def command() -> None:
-    """Set, list and apply the policies with which a running archive deletes old data."""
+    """Set, list and apply the policies by which a running archive deletes old data."""
 
 
 @click.command("set")
@@ -107,7 +107,7 @@ def apply_command(*, target: Target, recording_id: int | None, dry_run: bool, as
 
 
 def policy_as_json(policy: aeron.RetentionPolicy) -> dict[str, object]:
-    """The policy with all its fields. A field that is not set is null."""
+    """Returns the policy with all its fields. A field without a value is null."""
     return {
         "recording_id": policy.recording_id,
         "stream_id": policy.stream_id,
@@ -118,7 +118,7 @@ def policy_as_json(policy: aeron.RetentionPolicy) -> dict[str, object]:
 
 
 def outcome_as_json(outcome: aeron.RetentionOutcome) -> dict[str, object]:
-    """The outcome with all its fields. A field that is not set is null."""
+    """Returns the outcome with all its fields. A field without a value is null."""
     return {
         "recording_id": outcome.recording_id,
         "start_position": outcome.start_position,

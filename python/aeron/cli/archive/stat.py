@@ -44,14 +44,15 @@ class RecordingStat:
 
 @dataclass(frozen=True)
 class Sample:
-    """The recordings at one moment: active ones by id, then stopped ones, the last one first."""
+    """The recordings at one moment: first the active recordings by id, then the stopped recordings, the last stopped
+    one first."""
 
     time_ms: int
     stats: list[RecordingStat]
 
 
 class Sampler:
-    """Requests recordings and positions from an archive. Each sample has the rates since the previous one."""
+    """Requests recordings and positions from an archive. Each sample has the rates since the previous sample."""
 
     def __init__(self, session: ArchiveSession, channel: str | None, stream_id: int | None, active: bool) -> None:
         self._session = session
@@ -151,8 +152,8 @@ def stat(
     the bytes that it deletes now, the reader or replay that holds them, or the bytes or the age until the next
     deletion. Both columns appear only if a recording has a reader or a policy.
 
-    Active recordings come first, then stopped ones, the last one first. With --once and --json the command measures
-    the rates over one period, and ends.
+    Active recordings come first, then stopped recordings, of which the last stopped one comes first. With --once
+    and --json the command measures the rates over one period, and ends.
     """
     with archive_session(target) as session:
         sampler = Sampler(session, channel, stream_id, active)
@@ -216,7 +217,8 @@ def _cells(stat: RecordingStat, now_ms: int) -> dict[str, str]:
 
 
 def duration(milliseconds: int) -> str:
-    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative one is ``0s``."""
+    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative time is
+    ``0s``."""
     seconds = max(milliseconds, 0) // 1000
     for unit, next_unit, length, next_length in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
         if seconds >= length:

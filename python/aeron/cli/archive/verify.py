@@ -56,7 +56,8 @@ def verify(
     on_torn_fragment: str,
     as_json: bool,
 ) -> None:
-    """Verify all recordings of the archive in DIRECTORY, or one. The exit status is 255 if a recording is broken.
+    """Verify all recordings of the archive in DIRECTORY, or the recording RECORDING_ID. The exit status is 255 if a
+    recording is broken.
 
     Without --repair nothing is changed, and an archive may use the directory: a recording that seems broken is read
     again, because the archive may have written or deleted bytes in between.
@@ -88,7 +89,8 @@ def verify(
 def _confirmed(
     directory: str, result: dict[str, object], all_segments: bool, checksum: str | None
 ) -> dict[str, object]:
-    """Verifies a recording that seems broken again, if an archive uses the directory. Returns the last result."""
+    """Repeats the verification of a recording that seems broken, if an archive uses the directory. Returns the last
+    result."""
     for _ in range(_ATTEMPTS):
         mark = _read_archive_mark(directory)
         if mark is None or not mark.is_active:
@@ -162,7 +164,7 @@ def _line(result: dict[str, object], *, is_repaired: bool) -> str:
     if isinstance(torn, dict) and not is_repaired:
         notes.append(f"the last fragment may not be whole: {torn['file']}, position {torn['position']}")
     if stop != result["recorded_stop_position"]:
-        # This also applies to an active recording, because its entry has no stop position.
+        # An active recording also gets this note, because its entry has no stop position.
         what = "its stop position is now" if is_repaired else "its segment files end at position"
         notes.append(f"{what} {stop}")
     if result["state"] == "INVALID":

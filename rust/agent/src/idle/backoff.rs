@@ -82,8 +82,8 @@ impl BackoffIdleStrategy {
         self
     }
 
-    /// The parked time is the sum of the requested times: reading a clock would cost more than a wait, and real parks
-    /// are never shorter.
+    /// Returns the next wait. The total time of parks is the sum of the requested times, because reading a clock would
+    /// cost more than a wait. Real parks are never shorter than requested.
     fn next_wait(&mut self) -> Wait {
         let (state, wait) = match self.state {
             BackoffState::NotIdle => (BackoffState::Spinning { spins: 1 }, Wait::Not),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_the_c_driver_03_121() {
+    fn the_defaults_equal_the_defaults_of_the_c_driver_03_121() {
         let mut strategy = BackoffIdleStrategy::default();
         let waits = waits(&mut strategy, 60);
         assert_eq!(waits.iter().filter(|wait| **wait == Wait::Spin).count(), 10);
@@ -226,7 +226,7 @@ mod tests {
 
     /// After a second of parks, `max_idle_park_ns` is the limit of a park instead of `max_park_ns`.
     #[test]
-    fn after_a_second_of_parking_it_parks_for_longer_until_there_is_work() {
+    fn after_a_second_of_parks_the_parks_grow_until_there_is_work() {
         let mut strategy = BackoffIdleStrategy::default().with_max_idle_park(10_000_000);
         let mut parked_ns = 0;
         let mut longest_before_ns = 0;
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn while_work_keeps_coming_it_yields_for_longer_before_it_parks() {
+    fn while_work_is_frequent_the_strategy_yields_more_before_it_parks() {
         let mut strategy = BackoffIdleStrategy::new(0, 2, 100, 800).with_busy_yields(7);
         let mut yields_until_first_park = || {
             let waits = std::iter::repeat_with(|| strategy.next_wait());
@@ -272,7 +272,7 @@ mod tests {
 
     /// Without `with_max_idle_park`, a park is never longer than `max_park_ns`.
     #[test]
-    fn without_the_option_the_longest_park_stays_for_ever() {
+    fn without_max_idle_park_no_park_exceeds_max_park() {
         let mut strategy = BackoffIdleStrategy::new(0, 0, 1_000_000_000, 1_000_000_000);
         assert_eq!(
             waits(&mut strategy, 8).last(),

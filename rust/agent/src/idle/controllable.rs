@@ -57,7 +57,7 @@ mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
     #[test]
-    fn follows_the_status_indicator_03_121() {
+    fn the_strategy_follows_the_status_indicator_03_121() {
         let status = AtomicI64::new(0);
         let strategy = ControllableIdleStrategy::new(|| status.load(Ordering::Relaxed));
         let choices = [0, 1, 2, 3, 4, -1, 99].map(|value| {

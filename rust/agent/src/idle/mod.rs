@@ -57,7 +57,7 @@ impl<I: IdleStrategy + ?Sized> IdleStrategy for Box<I> {
     }
 }
 
-/// Parks the thread. An unpark ends it early, for example when a runner is closed.
+/// Parks the thread. An unpark ends the park early, for example when a runner is closed.
 pub(crate) fn park_ns(duration_ns: u64) {
     std::thread::park_timeout(Duration::from_nanos(duration_ns));
 }

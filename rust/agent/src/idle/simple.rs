@@ -17,13 +17,13 @@ pub struct YieldingIdleStrategy;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOpIdleStrategy;
 
-/// `sleep-ns`: parks for a time.
+/// `sleep-ns`: parks for a fixed time.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingIdleStrategy {
     period_ns: u64,
 }
 
-/// `sleep-ms`: sleeps for a time.
+/// `sleep-ms`: sleeps for a fixed time.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingMillisIdleStrategy {
     period_ms: u64,
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeping_waits_only_when_nothing_was_done() {
+    fn a_sleeping_strategy_waits_only_if_the_work_count_is_0() {
         let mut strategy = SleepingMillisIdleStrategy::new(20);
         let start = Instant::now();
         strategy.idle(1);

@@ -1,4 +1,5 @@
-//! Idle strategies by name, as in `AERON_CONDUCTOR_IDLE_STRATEGY` and its `_INIT_ARGS`.
+//! Parses idle strategies: a name as in `AERON_CONDUCTOR_IDLE_STRATEGY`, and arguments as in
+//! `AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS`.
 
 use super::{
     BackoffIdleStrategy, BusySpinIdleStrategy, IdleStrategy, NoOpIdleStrategy,
@@ -31,11 +32,12 @@ pub enum IdleStrategySpec {
         max_spins: u64,
         /// Number of yields after the spins.
         max_yields: u64,
-        /// Length of the first park.
+        /// Length of the first park in nanoseconds.
         min_park_ns: u64,
-        /// Maximum length of a park.
+        /// Maximum length of a park in nanoseconds.
         max_park_ns: u64,
-        /// Maximum length of a park after a second without work. A value up to `max_park_ns` disables longer parks.
+        /// Maximum length of a park after a second without work, in nanoseconds. A value up to `max_park_ns` disables
+        /// longer parks.
         max_idle_park_ns: u64,
         /// Maximum number of yields while work is frequent. A value up to `max_yields` disables additional yields.
         busy_yields: u64,
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn class_names_of_agrona_are_known_with_its_defaults() {
+    fn class_names_of_agrona_have_the_defaults_of_agrona() {
         let names = [
             ("BusySpinIdleStrategy", "spin"),
             ("YieldingIdleStrategy", "yield"),
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_03_121() {
+    fn arguments_set_the_fields_of_the_strategy_03_121() {
         assert_eq!(
             parsed("sleep-ns", Some("1ms")),
             IdleStrategySpec::Sleeping {

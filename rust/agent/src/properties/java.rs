@@ -16,7 +16,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
 
 /// A line joined with its continuation lines.
 struct LogicalLine {
-    /// Number of the first of these lines, from 1.
+    /// Number of the first of the joined lines, from 1.
     number: usize,
     text: String,
 }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_escape_is_named_by_its_line() {
+    fn the_error_for_a_malformed_escape_has_the_line_number() {
         for text in ["\na=\\u12g4", "\na=\\u12", "\n\\ud83d=1"] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), "properties file line 2 malformed");
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!u0d".as_slice())], 0..200)) {
+        fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(prop_oneof![any::<u8>(), prop::sample::select(b"=:\\\n\r #!u0d".as_slice())], 0..200)) {
             let _ = parse(&bytes);
         }
     }

@@ -18,7 +18,7 @@ fn runner(agent: impl Agent + 'static, journal: &Journal) -> AgentRunner {
 }
 
 #[test]
-fn runs_until_the_agent_terminates_which_is_reported_but_not_counted_03_117() {
+fn a_termination_ends_the_loop_and_is_reported_but_not_counted_03_117() {
     let journal = Journal::default();
     let script = [Ok(1), Err(AgentError::terminated("done"))];
     let runner = runner(ScriptedAgent::new("a", &journal).working(script), &journal);
@@ -37,7 +37,7 @@ fn runs_until_the_agent_terminates_which_is_reported_but_not_counted_03_117() {
 }
 
 #[test]
-fn runs_at_most_once_03_117() {
+fn a_runner_runs_its_agent_at_most_once_03_117() {
     let journal = Journal::default();
     let runner = runner(
         ScriptedAgent::new("a", &journal).working([Err(AgentError::Interrupted)]),
@@ -51,7 +51,7 @@ fn runs_at_most_once_03_117() {
 }
 
 #[test]
-fn other_errors_are_counted_and_survived_03_117() {
+fn after_other_errors_the_loop_counts_the_error_and_continues_03_117() {
     let journal = Journal::default();
     let script = [
         Err(AgentError::failed("first")),

@@ -19,7 +19,7 @@ fn shared(
 }
 
 #[test]
-fn turns_run_the_agent_from_its_start_to_its_close() {
+fn turns_run_the_agent_only_between_its_start_and_its_close() {
     let journal = Journal::default();
     let mut agent = shared(&journal, [Ok(3), Ok(2)]);
     let turns = agent.turns();
@@ -66,7 +66,7 @@ fn an_agent_that_ends_itself_in_a_turn_ends_its_loop_and_has_no_further_turn() {
     assert_eq!(journal.count("network work"), 1);
 }
 
-/// An agent whose duty cycle is a function of the test.
+/// An agent that calls a function of the test in each duty cycle.
 struct Acting<F>(F);
 
 impl<F: FnMut() -> usize + Send> Agent for Acting<F> {
@@ -121,7 +121,7 @@ fn stuck() -> (SharedAgent, Receiver<()>, Sender<()>) {
 
 /// While a turn runs, the loop and other turns return 0 at once. Only closing waits for the end of the turn.
 #[test]
-fn neither_the_loop_nor_a_turn_waits_for_a_turn_but_closing_does() {
+fn only_closing_the_agent_waits_for_a_turn_of_another_thread() {
     let (mut agent, has_begun, go) = stuck();
     let turns = agent.turns();
     let other = turns.clone();
@@ -156,7 +156,7 @@ fn duty_cycles_run_one_at_a_time_and_none_is_lost() {
     let counted = Arc::clone(&count);
     let mut agent = acting(move || {
         assert_eq!(inside.fetch_add(1, Ordering::Relaxed), 0);
-        // On purpose not an atomic addition: the lock must prevent concurrent duty cycles.
+        // Not an atomic addition: concurrent duty cycles would lose counts, and the test would fail.
         counted.store(counted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         inside.fetch_sub(1, Ordering::Relaxed);
         1

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Result;
 use super::request::Request;
 
-/// Sends the request that the operation names and waits for the result.
+/// Sends the request for the operation, and waits for the result.
 pub fn perform(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let value = match request.operation.as_str() {
         "start_recording"
@@ -167,7 +167,8 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     ))
 }
 
-/// Runs several operations at once, two of them listings. Returns the result of each.
+/// Runs several operations at once. Two of them are listings. Returns the results of all
+/// operations.
 fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     let mut first = archive.begin(ArchiveCall::list_recordings(recording, 100))?;

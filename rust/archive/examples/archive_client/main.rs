@@ -1,8 +1,10 @@
-//! A client of an archive that reads commands from stdin, line by line. For tests against archives of other software.
+//! A client of an archive that reads commands from stdin, line by line. Tests use it with archives
+//! of other software.
 //!
-//! A request is `operation<TAB>name=value<TAB>...`, its result one line of JSON: `{"ok": {...}}` or `{"error": {"type",
-//! "code", "text"}}`. Publications, subscriptions and counters are identified by their registration ids (`id`).
-//! Messages of a publication are numbered and have the pattern of the interop tests, which `receive` checks.
+//! A request has the form `operation<TAB>name=value<TAB>...`. Its result is one line of JSON:
+//! `{"ok": {...}}` or `{"error": {"type", "code", "text"}}`. Publications, subscriptions and counters are identified by
+//! their registration ids (`id`). Messages of a publication are numbered and have the pattern of the interop tests,
+//! which `receive` checks.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

@@ -1,4 +1,5 @@
-//! [`ArchivePeer`]: executes the commands on an Aeron client, an archive's client and their streams.
+//! [`ArchivePeer`]: executes the commands with an Aeron client, an archive client and their
+//! streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -31,7 +32,7 @@ pub struct ArchivePeer {
 struct Heard {
     signals: Mutex<Vec<Value>>,
     errors: Mutex<Vec<String>>,
-    /// The client, for a handler that calls it.
+    /// The archive client, for a handler that calls it.
     archive: Mutex<Option<AeronArchive>>,
 }
 
@@ -313,7 +314,7 @@ impl ArchivePeer {
 }
 
 impl Heard {
-    /// Stores a signal, and the error of a call that the handler makes to its own client.
+    /// Stores a signal, and the error of a call from the handler to its own archive client.
     fn hear(&self, signal: &RecordingSignalEvent) {
         let mut value = signal_of(signal);
         if let Some(archive) = &*self.archive.lock().unwrap() {

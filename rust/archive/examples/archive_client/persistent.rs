@@ -1,4 +1,4 @@
-//! Reads a recording by a persistent subscription with its own Aeron client.
+//! Reads a recording with a persistent subscription that has an Aeron client of its own.
 
 use std::time::{Duration, Instant};
 

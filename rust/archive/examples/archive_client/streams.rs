@@ -1,4 +1,4 @@
-//! Publications and subscriptions of the interop tests' pattern messages.
+//! Publications and subscriptions for the pattern messages of the interop tests.
 
 use std::time::Instant;
 
@@ -73,7 +73,8 @@ impl Publisher {
         }))
     }
 
-    /// Sends messages until all are sent or the time limit is reached. Returns the position after the last one.
+    /// Sends messages until all are sent or the time limit is reached. Returns the position after
+    /// the last message.
     pub fn publish(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         let end = self.next + request.number::<u64>("count")?;

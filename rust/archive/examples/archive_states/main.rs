@@ -1,6 +1,6 @@
-//! Creates archive directories for tests of other archives' tools. Each directory is in the state after the end or the
-//! death of a recorder, or after operations of a store (`maintained.rs`). Also recovers such a directory, and reads any
-//! archive directory.
+//! Creates archive directories for tests with the tools of other archives. Each directory has the
+//! state after the end or the death of a recorder, or after operations of a store
+//! (`maintained.rs`). Also recovers such a directory, and reads any archive directory.
 //!
 //! ```text
 //! usage: archive_states write STATE DIRECTORY
@@ -9,9 +9,10 @@
 //!        archive_states open DIRECTORY
 //! ```
 //!
-//! `open` opens a store and prints recording id, start and stop position and original channel of each recording.
-//! `recover` prints recording id, start and stop position of each recording that it stopped. `read` prints position and
-//! payload, in hexadecimal digits, of each data frame of each recording.
+//! `open` opens a store and prints the recording id, the start and stop position and the original
+//! channel of each recording. `recover` prints the recording id and the start and stop position of
+//! each recording that it has stopped. `read` prints the position and the payload, in hexadecimal
+//! digits, of each data frame of each recording.
 
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};
@@ -136,8 +137,8 @@ impl Archive {
         })
     }
 
-    /// Creates recordings that have ended: in a segment, exactly at the end of one, within a message, and before any
-    /// message.
+    /// Creates four stopped recordings. They end within a segment, exactly at the end of a segment,
+    /// within a message, and before any message.
     fn stopped(&mut self) -> Result<()> {
         self.record(0)?.messages(200, 3000)?.stop()?;
         self.record(3 * TERM_LENGTH + 1024)?
@@ -151,8 +152,8 @@ impl Archive {
         self.record(TERM_LENGTH)?.stop()
     }
 
-    /// Creates three recordings. The first segment of the first recording is purged. The second recording has an entry
-    /// in the catalog, and no files. The third recording is unchanged.
+    /// Creates three recordings. The first segment of the first recording is purged. The second
+    /// recording has a catalog entry and no files. The third recording is unchanged.
     fn purged(&mut self) -> Result<ArchiveStore<Directory>> {
         let shortened = self.record(64)?.messages(200, 3000)?.stopped_id()?;
         let gone = self.record(0)?.messages(200, 3000)?.stopped_id()?;
@@ -170,7 +171,8 @@ impl Archive {
         Ok(store)
     }
 
-    /// As [`purged`](Self::purged), but also removes the entry.
+    /// Creates the same recordings as [`purged`](Self::purged), but also removes the entry of the
+    /// second recording.
     fn compacted(&mut self) -> Result<()> {
         Ok(self.purged()?.compact(|_| false)?)
     }
@@ -184,7 +186,7 @@ impl Archive {
         recording.stop()
     }
 
-    /// Creates a recording that ended, and two that were active at a kill.
+    /// Creates a stopped recording, and two recordings that were active at the time of a kill.
     fn killed(&mut self) -> Result<()> {
         self.record(0)?.messages(50, 700)?.stop()?;
         self.record(TERM_LENGTH + 32)?.messages(300, 1000)?;
@@ -229,14 +231,15 @@ impl Archive {
         Ok(())
     }
 
-    /// Creates recordings whose recorders were killed at the start: an entry without a segment, and a segment without
-    /// its length.
+    /// Creates two recordings with recorders that were killed at the start. The first has an entry
+    /// without a segment, and the second has a segment of length 0.
     fn created(&mut self) -> Result<()> {
         self.catalog.add(descriptor(64)?)?;
         self.record(64)?.set_length(0)
     }
 
-    /// Creates a recording whose recorder was killed while it undid a failed write: the segment is cut.
+    /// Creates a recording with a recorder that was killed while it undid a failed write. The
+    /// segment file is too short.
     fn undoing(&mut self) -> Result<()> {
         let recording = self.record(0)?.messages(20, 700)?;
         let end = recording.publisher.position();
@@ -245,7 +248,8 @@ impl Archive {
 }
 
 impl Recording<'_> {
-    /// Records messages of 0 up to `longest` bytes, some in several fragments, and the padding that they need.
+    /// Records messages of 0 up to `longest` bytes, and the padding before them. Some messages have
+    /// several fragments.
     fn messages(mut self, count: usize, longest: usize) -> Result<Self> {
         for number in 0..count {
             for block in self.publisher.offer(&payload(longest * number / count)) {

@@ -1,4 +1,4 @@
-//! Creates archive directories in the states after operations of a store.
+//! Creates archive directories with the state after an operation of a store.
 
 use aeron_archive::checksum::Checksum;
 use aeron_archive::recorder::RecorderSession;
@@ -88,7 +88,8 @@ pub fn open(storage: Directory) -> Result<()> {
 }
 
 impl Archive {
-    /// Extends three recordings: one ends within a segment, one has no bytes, and one ends at a segment base.
+    /// Extends three recordings. The first ends within a segment, the second has no bytes, and the
+    /// third ends at a segment base.
     fn extended(&mut self) -> Result<()> {
         for (start, count) in [(1024, 100), (TERM_LENGTH, 0)] {
             let id = self.recorded(start, count)?;
@@ -99,7 +100,8 @@ impl Archive {
         self.extended_by(id, 200)
     }
 
-    /// Extends two recordings. The process is killed after one extension recorded frames, and before the other one did.
+    /// Extends two recordings. When the process is killed, one extension has recorded frames, and
+    /// the other extension has not.
     fn extending(&mut self) -> Result<()> {
         for count in [150, 0] {
             let id = self.recorded(1024, 100)?;
@@ -109,8 +111,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Records three recordings. Makes both channels of the second one longer and then shorter, and one channel of the
-    /// third longer.
+    /// Records three recordings. Makes both channels of the second recording longer and then
+    /// shorter. Makes one channel of the third recording longer.
     fn other_channels(&mut self) -> Result<()> {
         for count in [10, 20, 30] {
             self.recorded(0, count)?;
@@ -131,7 +133,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Truncates a recording to the beginning of a segment, whose file is then deleted.
+    /// Truncates a recording to the base of a segment. The file of this segment is then deleted.
     fn truncated_to_a_segment(&mut self) -> Result<()> {
         let id = self.recorded(0, 250)?;
         self.truncate(id, SEGMENT_LENGTH)
@@ -161,7 +163,7 @@ impl Archive {
         self.delete(files)
     }
 
-    /// Migrates segments to a later recording, and others to an earlier one.
+    /// Migrates segments to a later recording, and other segments to an earlier recording.
     fn migrated(&mut self) -> Result<()> {
         for _ in 0..2 {
             let earlier = self.recorded(1024, 300)?;

@@ -1,4 +1,5 @@
-//! Changes of recordings that exist. Each change writes only the fields that differ, and never makes an entry longer.
+//! Changes of existing recordings. Each change writes only the fields that differ, and never makes
+//! an entry longer.
 //!
 //! If the fields that change together are on one page of the file, they are written in one step. If the process is then
 //! killed, either all fields or no fields are written. If an entry crosses the end of a page, the fields
@@ -38,7 +39,7 @@ const STOP_POSITION: Range<usize> = of_descriptor(STOP_POSITION_OFFSET, size_of:
 const STOP_TIMESTAMP_AND_POSITION: Range<usize> =
     STOP_TIMESTAMP_OFFSET + ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 const SESSION_ID: Range<usize> = of_descriptor(SESSION_ID_OFFSET, size_of::<I32>());
-/// From the ids of the last extension to the stop position.
+/// The fields from the ids of the last extension to the stop position.
 const IDS_AND_STOP: Range<usize> = ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 
 impl<S: Storage> Catalog<S> {
@@ -105,10 +106,11 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Makes a recording that had ended active again, with the image of another session.
+    /// Makes a stopped recording active again, with the image of another session.
     ///
-    /// After a kill, the recording is unchanged or extended. If the entry crosses the end of a page, the recording may
-    /// also have a stop position and the session id of the extension, because the stop position is written last.
+    /// After a kill, the recording is unchanged or extended. If the entry crosses the end of a
+    /// page, the stop position is written last. Then a kill may leave the old stop position with
+    /// the session id of the extension.
     ///
     /// # Errors
     /// The recording does not exist, or the file system returns an error; then it is not extended.
@@ -147,7 +149,8 @@ impl<S: Storage> Catalog<S> {
         self.mark(recording_id, RecordingState::Invalid)
     }
 
-    /// Makes a recording that was marked as broken exist again. Does nothing if the recording exists.
+    /// Removes the mark of a broken recording, so that readers see the recording again. Does
+    /// nothing if the recording exists.
     ///
     /// # Errors
     /// The recording never existed or is deleted, its entry fails [`RecordingDescriptor::check`], or the file system
@@ -156,9 +159,9 @@ impl<S: Storage> Catalog<S> {
         self.mark(recording_id, RecordingState::Valid)
     }
 
-    /// Writes a checksum for each entry that has none. Such an entry was written without checksums, or a kill
-    /// interrupted its change. Does nothing if the catalog writes no checksums. Returns the number of entries that were
-    /// changed.
+    /// Writes a checksum for each entry that has none. Such an entry was written without a
+    /// checksum, or a kill interrupted a change of the entry. Does nothing if the catalog writes no
+    /// checksums. Returns the number of entries that were changed.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -176,8 +179,8 @@ impl<S: Storage> Catalog<S> {
         Ok(missing.len())
     }
 
-    /// Writes the checksum of an entry's current bytes, whatever the entry's state is. Does nothing if the catalog
-    /// writes no checksums.
+    /// Writes the checksum of an entry's current bytes, for an entry in any state. Does nothing if
+    /// the catalog writes no checksums.
     ///
     /// # Errors
     /// The recording never existed, or the file system returns an error.
@@ -256,7 +259,8 @@ impl<S: Storage> Catalog<S> {
         self.write_part(&entry, &bytes, first..last)?;
         let mut old = std::mem::replace(&mut self.entries[place], entry);
         self.sync().inspect_err(|_| {
-            // After a failed sync, a loss of power may bring the old entry back. So the old entry is written again.
+            // After a failed sync, it is unknown which of the two entries is on the disk. So the
+            // old entry is written again.
             let bytes = old.encode(self.checksum);
             if self.write_part(&old, &bytes, first..last).is_ok() {
                 self.entries[place] = old;
@@ -264,8 +268,8 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Writes fields one by one. Between the first and the last write the entry has no checksum, because a wrong one
-    /// would be worse.
+    /// Writes fields one by one. Between the first and the last write, the entry has no checksum.
+    /// Otherwise a kill could leave a wrong checksum.
     fn write_parts(
         &self,
         entry: &CatalogEntry,

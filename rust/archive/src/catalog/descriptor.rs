@@ -60,18 +60,18 @@ pub struct RecordingDescriptor {
     pub stop_timestamp_ms: i64,
     /// Position of the first byte that is kept.
     pub start_position: i64,
-    /// Position after the last byte. [`NULL_VALUE`] while it is recorded, and after a kill until the recording is
-    /// recovered.
+    /// Position after the last byte; [`NULL_VALUE`] while the recording is active. After a kill,
+    /// the value stays [`NULL_VALUE`] until the recovery of the recording.
     pub stop_position: i64,
     /// Term id of the stream's first term.
     pub initial_term_id: i32,
-    /// Length of a segment file: a power of two, at least a term.
+    /// Length of a segment file in bytes: a power of two, at least the term length.
     pub segment_length: i32,
-    /// Length of the stream's terms.
+    /// Length of a term of the stream, in bytes.
     pub term_length: i32,
-    /// Longest frame of the stream.
+    /// Length of the longest frame of the stream, in bytes.
     pub mtu_length: i32,
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
@@ -152,7 +152,8 @@ impl RecordingDescriptor {
         Ok(())
     }
 
-    /// Reads the bytes of an entry after its header. Its texts are shared with the other recordings of `texts`.
+    /// Reads the bytes of an entry after its header. Equal texts of several recordings are stored
+    /// once, in `texts`.
     pub(super) fn decode(bytes: &[u8], texts: &mut SharedTexts) -> Result<Self, Damage> {
         let layout = RecordingLayout::first_in(bytes).ok_or(Damage {
             field: "length",
@@ -224,8 +225,9 @@ impl RecordingDescriptor {
     }
 }
 
-/// The different texts of a catalog. Most recordings of an archive share their channel with other recordings, so a
-/// catalog of a hundred thousand recordings needs a few texts instead of three for each recording.
+/// The different texts of a catalog. Most recordings of an archive have the same channel as other
+/// recordings. So a catalog of a hundred thousand recordings needs memory for only a few texts, and
+/// not for three texts of each recording.
 #[derive(Debug, Default)]
 pub(super) struct SharedTexts(HashSet<Arc<str>>);
 

@@ -20,8 +20,8 @@ pub struct CatalogEntry {
     pub descriptor: RecordingDescriptor,
     /// Offset of the entry in the file.
     pub(super) offset: u64,
-    /// Number of bytes of the file that the entry occupies, with the entry header. If the texts of the entry became
-    /// shorter, this is more than necessary.
+    /// Number of bytes of the file that the entry occupies, with the entry header. The number is
+    /// larger than necessary if the texts of the entry became shorter.
     pub(super) length: usize,
     /// Checksum in the file; 0 if none was written.
     pub(super) checksum: i32,
@@ -39,14 +39,14 @@ impl CatalogEntry {
         }
     }
 
-    /// Returns the bytes after the entry's header, padding included. The message that describes the recording to
-    /// clients is 8 bytes longer.
+    /// Returns the number of bytes after the entry's header, with padding. The message that
+    /// describes the recording to clients is 8 bytes longer.
     #[must_use]
     pub fn body_length(&self) -> usize {
         self.length - ENTRY_HEADER_LENGTH
     }
 
-    /// Returns the bytes of the entry with its header and padding.
+    /// Returns the number of bytes of the entry, with header and padding.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
@@ -58,14 +58,15 @@ impl CatalogEntry {
         self.checksum
     }
 
-    /// Computes the checksum that the entry should have.
+    /// Computes the correct checksum of the entry.
     #[must_use]
     pub fn compute_checksum(&self, checksum: Checksum) -> i32 {
         let bytes = self.descriptor.encode_entry(self.state, self.length);
         checksum.compute(&bytes[ENTRY_HEADER_LENGTH..])
     }
 
-    /// Returns the algorithm of the checksum in the file, `None` if the entry has no checksum or a wrong one.
+    /// Returns the algorithm of the checksum in the file; `None` if the entry has no checksum or a
+    /// wrong checksum.
     #[must_use]
     pub fn checksum_algorithm(&self) -> Option<Checksum> {
         [Checksum::Crc32, Checksum::Crc32c]

@@ -43,10 +43,11 @@ pub enum CatalogError {
         /// The requested capacity, or the length of the file, in bytes.
         capacity: u64,
     },
-    /// The catalog has its maximum length and no room left.
+    /// The catalog has its maximum length, and no further entry fits.
     #[error("catalog is full, max capacity reached: {MAX_CAPACITY}")]
     Full,
-    /// The entry is longer than any entry may be, or longer than the room up to the catalog's maximum length.
+    /// The entry is longer than the maximum length of an entry, or does not fit below the catalog's
+    /// maximum length.
     #[error(
         "recording is too big: total recording length is {length} bytes, available space is {available} bytes"
     )]

@@ -118,7 +118,7 @@ fn load_entries(
                 field: "recordingId",
                 offset: offset + (ENTRY_HEADER_LENGTH + RECORDING_ID_OFFSET) as u64,
                 value: entry.descriptor.recording_id,
-                expected: "an id greater than those before",
+                expected: "an id greater than the ids before it",
             }));
         }
         entries.push(entry);
@@ -144,7 +144,7 @@ fn entry_length(
     }
     let length = value as u64 + ENTRY_HEADER_LENGTH as u64;
     let expected = if !length.is_multiple_of(ENTRY_ALIGNMENT as u64) {
-        "a multiple of 64, less the header's 32"
+        "a multiple of 64 minus the 32 bytes of the header"
     } else if length > MAX_ENTRY_LENGTH as u64 {
         "at most 1 MiB"
     } else if length > available {
@@ -160,7 +160,7 @@ fn entry_length(
     }))
 }
 
-/// Decodes and checks the entry at `offset`, which has these bytes.
+/// Decodes and checks the entry at `offset`. `bytes` are the bytes of the entry.
 fn load_entry(
     bytes: &[u8],
     offset: u64,
@@ -198,8 +198,8 @@ fn entry_header(bytes: &[u8]) -> &EntryHeaderLayout {
     EntryHeaderLayout::first_in(bytes).expect("the bytes are at least those of a header")
 }
 
-/// Reads a file in order and in large blocks. With one read for each entry, a hundred thousand entries would take 0.1
-/// s.
+/// Reads a file in order and in large blocks. One read for each entry would need 0.1 s for a
+/// hundred thousand entries.
 struct ReadAhead<'f, F> {
     file: &'f F,
     bytes: Vec<u8>,
@@ -243,7 +243,8 @@ impl<'f, F: StorageFile> ReadAhead<'f, F> {
 
 /// Returns the next recording id. In the header, 0 means that no id has been counted yet.
 ///
-/// An id that is already used is an error only for a writer, which would use it again.
+/// If an entry already has this id, only a writer returns an error, because only a writer would use
+/// the id again.
 fn next_recording_id(
     next: i64,
     entries: &[CatalogEntry],

@@ -5,21 +5,23 @@
 //! still be opened. The file then has every change whose call returned, and no change is half done:
 //!
 //! * the next recording id in the header is increased before the entry with that id is written, so no id is used twice;
-//! * an entry is first written with length 0, which means the end of the catalog; the length is written last;
+//! * an entry is first written with length 0, and its length is written last: an entry with length
+//!   0 is the end of the catalog;
 //! * fields that change together are written at once, and a killed write can only end at the end of a page: see
 //!   [`Catalog::delete`];
-//! * a whole new file ([`Catalog::create`], [`Catalog::compact`], [`Catalog::replace`]) is written and synced under
-//!   another name first.
+//! * [`Catalog::create`], [`Catalog::compact`] and [`Catalog::replace`] write and sync a whole new
+//!   file under another name, and then rename the file.
 //!
-//! Above [`SyncLevel::None`] the same holds for a loss of power. If the power fails, pages may have reached the disk in
-//! any order. So an entry is synced before its length is written.
+//! At sync levels above [`SyncLevel::None`], the same is true after a loss of power. If the power
+//! fails, pages may have reached the disk in any order. So an entry is synced before its length is
+//! written.
 //!
 //! The content of a file is checked before it is used: every entry that is [`RecordingState::Valid`] has passed
 //! [`RecordingDescriptor::check`]. One process writes; others may read.
 //!
 //! A catalog [with a checksum](Catalog::set_checksum) writes the checksum of an entry with each change of the entry. If
-//! a kill interrupts a change, the entry may have no checksum, but never a wrong one. Checksums are not checked when a
-//! catalog is opened.
+//! a kill interrupts a change, the entry may have no checksum, but never a wrong checksum. Checksums are not checked
+//! when a catalog is opened.
 
 mod changes;
 mod descriptor;
@@ -46,11 +48,11 @@ use load::RecordingCheck;
 
 /// Name of the catalog's file.
 pub const CATALOG_FILE: &str = "archive.catalog";
-/// Name of a new catalog while it is written, before it replaces the existing one.
+/// Name of a new catalog until it replaces the existing catalog.
 pub const NEW_CATALOG_FILE: &str = "archive.catalog.compact";
 /// Version of the layout. A catalog of another major version is refused.
 pub const CATALOG_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
-/// Length of a fresh catalog in bytes; the file is sparse.
+/// Length of a new catalog in bytes; the file is sparse.
 pub const DEFAULT_CAPACITY: u64 = 1024 * 1024;
 /// Length of the shortest catalog in bytes: a header without entries.
 pub const MIN_CAPACITY: u64 = HEADER_LENGTH as u64;
@@ -60,7 +62,7 @@ pub const MAX_CAPACITY: u64 = i32::MAX as u64;
 const HEADER_LENGTH: usize = CatalogHeaderLayout::LENGTH;
 const NEXT_RECORDING_ID_OFFSET: usize = offset!(CatalogHeaderLayout, next_recording_id: I64);
 
-/// If a write is killed, the written part ends at a multiple of this length, in bytes.
+/// Length of a page in bytes. If a write is killed, the written part ends at the end of a page.
 const PAGE_LENGTH: u64 = 4096;
 
 /// The recordings of an archive directory. Not shared between threads.
@@ -116,7 +118,7 @@ impl<S: Storage> Catalog<S> {
     /// Opens the catalog of a directory for reading only: every change fails.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// The same errors as [`open`](Self::open).
     pub fn open_read_only(storage: &S) -> Result<Self, CatalogError> {
         Self::open_with(storage, Access::Read, RecordingCheck::Checked)
     }
@@ -125,7 +127,7 @@ impl<S: Storage> Catalog<S> {
     /// recording with impossible values, and mark the recording as broken.
     ///
     /// # Errors
-    /// As [`open`](Self::open), except that recordings with any values are accepted.
+    /// The same errors as [`open`](Self::open), except for invalid values of recordings.
     pub fn open_unchecked(storage: &S, access: Access) -> Result<Self, CatalogError> {
         let catalog = Self::open_with(storage, access, RecordingCheck::Unchecked)?;
         if access == Access::Write {
@@ -137,8 +139,8 @@ impl<S: Storage> Catalog<S> {
 
     /// Sets how each change is forced to the disk before its call returns. The default is [`SyncLevel::None`].
     ///
-    /// If a change of a recording is written and only its sync fails, the call returns the error, and the change is
-    /// made.
+    /// If a change is written and only its sync fails, the call returns the error, but the change
+    /// stays.
     pub fn set_sync_level(&mut self, level: SyncLevel) {
         self.sync_level = level;
     }
@@ -159,7 +161,8 @@ impl<S: Storage> Catalog<S> {
         self.next_recording_id
     }
 
-    /// Returns all entries, by ascending id, also those of recordings that are deleted or invalid.
+    /// Returns all entries, by ascending id, including the entries of deleted and invalid
+    /// recordings.
     pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
     }
@@ -203,8 +206,8 @@ impl<S: Storage> Catalog<S> {
     /// Adds a recording and returns its new id. The id in the descriptor is ignored.
     ///
     /// # Errors
-    /// The descriptor fails [`RecordingDescriptor::check`], there is no room, or the file system returns an error; then
-    /// the recording does not exist, and its id may be used up.
+    /// The descriptor fails [`RecordingDescriptor::check`], the entry does not fit, or the file
+    /// system returns an error. Then the recording does not exist, but its id may be used up.
     pub fn add(&mut self, mut descriptor: RecordingDescriptor) -> Result<i64, CatalogError> {
         descriptor.check().map_err(CatalogError::InvalidRecording)?;
         let recording_id = self.next_recording_id;
@@ -243,9 +246,10 @@ impl<S: Storage> Catalog<S> {
     /// becomes longer, the following entries are moved.
     ///
     /// # Errors
-    /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], there is no room, or the file
-    /// system returns an error. Then nothing has changed. If only the sync of the directory failed, the change is made,
-    /// but the old catalog may come back if the machine loses power.
+    /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], the entry
+    /// does not fit, or the file system returns an error. Then nothing has changed. If only the
+    /// sync of the directory failed, the change is made, but a loss of power may restore the old
+    /// catalog.
     pub fn replace(
         &mut self,
         storage: &S,
@@ -272,8 +276,8 @@ impl<S: Storage> Catalog<S> {
     /// Before this call, the caller has removed the files of these recordings.
     ///
     /// # Errors
-    /// The file system returns an error; then the catalog is as it was. If only the sync of the directory failed, the
-    /// catalog is compact, and the old one may come back if the machine loses power.
+    /// The file system returns an error; then the catalog is unchanged. If only the sync of the
+    /// directory failed, the catalog is compact, but a loss of power may restore the old catalog.
     pub fn compact(
         &mut self,
         storage: &S,
@@ -334,7 +338,7 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Replaces the file by a new one with these entries.
+    /// Replaces the file by a new file with these entries.
     fn rewrite(
         &mut self,
         storage: &S,
@@ -373,7 +377,7 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Grows the file until `length` more bytes fit.
+    /// Extends the file so that `length` more bytes fit.
     fn make_room(&mut self, length: usize) -> Result<(), CatalogError> {
         let capacity = self.capacity_for(self.end, length)?;
         if capacity > self.capacity {
@@ -420,7 +424,7 @@ impl<S: Storage> Catalog<S> {
             field: "nextRecordingId",
             offset: NEXT_RECORDING_ID_OFFSET as u64,
             value: used,
-            expected: "an id that is not the last of all",
+            expected: "an id below 9223372036854775807",
         })?;
         self.write(&I64::new(next).to_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
         self.next_recording_id = next;
@@ -432,16 +436,16 @@ impl<S: Storage> Catalog<S> {
         let (length, body) = bytes.split_at(STATE_OFFSET);
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
-        // The bytes after the entry may be those of an earlier, killed addition. They must not be read as the next
-        // entry's length.
+        // A killed addition may have left bytes after this entry. They must not be read as the length of the next
+        // entry.
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;
         self.sync()?;
         self.write(length, self.end + LENGTH_OFFSET as u64)?;
         self.sync().inspect_err(|_| {
-            // An entry with length 0 is not part of the catalog. If this write fails too, the next addition overwrites
-            // it.
+            // Writes length 0 again, so that the entry is not part of the catalog. If this write fails too, the
+            // next addition overwrites the entry.
             let _ = self.write(&unborn[..STATE_OFFSET], self.end);
         })
     }
@@ -519,7 +523,7 @@ mod tests {
 
     /// 07-65
     #[test]
-    fn a_catalog_does_not_grow_beyond_the_greatest_length() {
+    fn a_catalog_does_not_grow_beyond_its_maximum_length() {
         let storage = MemoryStorage::new();
         let mut catalog = Catalog::create(&storage, DEFAULT_CAPACITY).unwrap();
         catalog.end = MAX_CAPACITY - 128;

@@ -14,11 +14,12 @@ use super::error::{ArchiveClientError, Result};
 use super::operation::ArchiveOperation;
 use super::session::{ArchiveSession, ArchiveSessionState};
 
-/// Maximum number of polls in a row, so that a long listing does not keep other threads from the session.
+/// Maximum number of polls while the session is locked, so that a long listing does not block other
+/// threads.
 const MAX_POLLS: usize = 100;
 
-/// A client of an archive. Clones share one client; it is closed by [`close`](Self::close), or when the last clone and
-/// the last operation are dropped. Usable from any thread.
+/// A client of an archive. Clones share one client. The client is closed by [`close`](Self::close),
+/// or when the last clone and the last operation are dropped. Any thread may use it.
 ///
 /// Each method sends a request and waits for the response. [`begin`](Self::begin) sends an [`ArchiveCall`] and returns
 /// an [`ArchiveOperation`] that is polled for the result. Several threads may wait at once, and several operations may
@@ -46,12 +47,14 @@ const MAX_POLLS: usize = 100;
 ///
 /// # Errors
 /// Calls fail with [`ArchiveClientError::Refused`] if the archive refuses the request, and with
-/// [`ArchiveClientError::Timeout`] if it does not respond within the message timeout. The first call after the archive
-/// has ended the session fails with [`ArchiveClientError::Disconnected`], later calls with
-/// [`ArchiveClientError::Closed`]. The interrupt check of the Aeron client's context can end calls that wait.
+/// [`ArchiveClientError::Timeout`] if the archive does not respond within the message timeout. The first call
+/// after the archive has ended the session fails with [`ArchiveClientError::Disconnected`], later calls with
+/// [`ArchiveClientError::Closed`]. The interrupt check in the context of the Aeron client can end a waiting
+/// call.
 ///
-/// Handlers of the client run while it is locked: calls from a handler fail with [`ArchiveClientError::ReentrantCall`],
-/// and a handler must not wait for another thread that calls the client.
+/// Handlers run while the client is locked. So calls from a handler fail with
+/// [`ArchiveClientError::ReentrantCall`], and a handler must not wait for another thread that calls
+/// the client.
 #[derive(Clone)]
 pub struct AeronArchive {
     shared: Arc<SharedSession>,
@@ -63,11 +66,12 @@ struct SharedSession {
     control_session_id: i64,
     archive_id: i64,
     session: Mutex<ArchiveSession>,
-    /// The thread that is polling the session now, which may run handlers.
+    /// The thread that is polling the session now. Its handlers must not call the client.
     polling_thread: Mutex<Option<ThreadId>>,
-    /// Correlation ids of requests that were abandoned in handlers, in which the session cannot be changed.
+    /// Correlation ids of requests that a handler abandoned. They are removed from the session
+    /// after the handler has returned.
     abandoned: Mutex<Vec<i64>>,
-    /// The archive's response to the request for its capabilities.
+    /// Capabilities of the archive, after it has responded to a request for them.
     capabilities: OnceLock<Capabilities>,
 }
 
@@ -81,17 +85,17 @@ pub struct AsyncConnect {
 
 /// Connecting and closing.
 impl AeronArchive {
-    /// Connects to the archive that `context` names, with an existing Aeron client. Closing the archive client does not
-    /// close `aeron`.
+    /// Connects to the archive of `context` with an existing Aeron client. Closing the archive
+    /// client does not close `aeron`.
     ///
     /// # Errors
-    /// As [`AsyncConnect::poll`].
+    /// The same errors as [`AsyncConnect::poll`].
     pub fn connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<Self> {
         aeron.check_may_wait()?;
         Self::async_connect(aeron, context)?.wait()
     }
 
-    /// As [`connect`](Self::connect), without waiting.
+    /// Begins to connect like [`connect`](Self::connect), without waiting.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the command could not be sent
@@ -108,7 +112,7 @@ impl AeronArchive {
     /// nothing if the client is closed.
     ///
     /// # Errors
-    /// [`ArchiveClientError::ReentrantCall`].
+    /// [`ArchiveClientError::ReentrantCall`] in a handler.
     pub fn close(&self) -> Result<()> {
         self.session()?.close();
         Ok(())
@@ -120,7 +124,7 @@ impl AeronArchive {
         &self.shared.aeron
     }
 
-    /// Returns the settings with which the client was connected.
+    /// Returns the settings of the client.
     #[must_use]
     pub fn context(&self) -> &ArchiveClientContext {
         &self.shared.context
@@ -139,11 +143,11 @@ impl AeronArchive {
         self.shared.archive_id
     }
 
-    /// Returns the correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the
-    /// first request.
+    /// Returns the correlation id of the last request;
+    /// [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first request.
     ///
     /// # Errors
-    /// [`ArchiveClientError::ReentrantCall`].
+    /// [`ArchiveClientError::ReentrantCall`] in a handler.
     pub fn last_correlation_id(&self) -> Result<i64> {
         Ok(self.session()?.last_correlation_id())
     }
@@ -151,7 +155,7 @@ impl AeronArchive {
     /// Returns the state of the session.
     ///
     /// # Errors
-    /// [`ArchiveClientError::ReentrantCall`].
+    /// [`ArchiveClientError::ReentrantCall`] in a handler.
     pub fn state(&self) -> Result<ArchiveSessionState> {
         Ok(self.session()?.state())
     }
@@ -162,12 +166,12 @@ impl AeronArchive {
     /// Sends a request without waiting for its response.
     ///
     /// # Errors
-    /// The session cannot be used, see [`AeronArchive`]. The operation returns the other errors.
+    /// The session cannot be used: see [`AeronArchive`]. The operation returns all other errors.
     pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
         Ok(ArchiveOperation::call(self, self.submit(&call)?))
     }
 
-    /// Polls once. Returns a work count, which is 0 if there was nothing to send and nothing to read.
+    /// Polls once. Returns a work count: 0 if nothing was sent or read.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -193,7 +197,7 @@ impl AeronArchive {
     /// signals.
     ///
     /// # Errors
-    /// [`ArchiveClientError::ReentrantCall`].
+    /// [`ArchiveClientError::ReentrantCall`] in a handler.
     pub fn take_recording_signal(&self) -> Result<Option<RecordingSignalEvent>> {
         Ok(self.session()?.take_recording_signal())
     }
@@ -213,7 +217,7 @@ impl AeronArchive {
     /// the context has no error handler, returns the error.
     ///
     /// # Errors
-    /// The error that no call was waiting for; see [`AeronArchive`].
+    /// The error that no call was waiting for. See also [`AeronArchive`].
     pub fn check_for_error_response(&self) -> Result<()> {
         let Some(error) = self.poll_for_error_response()? else {
             return Ok(());
@@ -262,7 +266,7 @@ impl AeronArchive {
         self.begin(call)?.wait()
     }
 
-    /// Sends a request. The caller later reads the result from the session with the ticket.
+    /// Sends a request. Later, the caller uses the ticket to read the result from the session.
     pub(super) fn submit<T>(&self, call: &ArchiveCall<T>) -> Result<Ticket<T>> {
         let now_ns = self.shared.context.now_ns();
         self.session()?.submit(call, now_ns)
@@ -281,14 +285,15 @@ impl AeronArchive {
         Ok(session)
     }
 
-    /// Abandons a request. Inside of a handler this is delayed until the next call.
+    /// Abandons a request. In a handler, the request is abandoned at the next call after the
+    /// handler has returned.
     pub(super) fn abandon(&self, correlation_id: i64) {
         lock(&self.shared.abandoned).push(correlation_id);
-        // Fails only inside of a handler.
+        // Locking the session abandons the request. It fails only in a handler.
         drop(self.session());
     }
 
-    /// Polls the session while messages arrive, and calls `take` for a result.
+    /// Polls the session while messages arrive, until `take` returns a result.
     pub(super) fn poll_session<T>(
         &self,
         mut take: impl FnMut(&mut ArchiveSession) -> Option<Result<T>>,
@@ -340,8 +345,9 @@ impl AsyncConnect {
     /// Makes progress without waiting. Returns the client once it is connected.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Refused`] if the archive refuses; the error of the driver;
-    /// [`ArchiveClientError::ConnectTimeout`] with the missing step after the message timeout.
+    /// [`ArchiveClientError::Refused`] if the archive refuses the client.
+    /// [`ArchiveClientError::ConnectTimeout`], with the step that is missing, after the message
+    /// timeout. The error of the driver if it refuses a stream.
     pub fn poll(&mut self) -> Result<Option<AeronArchive>> {
         self.aeron.do_work();
         let session = self.connecting.poll(self.context.now_ns())?;
@@ -351,8 +357,9 @@ impl AsyncConnect {
     /// Waits for the connection.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll); [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client, and
-    /// [`aeron_client::Error::Interrupted`] if its interrupt check ends the wait.
+    /// The same errors as [`poll`](Self::poll). [`aeron_client::Error::ReentrantCall`] in a handler
+    /// of the Aeron client. [`aeron_client::Error::Interrupted`] if the interrupt check of the
+    /// Aeron client ends the wait.
     pub fn wait(&mut self) -> Result<AeronArchive> {
         let (aeron, context) = (self.aeron.clone(), self.context.clone());
         wait_for(&aeron, &context, || self.poll())
@@ -365,7 +372,7 @@ impl std::fmt::Debug for AsyncConnect {
     }
 }
 
-/// Polls until there is a result.
+/// Polls until `poll` returns a result.
 pub(super) fn wait_for<T>(
     aeron: &Aeron,
     context: &ArchiveClientContext,
@@ -384,7 +391,8 @@ pub(super) fn wait_for<T>(
     }
 }
 
-/// Locks a mutex. Ignores a panic of a handler, because handlers run between changes of the session.
+/// Locks a mutex. Ignores an earlier panic of a handler, because handlers run only between changes
+/// of the session.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! [`Answer`]: the complete answer of an archive to a request: one response, or several descriptors.
+//! [`Answer`]: all messages that an archive sends in response to one request. An answer is one
+//! response, or several descriptors.
 
 use super::descriptor::RecordingSubscription;
 use super::extension::ExtensionDescriptor;
@@ -9,11 +10,12 @@ use crate::catalog::RecordingDescriptor;
 pub(super) enum Expected {
     /// One response with a value.
     Value,
-    /// Up to this number of recording descriptors, then a response if there are fewer.
+    /// Up to this number of recording descriptors. If there are fewer, a response follows.
     Recordings(usize),
-    /// Up to this number of subscription descriptors, then a response if there are fewer.
+    /// Up to this number of subscription descriptors. If there are fewer, a response follows.
     Subscriptions(usize),
-    /// Any number of descriptors of an extension, then a response with the index of the next entry.
+    /// Any number of descriptors of an extension. Then a response follows with the index of the
+    /// next entry.
     Page,
 }
 
@@ -32,14 +34,14 @@ impl Expected {
         match self {
             Self::Value => None,
             Self::Recordings(count) | Self::Subscriptions(count) => Some(count),
-            // The archive decides about the length of a page.
+            // The archive decides how many descriptors a page has.
             Self::Page => Some(usize::MAX),
         }
     }
 }
 
 impl Answer {
-    /// Creates an answer that has no response and no descriptors yet.
+    /// Creates an answer without response and descriptors.
     pub(super) const fn none_of(expected: Expected) -> Self {
         match expected {
             Expected::Value => Self::Value(0),
@@ -49,7 +51,7 @@ impl Answer {
         }
     }
 
-    /// Returns the value; 0 for listings, which have no value.
+    /// Returns the value of the response; 0 for listings, which have no value.
     pub(super) const fn value(&self) -> i64 {
         match self {
             Self::Value(value) => *value,
@@ -73,7 +75,7 @@ impl Answer {
         }
     }
 
-    /// Returns the descriptors of a page and the index of the next entry; nothing for other requests.
+    /// Returns the descriptors of a page and the index of the next entry; empty for other requests.
     pub(super) fn into_page(self) -> (Vec<ExtensionDescriptor>, i64) {
         match self {
             Self::Page(descriptors, next_index) => (descriptors, next_index),

@@ -5,7 +5,8 @@ const FIRST_NS: i64 = 1_000_000;
 /// Longest pause, in nanoseconds.
 const LONGEST_NS: i64 = 500_000_000;
 
-/// Pauses between attempts: 1 ms, then twice as long each time, at most 500 ms.
+/// Pauses between attempts. The first is 1 ms, each next one is twice as long, and no pause is
+/// longer than 500 ms.
 #[derive(Debug)]
 pub(super) struct Backoff {
     next_ns: i64,
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_from_one_to_five_hundred_milliseconds() {
+    fn pauses_double_from_1_ms_up_to_500_ms() {
         let mut backoff = Backoff::new();
         let pauses: Vec<_> = (0..11)
             .map(|_| backoff.next_attempt_ns(5) / 1_000_000)

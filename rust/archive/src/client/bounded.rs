@@ -1,8 +1,8 @@
-//! [`BoundedQueue`]: a queue with a limit, for messages that the application has not taken yet.
+//! [`BoundedQueue`]: a queue of limited length for messages that the application has not taken yet.
 
 use std::collections::VecDeque;
 
-/// A queue that drops its oldest element if a new one exceeds the limit.
+/// A queue that drops its oldest element if it is full and a new element is added.
 #[derive(Debug)]
 pub(super) struct BoundedQueue<T> {
     elements: VecDeque<T>,
@@ -12,7 +12,7 @@ pub(super) struct BoundedQueue<T> {
 }
 
 impl<T> BoundedQueue<T> {
-    /// Creates an empty queue for up to `limit` elements, at least one.
+    /// Creates an empty queue for up to `limit` elements. `limit` is at least 1.
     pub(super) const fn new(limit: usize) -> Self {
         Self {
             elements: VecDeque::new(),

@@ -10,7 +10,7 @@ pub(super) fn parse(channel: &str) -> Result<ChannelUri> {
     ChannelUri::parse(channel).map_err(|error| ArchiveClientError::channel(channel, error))
 }
 
-/// Returns a channel with this session id.
+/// Returns a copy of a channel with this session id.
 pub(super) fn with_session_id(channel: &str, session_id: i32) -> Result<String> {
     Ok(parse(channel)?.with_session_id(session_id).to_string())
 }
@@ -48,7 +48,7 @@ pub(super) fn with_control_defaults(
     Ok(uri)
 }
 
-/// Returns the channel for the request of a replay that is received on a response subscription.
+/// Returns the channel of the publication that requests a replay for a response subscription.
 pub(super) fn replay_request_channel(
     context: &ArchiveClientContext,
     subscription_registration_id: i64,
@@ -67,7 +67,7 @@ pub(super) fn replay_request_channel(
     Ok(uri.to_string())
 }
 
-/// Adds the parameter that names the response subscription to a request channel.
+/// Adds a parameter with the id of the response subscription to a request channel.
 pub(super) fn correlate_responses(
     request_channel: &mut ChannelUri,
     subscription_registration_id: i64,
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_control_channel_gets_the_parameters_that_it_lacks() {
+    fn parameters_that_a_control_channel_lacks_are_added() {
         let context = ArchiveClientContext::default();
         let filled = |channel| {
             with_control_defaults(channel, &context)
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_request_channel_of_a_replay_names_its_subscription_and_has_no_position() {
+    fn the_request_channel_of_a_replay_has_the_id_of_the_subscription_and_no_position() {
         let context = ArchiveClientContext::new(
             "aeron:udp?endpoint=localhost:8010|session-id=7|init-term-id=1|term-id=1|term-offset=0",
             "aeron:udp?control-mode=response|control=localhost:8020",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_the_channel() {
+    fn the_error_of_an_invalid_channel_has_the_channel() {
         let error = with_session_id("aeron:tcp", 1).unwrap_err().to_string();
         assert!(error.starts_with("channel aeron:tcp: "), "{error}");
     }

@@ -28,7 +28,7 @@ enum ConnectStep {
 }
 
 impl ConnectingSession {
-    /// Begins to connect to the archive that `context` names.
+    /// Begins to connect to the archive of `context`.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the command could not be sent
@@ -55,8 +55,9 @@ impl ConnectingSession {
     /// Makes progress without waiting. Returns the session once it is connected.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Refused`] if the archive refuses; the error of the driver;
-    /// [`ArchiveClientError::ConnectTimeout`] with the missing step after the message timeout. Then the attempt has
+    /// [`ArchiveClientError::Refused`] if the archive refuses the client.
+    /// [`ArchiveClientError::ConnectTimeout`], with the step that is missing, after the message
+    /// timeout. The error of the driver if it refuses a stream. After an error, the attempt has
     /// failed.
     pub fn poll(&mut self, now_ns: i64) -> Result<Option<ArchiveSession>> {
         let outcome = self.advance();

@@ -1,4 +1,4 @@
-//! [`ArchiveClientContext`]: the settings with which an application connects an archive client.
+//! [`ArchiveClientContext`]: the settings of an archive client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use aeron_protocol::archive::RecordingSignalEvent;
 use super::credentials::{CredentialsSupplier, NoCredentials};
 use super::error::{ArchiveClientError, Result};
 
-/// Longest client name, in bytes.
+/// Maximum length of a client name, in bytes.
 pub const MAX_CLIENT_NAME_LENGTH: usize = 100;
 
 /// Called with each signal of a recording, on the thread that polls.
@@ -20,40 +20,50 @@ pub type ArchiveErrorHandler = Arc<dyn Fn(&ArchiveClientError) + Send + Sync>;
 /// Called repeatedly on the thread of a call that waits for the archive.
 pub type WaitingWork = Arc<dyn Fn() + Send + Sync>;
 
-/// Settings of an archive's client, with the defaults of Aeron's clients. Both control channels must be set.
+/// Settings of an archive client. The defaults are the defaults of Aeron's clients. Both control
+/// channels must be set.
 ///
-/// If the request stream is back-pressured, each poll sends the request again, until `message_timeout_ns` has passed.
+/// If the request stream is back-pressured, each poll tries to send the request again until
+/// `message_timeout_ns` has passed.
 #[derive(Clone)]
 pub struct ArchiveClientContext {
-    /// Channel of the requests (no default).
+    /// Channel of the requests. It must be set.
     pub control_request_channel: String,
-    /// Stream of the requests (10).
+    /// Stream id of the requests. Default: 10.
     pub control_request_stream_id: i32,
-    /// Channel of the responses; the archive publishes on it. Port 0 is allowed (no default).
+    /// Channel of the responses, on which the archive publishes. Port 0 is allowed. It must be set.
     pub control_response_channel: String,
-    /// Stream of the responses (20).
+    /// Stream id of the responses. Default: 20.
     pub control_response_stream_id: i32,
-    /// Channel of the recording events, for the application: the client does not use it (empty).
+    /// Channel of the recording events. The client does not use it: the application may. Default:
+    /// empty.
     pub recording_events_channel: String,
-    /// Stream of the recording events, for the application (30).
+    /// Stream id of the recording events, for the application. Default: 30.
     pub recording_events_stream_id: i32,
-    /// Time limit for the connection, for each response, and for each descriptor of a listing, in nanoseconds (10 s).
+    /// Time limit for the connection, for each response, and for each descriptor of a listing, in
+    /// nanoseconds. Default: 10 s.
     pub message_timeout_ns: u64,
-    /// Term length of control channels that do not set one, in bytes (64 KiB).
+    /// Term length of control channels without the parameter `term-length`, in bytes. Default: 64
+    /// KiB.
     pub control_term_buffer_length: u32,
-    /// Whether log files of control channels that do not set `sparse` are sparse (true).
+    /// Whether the logs of control channels without the parameter `sparse` are sparse. Default:
+    /// `true`.
     pub control_term_buffer_sparse: bool,
-    /// Longest frame of control channels that do not set one, in bytes (1408).
+    /// Longest frame of control channels without the parameter `mtu`, in bytes. Default: 1408.
     pub control_mtu_length: u32,
-    /// Shown in the label of the session's counter; at most 100 bytes (empty).
+    /// Name of the client, at most 100 bytes. The label of the session's counter contains it.
+    /// Default: empty.
     pub client_name: String,
-    /// Credentials for the archive (empty).
+    /// Supplier of the credentials for the archive. Default: no credentials.
     pub credentials: Arc<dyn CredentialsSupplier>,
-    /// Called with recording signals. Without a handler signals are queued (`None`).
+    /// Handler that is called with recording signals. Without a handler, signals are queued.
+    /// Default: `None`.
     pub recording_signal_handler: Option<RecordingSignalHandler>,
-    /// Called with errors that no call is waiting for. Without a handler these errors are queued (`None`).
+    /// Handler that is called with errors that no call is waiting for. Without a handler, these
+    /// errors are queued. Default: `None`.
     pub error_handler: Option<ArchiveErrorHandler>,
-    /// Called while a call waits. Runs parts that have no thread, such as an archive or a driver (`None`).
+    /// Function that is called repeatedly while a call waits. It can run an archive or a driver
+    /// that has no thread. Default: `None`.
     pub waiting_work: Option<WaitingWork>,
     /// Monotonic clock for timeouts.
     pub nano_clock: Arc<dyn NanoClock>,
@@ -83,7 +93,8 @@ impl Default for ArchiveClientContext {
 }
 
 impl ArchiveClientContext {
-    /// Creates the settings for an archive on these channels. All other settings have their defaults.
+    /// Creates the settings for an archive with these control channels. All other settings have
+    /// their defaults.
     #[must_use]
     pub fn new(control_request_channel: &str, control_response_channel: &str) -> Self {
         Self {
@@ -93,15 +104,16 @@ impl ArchiveClientContext {
         }
     }
 
-    /// Creates the default settings, changed by environment variables: `AERON_ARCHIVE_CONTROL_CHANNEL`,
-    /// `AERON_ARCHIVE_CONTROL_STREAM_ID`, `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`,
-    /// `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, `AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL`,
-    /// `AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID`, `AERON_ARCHIVE_MESSAGE_TIMEOUT` (nanoseconds or with a suffix),
-    /// `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`,
-    /// `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, `AERON_ARCHIVE_CLIENT_NAME`.
+    /// Creates the default settings and changes them by these environment variables:
+    /// `AERON_ARCHIVE_CONTROL_CHANNEL`, `AERON_ARCHIVE_CONTROL_STREAM_ID`,
+    /// `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`, `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`,
+    /// `AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL`, `AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID`,
+    /// `AERON_ARCHIVE_MESSAGE_TIMEOUT` (nanoseconds or with a suffix), `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`,
+    /// `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, `AERON_ARCHIVE_CONTROL_MTU_LENGTH`,
+    /// `AERON_ARCHIVE_CLIENT_NAME`.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Configuration`] for a value that cannot be parsed.
+    /// [`ArchiveClientError::Configuration`] if a value cannot be parsed.
     pub fn from_env() -> Result<Self> {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -224,7 +236,8 @@ fn set<T>(
     Ok(())
 }
 
-/// A hundred years. The sum of this value and the time of a clock does not overflow.
+/// Maximum message timeout in nanoseconds: a hundred years. The sum of this value and the time of a
+/// clock does not overflow.
 const MAX_MESSAGE_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
 #[cfg(test)]
@@ -239,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_changes_what_it_names() {
+    fn environment_variables_change_the_settings() {
         let context = from(&[
             ("AERON_ARCHIVE_CONTROL_CHANNEL", "aeron:ipc"),
             ("AERON_ARCHIVE_CONTROL_STREAM_ID", "11"),
@@ -289,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_other_clients() {
+    fn the_defaults_are_the_defaults_of_aeron() {
         let context = from(&[]).unwrap();
         assert_eq!(
             (
@@ -306,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_make_no_sense_are_refused_by_name() {
+    fn the_error_of_an_invalid_setting_has_the_name_of_the_setting() {
         let valid = || ArchiveClientContext::new("aeron:ipc", "aeron:ipc");
         valid().validate().unwrap();
         for (context, name) in [

@@ -6,14 +6,14 @@ use aeron_protocol::archive::{RecordingDescriptorMessage, RecordingSubscriptionD
 
 use crate::catalog::RecordingDescriptor;
 
-/// A subscription with which the archive records.
+/// A recording subscription of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingSubscription {
     /// Registration id of the subscription.
     pub subscription_id: i64,
     /// Stream id.
     pub stream_id: i32,
-    /// Channel to which the archive has subscribed; with the prefix `aeron-spy:` if the archive uses a spy.
+    /// Channel of the subscription. It has the prefix `aeron-spy:` if the archive uses a spy.
     pub stripped_channel: String,
 }
 

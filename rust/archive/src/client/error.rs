@@ -1,4 +1,4 @@
-//! [`ArchiveClientError`]: errors of an archive's client.
+//! [`ArchiveClientError`]: errors of an archive client.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ pub enum ArchiveClientError {
         request: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,
-        /// Code of the error, see [`archive_code`](ArchiveClientError::archive_code).
+        /// Code of the error: see [`archive_code`](ArchiveClientError::archive_code).
         code: i64,
         /// Message of the archive.
         message: String,
     },
-    /// The answer of the archive does not have the kind that belongs to the request.
+    /// The kind of the archive's response does not belong to the request.
     #[error(
         "{request}: unexpected response code {code:?} for correlationId={correlation_id}, relevantId={relevant_id}"
     )]
@@ -36,9 +36,9 @@ pub enum ArchiveClientError {
         request: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,
-        /// Kind of the answer.
+        /// Code of the response.
         code: ControlResponseCode,
-        /// Value of the answer.
+        /// Value of the response.
         relevant_id: i64,
     },
     /// No connection was made within the message timeout.
@@ -51,7 +51,8 @@ pub enum ArchiveClientError {
         /// The message timeout.
         waited: Duration,
     },
-    /// Sending a request, or its answer, took longer than the message timeout.
+    /// Sending a request took longer than the message timeout, or the archive did not respond
+    /// within the message timeout.
     #[error("{request}: awaiting {awaited} for {waited:?}, correlationId={correlation_id}")]
     Timeout {
         /// Name of the request.
@@ -76,10 +77,10 @@ pub enum ArchiveClientError {
         "recording {recording_id} has no message in the range of time: choose an earlier begin or a later end"
     )]
     EmptyTimeRange {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
     },
-    /// The archive has ended the session, or no longer runs.
+    /// The archive has ended the session, or the archive no longer runs.
     #[error("not connected to the archive: its response stream has ended")]
     Disconnected,
     /// The client of the archive is closed.
@@ -99,10 +100,12 @@ pub enum ArchiveClientError {
         /// Reason.
         source: OfferError,
     },
-    /// The archive sent a message that is not one of its protocol. The message was skipped.
+    /// The archive sent a message that does not belong to the archive's protocol. The message was
+    /// skipped.
     #[error("malformed response: {0}")]
     MalformedResponse(#[from] ArchiveDecodeError),
-    /// The archive sent a message that is longer than any of its protocol. The message was skipped.
+    /// The archive sent a message that is longer than any message of the archive's protocol. The
+    /// message was skipped.
     #[error("response of {length} bytes exceeds the limit of {max} bytes")]
     ResponseTooLong {
         /// Length of the message in bytes.

@@ -1,5 +1,5 @@
-//! [`Exchange`]: stores the requests of a session until the client has read their results, and the notifications of the
-//! archive.
+//! [`Exchange`]: stores the requests of a session until the client has read their results. Also
+//! stores the recording signals and errors that the archive sends without a request.
 //!
 //! An `Exchange` does no I/O. Messages are passed in and out as bytes, and the time is a parameter.
 
@@ -17,12 +17,14 @@ use super::bounded::BoundedQueue;
 use super::descriptor::text;
 use super::error::{ArchiveClientError, Result};
 
-/// Maximum number of signals that are queued for the application. If another signal arrives, the oldest is dropped.
+/// Maximum number of queued signals for the application. If another signal arrives, the oldest
+/// signal is dropped.
 pub const MAX_QUEUED_SIGNALS: usize = 1024;
-/// Maximum number of errors that are queued for the application. If another error arrives, the oldest is dropped.
+/// Maximum number of queued errors for the application. If another error arrives, the oldest error
+/// is dropped.
 const MAX_QUEUED_ERRORS: usize = 64;
-/// Maximum number of expired requests whose responses are still expected. If another request expires, the oldest is
-/// removed.
+/// Maximum number of expired requests whose responses are still expected. If another request
+/// expires, the oldest request is removed.
 const MAX_LATE_ANSWERS: usize = 64;
 /// Longest response that is read, in bytes. A descriptor with three channels of maximum length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
@@ -65,7 +67,8 @@ pub(super) struct Exchange {
     unclaimed: UnclaimedRefusals,
 }
 
-/// The errors of the archive that no request was waiting for. Observers read them without removing them from the queue.
+/// Number of errors that no request was waiting for, and the last of them. Reading them does not
+/// remove errors from the queue.
 #[derive(Default)]
 pub(super) struct UnclaimedRefusals {
     count: u64,
@@ -78,7 +81,7 @@ impl UnclaimedRefusals {
         self.count
     }
 
-    /// Returns the last error if more than `count` errors have arrived, otherwise `None`.
+    /// Returns the last error if more than `count` errors have arrived.
     pub(super) fn last_after(&self, count: u64) -> Option<&ArchiveClientError> {
         self.last.as_ref().filter(|_| self.count > count)
     }
@@ -101,7 +104,7 @@ struct Request {
     /// Time at which the client began to wait for the next message; `None` for a listing that waits until another
     /// listing has ended.
     waiting_since_ns: Option<i64>,
-    /// Whether the request was abandoned. The archive still works on it.
+    /// Whether the client has abandoned the request. The archive still executes it.
     is_abandoned: bool,
 }
 
@@ -151,8 +154,8 @@ impl Exchange {
         }
     }
 
-    /// Passes queued requests with their correlation ids to `send`, until the stream has no room. Returns the number of
-    /// sent requests.
+    /// Passes queued requests with their correlation ids to `send`, until the stream cannot accept
+    /// another request. Returns the number of sent requests.
     ///
     /// A listing is only sent while no other listing is running.
     pub(super) fn send(
@@ -189,7 +192,8 @@ impl Exchange {
         sent
     }
 
-    /// Processes a message of the archive. Never panics, whatever the bytes of the message are.
+    /// Processes a message of the archive. Never panics, because the bytes of the message may be
+    /// anything.
     pub(super) fn on_message(&mut self, message: &[u8], now_ns: i64) {
         match ArchiveResponse::decode(message) {
             Ok(response) => self.on_response(&response, now_ns),
@@ -198,7 +202,7 @@ impl Exchange {
         }
     }
 
-    /// Records the error for a message that is too long for the archive's protocol.
+    /// Queues the error for a message that is too long for the archive's protocol.
     pub(super) fn on_oversized_message(&mut self, length: usize) {
         let max = MAX_RESPONSE_LENGTH;
         self.errors
@@ -244,7 +248,8 @@ impl Exchange {
         }
     }
 
-    /// Removes a request. A listing that was sent still blocks other listings until the archive has ended the listing.
+    /// Removes a request. If the request is a listing and was sent, it blocks other listings until
+    /// the archive has ended it.
     pub(super) fn abandon(&mut self, correlation_id: i64) {
         let Some(request) = self.requests.get_mut(&correlation_id) else {
             return;
@@ -260,7 +265,8 @@ impl Exchange {
         }
     }
 
-    /// Remembers an expired request. If its response still arrives, the value in the response is stored.
+    /// Notes that the response to an expired request may still arrive. If the response arrives, its
+    /// value is stored.
     pub(super) fn await_late_value(&mut self, correlation_id: i64) {
         if self.late.len() == MAX_LATE_ANSWERS {
             self.late.pop_front();
@@ -268,7 +274,7 @@ impl Exchange {
         self.late.push_back(correlation_id);
     }
 
-    /// Removes and returns a value that arrived after its request had expired.
+    /// Removes and returns the value of a response that arrived after its request had expired.
     pub(super) fn take_late_value(&mut self) -> Option<i64> {
         self.late_values.pop()
     }
@@ -371,7 +377,7 @@ impl Exchange {
         });
     }
 
-    /// Processes a message that is not one of Aeron's protocol. Ignores unknown messages.
+    /// Processes a message that does not belong to Aeron's protocol. Ignores unknown messages.
     fn on_other(&mut self, message: &[u8], now_ns: i64) {
         let response = match ExtensionResponse::decode(message) {
             Ok(response) => response,

@@ -12,41 +12,42 @@ use crate::retention::RetentionOutcome;
 /// A position that was found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedPosition {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
-    /// The position, at the begin of a message.
+    /// The position, at which a message begins.
     pub position: i64,
     /// Arrival time at the position in microseconds since the epoch, if it is known.
     pub timestamp_us: Option<i64>,
-    /// Whether the archive's index lacks the time, so that the position is that of a whole segment.
+    /// Whether the position is approximate: the archive's index lacks the times, so a whole segment
+    /// was taken as one unit.
     pub is_approximate: bool,
 }
 
 /// A range of time, in microseconds since the epoch. It contains the messages that arrived at or after `since_us` and
-/// before `until_us`. The rule is in [`TimeSearch`](crate::index::TimeSearch).
+/// before `until_us`. [`TimeSearch`](crate::index::TimeSearch) has the exact rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Begin of the range; `None` for the position in the request.
+    /// Begin of the range; `None` if the request has a position instead.
     pub since_us: Option<i64>,
-    /// End of the range; `None` for the length in the request.
+    /// End of the range; `None` if the request has a length instead.
     pub until_us: Option<i64>,
 }
 
 /// A recording with its name, metadata and link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedInfo {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Name, metadata and link.
     pub info: RecordingLabels,
 }
 
-/// Descriptors of one kind, and the index of the next one in the archive's list.
+/// Descriptors of one kind, and the index of the next descriptor in the archive's list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtensionPage<D> {
     /// The descriptors.
     pub entries: Vec<D>,
-    /// Index of the next entry; `None` after the last.
+    /// Index of the next entry; `None` after the last entry.
     pub next_index: Option<i32>,
 }
 
@@ -113,7 +114,7 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
     }
 }
 
-/// Returns a value that is -1 if it is not set.
+/// Returns a value of a message; -1 means that the value is not set.
 fn set(value: i64) -> Option<i64> {
     (value != NULL_VALUE).then_some(value)
 }

@@ -1,4 +1,5 @@
-//! [`Handshake`]: the messages that open a control session with an archive. The client polls it while it connects.
+//! [`Handshake`]: the exchange of messages that opens a control session with an archive. The
+//! connecting client polls it.
 
 use aeron_agent::version;
 use aeron_client::{
@@ -16,7 +17,7 @@ use super::error::{ArchiveClientError, Result};
 use super::exchange::{MAX_RESPONSE_LENGTH, refusal};
 use super::session::{Connected, FRAGMENT_LIMIT};
 
-/// First version of the protocol with a request for the archive's id: 1.11.0.
+/// First version of the protocol that has a request for the archive's id: 1.11.0.
 const ARCHIVE_ID_SINCE: i32 = 0x0001_0B00;
 
 /// Opens a control session over a publication and a subscription that the client has already added.
@@ -42,7 +43,7 @@ enum Phase {
     Connected,
 }
 
-/// An answer to a request of the handshake.
+/// A reply of the archive to a request of the handshake.
 enum Reply {
     Accepted {
         control_session_id: i64,
@@ -88,10 +89,13 @@ impl Handshake {
         }
     }
 
-    /// Runs the steps of the handshake until a step has to wait. Returns the parts of the session after it is open.
+    /// Runs the steps of the handshake until a step has to wait. Returns the parts of the session
+    /// when it is open.
     ///
     /// # Errors
-    /// [`ArchiveClientError::Refused`], [`ArchiveClientError::Disconnected`], or the streams cannot be used.
+    /// [`ArchiveClientError::Refused`] if the archive refuses the client.
+    /// [`ArchiveClientError::Disconnected`] if the archive ends the session. Other errors if the
+    /// streams cannot be used.
     pub(super) fn poll(
         &mut self,
         aeron: &Aeron,
@@ -198,8 +202,8 @@ impl Handshake {
         self.send("archive id", &request, next)
     }
 
-    /// Sends a keep-alive if no other request follows the connect response. The archive repeats the connect response
-    /// until it receives a request.
+    /// Sends a keep-alive after the connect response, if no other request follows. Otherwise the
+    /// archive would repeat the connect response.
     fn send_keep_alive(&self) -> Result<Option<Phase>> {
         let request = ArchiveRequest::KeepAlive(KeepAliveRequest {
             control_session_id: self.control_session_id,
@@ -276,15 +280,16 @@ impl Handshake {
         }
     }
 
-    /// Closes the session that the archive has created in order to refuse the client.
+    /// Closes the session of a refused client. The archive has created this session to send its
+    /// refusal.
     fn refused(&self, control_session_id: i64, error: ArchiveClientError) -> ArchiveClientError {
         let request = ArchiveRequest::CloseSession(CloseSessionRequest { control_session_id });
-        // Without a subscriber of the response stream, the archive ends the session in any case.
+        // An error is ignored: the archive also ends the session when the response stream has no subscriber.
         let _ = self.publication.offer(&encode(&request));
         error
     }
 
-    /// Reads messages up to the answer to a request.
+    /// Reads messages until the reply to a request.
     fn receive(&mut self, request: &'static str, correlation_id: i64) -> Result<Option<Reply>> {
         let mut reply = None;
         let assembler = &mut self.assembler;
@@ -312,7 +317,7 @@ impl Handshake {
     }
 }
 
-/// Returns the answer to a request in a message; `None` if the message belongs to another request.
+/// Returns the reply in a message; `None` if the message belongs to another request.
 fn reply_in(message: &[u8], request: &'static str, correlation_id: i64) -> Option<Result<Reply>> {
     match ArchiveResponse::decode(message) {
         Ok(ArchiveResponse::ControlResponse(response))
@@ -359,7 +364,8 @@ fn challenge_reply(challenge: &Challenge<'_>) -> Reply {
     }
 }
 
-/// Returns the name and version of the client, which the archive puts into the label of the session's counter.
+/// Returns the name and the version of the client. The archive puts them into the label of the
+/// session's counter.
 fn client_info(client_name: &str) -> String {
     let (version, commit) = (version::TEXT, version::COMMIT);
     format!("name={client_name} version={version} commit={commit}")
@@ -387,7 +393,7 @@ mod tests {
 
     /// 07-13: the version of a challenge is after the two ids.
     #[test]
-    fn a_challenge_is_understood_whatever_its_version() {
+    fn a_challenge_of_any_version_is_read() {
         let mut message = challenge();
         message[8 + 16..8 + 20].fill(0xff);
         let Some(Ok(Reply::Challenged {
@@ -401,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_to_another_request_is_not_the_reply() {
+    fn a_response_to_another_request_is_skipped() {
         assert!(reply_in(&challenge(), "connect", 8).is_none());
     }
 
@@ -415,7 +421,7 @@ mod tests {
     proptest! {
         /// 07-11
         #[test]
-        fn no_message_makes_the_handshake_panic(
+        fn a_damaged_or_short_message_does_not_cause_a_panic(
             end in 0..64_usize, place in 0..64_usize, byte: u8, correlation_id in 6..9_i64
         ) {
             let mut message = challenge();

@@ -33,19 +33,19 @@ pub(super) enum LinkEvent {
     Connected,
     /// The session has ended.
     Lost,
-    /// An attempt to open a session failed; another one follows.
+    /// An attempt to open a session failed. Another attempt follows.
     AttemptFailed(ArchiveClientError),
     /// No session can be opened with these settings.
     Unusable(ArchiveClientError),
 }
 
-/// The state of a request's answer.
+/// The state of a request.
 pub(super) enum Answered<T> {
-    /// There is no answer yet.
+    /// The request has no result yet.
     Pending,
     Value(T),
     Refused(ArchiveClientError),
-    /// No answer arrived within the message timeout.
+    /// The archive did not respond within the message timeout.
     Expired,
 }
 
@@ -70,7 +70,8 @@ impl ArchiveLink {
         matches!(self.state, LinkState::Connected(_))
     }
 
-    /// Returns the id of the archive. Returns `None` without a session, and if the archive is too old to report it.
+    /// Returns the id of the archive. Returns `None` if there is no session, or if the archive is
+    /// too old to report its id.
     pub(super) fn archive_id(&self) -> Option<i64> {
         match &self.state {
             LinkState::Connected(session) => {
@@ -80,7 +81,8 @@ impl ArchiveLink {
         }
     }
 
-    /// Returns the last error that the archive reported after it had granted a request, if it concerns this request.
+    /// Returns an error of this request that the archive reported after its response. Only the last
+    /// error that no request was waiting for is checked.
     pub(super) fn late_refusal(&self, correlation_id: i64) -> Option<ArchiveClientError> {
         let LinkState::Connected(session) = &self.state else {
             return None;
@@ -125,12 +127,13 @@ impl ArchiveLink {
         }
     }
 
-    /// Sends a request. Returns `None` if there is no session; the next poll reports that.
+    /// Sends a request. Returns `None` if there is no session. Then the next poll reports that the
+    /// session is lost.
     pub(super) fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Option<Ticket<T>> {
         self.session()?.submit(call, now_ns).ok()
     }
 
-    /// As [`submit`](Self::submit), on another publication to the archive's request channel.
+    /// Sends a request like [`submit`](Self::submit), but on another publication to the archive.
     pub(super) fn submit_on<T>(
         &mut self,
         publication: ExclusivePublication,
@@ -153,7 +156,7 @@ impl ArchiveLink {
                 error @ (ArchiveClientError::Refused { .. }
                 | ArchiveClientError::UnexpectedResponse { .. }),
             )) => Answered::Refused(error),
-            // The session cannot be used any more; the next poll reports that.
+            // The session cannot be used any more. The next poll reports that it is lost.
             Some(Err(_)) => {
                 session.close();
                 Answered::Pending

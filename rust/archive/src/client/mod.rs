@@ -1,12 +1,15 @@
-//! A client for archives: for [`server`](crate::server), and for Aeron's archive of version 1.52.
+//! A client for archives. It works with the archive of this project ([`server`](crate::server)) and
+//! with Aeron's archive of version 1.52.
 //!
-//! * [`AeronArchive`]: calls that wait, and operations that are polled. Usable from any thread.
-//! * [`ArchiveSession`]: the state machine that [`AeronArchive`] uses, for an owner with its own loop. It never blocks.
-//! * [`PersistentSubscription`]: a recorded stream without gaps, replayed first and then live.
+//! * [`AeronArchive`]: calls that wait, and operations that are polled. Any thread may use it.
+//! * [`ArchiveSession`]: the state machine inside [`AeronArchive`], for programs with a loop of
+//!   their own. It never blocks.
+//! * [`PersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then
+//!   live.
 //! * [`RecordedPublisher`]: keeps each message until the archive has recorded it.
 //!
-//! [`AeronArchive`] and [`ArchiveSession`] send an [`ArchiveCall`]: a request, and the function that converts the
-//! answer to a result.
+//! [`AeronArchive`] and [`ArchiveSession`] send [`ArchiveCall`]s. An [`ArchiveCall`] is a request,
+//! with a function that converts the archive's answer to a result.
 
 mod aeron_archive;
 mod answer;

@@ -4,11 +4,11 @@ use aeron_protocol::archive::{NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE, REPLAY_A
 
 use super::error::{ArchiveClientError, Result};
 
-/// Counter id that means no counter.
+/// Value for a counter id that is not set.
 pub const NULL_COUNTER_ID: i32 = -1;
 
-/// The part of a recording to replay, and options. By default, the whole recording is replayed. If the recording is
-/// active, the replay then follows it.
+/// The part of a recording to replay, and options. By default, the whole recording is replayed. If
+/// the recording is active, the replay continues with new frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplayParams {
     /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
@@ -16,7 +16,8 @@ pub struct ReplayParams {
     /// Length in bytes, or [`REPLAY_ALL_AND_FOLLOW`], or
     /// [`REPLAY_ALL_AND_STOP`](aeron_protocol::archive::REPLAY_ALL_AND_STOP).
     pub length: i64,
-    /// Id of a counter whose value bounds the replay; [`NULL_COUNTER_ID`] for none.
+    /// Id of the counter with the position that bounds the replay; [`NULL_COUNTER_ID`] if no
+    /// counter bounds it.
     pub bounding_limit_counter_id: i32,
     /// Longest read of a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
     pub file_io_max_length: i32,
@@ -24,12 +25,14 @@ pub struct ReplayParams {
     pub replay_token: i64,
     /// Registration id of the subscription that receives a replay over a response channel; [`NULL_VALUE`] otherwise.
     pub subscription_registration_id: i64,
-    /// Maximum number of bytes of the stream for each second, at least 1; [`NULL_VALUE`] for no limit. Only archives of
-    /// this project support it.
+    /// Maximum rate of the replay in bytes per second, at least 1; [`NULL_VALUE`] for no limit.
+    /// Only archives of this project support a rate.
     pub max_bytes_per_second: i64,
-    /// Speed: [`SPEED_UNIT`](aeron_protocol::archive::extension::SPEED_UNIT) sends the messages at the intervals at
-    /// which they arrived, twice of it sends them twice as fast. At least 1; [`NULL_VALUE`] for no such pace. Only
-    /// archives of this project support it.
+    /// Speed of the replay in millionths, at least 1. With
+    /// [`SPEED_UNIT`](aeron_protocol::archive::extension::SPEED_UNIT), the messages are sent at the
+    /// intervals at which they arrived; with twice this value, twice as fast. With [`NULL_VALUE`],
+    /// they are sent without regard to these intervals. Only archives of this project support a
+    /// speed.
     pub speed_millionths: i64,
 }
 
@@ -64,7 +67,8 @@ impl ReplayParams {
         self.max_bytes_per_second != NULL_VALUE || self.speed_millionths != NULL_VALUE
     }
 
-    /// Returns an error if rate or speed are not positive, or if a counter bounds a replay with a rate or speed.
+    /// Returns an error if the rate or the speed is not positive, or if a counter bounds a replay
+    /// with a rate or a speed.
     pub(super) fn validate(&self) -> Result<()> {
         let is_valid = |value: i64| value == NULL_VALUE || value > 0;
         let problem = if !is_valid(self.max_bytes_per_second) {
@@ -87,19 +91,19 @@ impl ReplayParams {
 /// recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicationParams {
-    /// Position at which the replication stops; [`NULL_VALUE`] for the end of the source.
+    /// Position at which the replication stops; [`NULL_VALUE`] for the end of the source recording.
     pub stop_position: i64,
-    /// Recording of this archive that is extended; [`NULL_VALUE`] for a new one.
+    /// Recording of this archive that is extended; [`NULL_VALUE`] for a new recording.
     pub dst_recording_id: i64,
-    /// Channel of the live stream with which the replication merges; empty for none.
+    /// Channel of the live stream with which the replication merges; empty if it does not merge.
     pub live_destination: String,
     /// Channel over which the source replays; empty for the archive's setting.
     pub replication_channel: String,
     /// Channel of the source's responses; empty for the archive's setting.
     pub src_response_channel: String,
-    /// Tag of the channel; [`NULL_VALUE`] for none.
+    /// Tag of the channel; [`NULL_VALUE`] for no tag.
     pub channel_tag_id: i64,
-    /// Tag of the subscription; [`NULL_VALUE`] for none.
+    /// Tag of the subscription; [`NULL_VALUE`] for no tag.
     pub subscription_tag_id: i64,
     /// Longest read of a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the source.
     pub file_io_max_length: i32,
@@ -128,8 +132,8 @@ impl Default for ReplicationParams {
 }
 
 impl ReplicationParams {
-    /// Returns an error if both a live destination and a replication session id are set. A live stream has its own
-    /// session id.
+    /// Returns an error if both a live destination and a replication session id are set. The
+    /// session id of a live stream cannot be chosen.
     pub(super) fn validate(&self) -> Result<()> {
         if !self.live_destination.is_empty() && self.replication_session_id != NULL_SESSION_ID {
             return Err(ArchiveClientError::InvalidArgument(

@@ -1,5 +1,5 @@
-//! Finds and decodes the position counters of active recordings. Applications and the archive client call it. The
-//! driver of the archive has one such counter for each active recording.
+//! Finds and decodes the position counters of active recordings. The driver of an archive has one
+//! such counter for each active recording. Applications and the archive client use this module.
 
 use aeron_client::{CountersReader, SharedBuffer};
 use aeron_layout::{I32, I64};
@@ -15,12 +15,14 @@ pub struct RecordingPositionKey {
     pub session_id: i32,
     /// Source of the image: `aeron:ipc`, or address and port.
     pub source_identity: String,
-    /// Id of the archive; `None` if the source identity leaves no room for it.
+    /// Id of the archive; `None` if the source identity is so long that the key has no room for the
+    /// id.
     pub archive_id: Option<i64>,
 }
 
 impl RecordingPositionKey {
-    /// Decodes the key of a counter. Returns `None` if the bytes are not such a key.
+    /// Decodes the key of a counter. Returns `None` if the bytes are not the key of a position
+    /// counter.
     #[must_use]
     pub fn decode(key: &[u8; MAX_KEY_LENGTH]) -> Option<Self> {
         let (recording_id, rest) = key.split_first_chunk()?;
@@ -66,7 +68,7 @@ impl RecordingPositionKey {
         find(counters, archive_id, |key| key.session_id == session_id)
     }
 
-    /// Returns whether the counter belongs to the recording. If so, the recording is active.
+    /// Returns whether the counter belongs to the recording. A recording with a counter is active.
     #[must_use]
     pub fn is_active(
         counters: &CountersReader<SharedBuffer>,
@@ -104,7 +106,7 @@ mod tests {
 
     /// 07-46
     #[test]
-    fn a_key_is_read_with_its_source_and_archive() {
+    fn a_key_is_decoded_with_source_identity_and_archive_id() {
         let bytes = [b"aeron:ipc".as_slice(), &42_i64.to_le_bytes()].concat();
         let expected = RecordingPositionKey {
             recording_id: 7,
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_does_not_fit_the_key_is_refused() {
+    fn a_key_with_an_impossible_length_of_the_source_identity_is_refused() {
         for length in [-1, 97, i32::MAX, i32::MIN] {
             assert_eq!(RecordingPositionKey::decode(&key_of(length, &[])), None);
         }

@@ -1,10 +1,10 @@
-//! [`ReplayPublications`]: publications that each carry one replay request.
+//! [`ReplayPublications`]: the publications of replay requests for response channels.
 
 use std::collections::HashMap;
 
 use aeron_client::ExclusivePublication;
 
-/// Publications that each carry one replay request.
+/// The publications of replay requests for response channels. Each publication sends one request.
 ///
 /// A publication stays open for some time after the response, because the driver uses it to find the source of the
 /// replay.
@@ -45,7 +45,8 @@ impl ReplayPublications {
         Some(&found.publication)
     }
 
-    /// Closes the publications whose requests have not been outstanding for longer than the linger time.
+    /// Closes each publication if more than the linger time has passed since the response to its
+    /// request.
     pub(super) fn close_idle(&mut self, now_ns: i64, is_waiting: impl Fn(i64) -> bool) {
         let linger_ns = self.linger_ns;
         self.by_correlation_id.retain(|&id, replay| {

@@ -21,21 +21,23 @@ pub(super) const FRAGMENT_LIMIT: usize = 64;
 pub enum ArchiveSessionState {
     /// The archive serves the session.
     Connected,
-    /// The response stream has ended: the archive ended the session, or no longer runs. The next call closes the
-    /// session and fails.
+    /// The response stream has ended: the archive has ended the session, or it no longer runs. The
+    /// next call closes the session and fails.
     Disconnected,
     /// The session is closed.
     Closed,
 }
 
-/// A control session with an archive: outstanding requests, and notifications of the archive.
+/// A control session with an archive. It has the outstanding requests, and the signals and errors
+/// that the archive sends without a request.
 ///
 /// The owner calls [`poll`](Self::poll) repeatedly, with the time of a monotonic clock in nanoseconds. No call blocks.
-/// Responses may arrive in another order than the requests. Listings and channel updates wait for each other, because
-/// an archive serves one of them at a time. If the Aeron client has no thread, the owner runs its conductor too.
+/// Responses may arrive in another order than the requests. The archive serves only one listing or channel update of a
+/// session at a time, so the session sends them one after the other. If the Aeron client has no thread, the owner also
+/// runs the conductor of the Aeron client.
 ///
-/// The archive ends the session of a client that does not read: poll at least once in a few seconds, also if nothing is
-/// outstanding.
+/// The archive ends the session of a client that does not read. So poll every few seconds, even if
+/// no request is outstanding.
 ///
 /// # Errors
 /// The first call after the response stream has ended fails with [`ArchiveClientError::Disconnected`], or with the
@@ -125,8 +127,8 @@ impl ArchiveSession {
         self.archive_id
     }
 
-    /// Returns the correlation id of the last request, [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the
-    /// first request.
+    /// Returns the correlation id of the last request;
+    /// [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) before the first request.
     #[must_use]
     pub const fn last_correlation_id(&self) -> i64 {
         self.last_correlation_id
@@ -141,7 +143,7 @@ impl ArchiveSession {
         self.state
     }
 
-    /// Queues a request, and sends it if the stream has room.
+    /// Queues a request. Sends it at once if the request stream accepts it.
     ///
     /// # Errors
     /// See [`ArchiveSession`].
@@ -152,8 +154,9 @@ impl ArchiveSession {
         Ok(ticket)
     }
 
-    /// As [`submit`](Self::submit), on another publication to the archive's request channel. The request starts a
-    /// replay. The channel of the publication names the response subscription, which receives the replay.
+    /// Queues a request that starts a replay, like [`submit`](Self::submit), but sends it on
+    /// `publication`. The channel of `publication` is the archive's request channel with the id of
+    /// the response subscription. This subscription receives the replay.
     ///
     /// The session closes the publication when the message timeout has passed after the response.
     ///
@@ -173,19 +176,21 @@ impl ArchiveSession {
         Ok(ticket)
     }
 
-    /// Removes and returns the result of a request. Returns `None` until there is one, and after it was removed.
+    /// Removes and returns the result of a request. Returns `None` before the result is available,
+    /// and after it was removed.
     pub fn take<T>(&mut self, ticket: &Ticket<T>) -> Option<Result<T>> {
         let outcome = self.exchange.take(ticket.correlation_id())?;
         Some(ticket.result(outcome))
     }
 
-    /// Abandons a request. If the request was not sent, it is withdrawn; otherwise its answer is dropped.
+    /// Abandons a request. If the request was not sent, it is never sent. Otherwise the archive's
+    /// answer is dropped.
     pub fn abandon<T>(&mut self, ticket: &Ticket<T>) {
         self.abandon_request(ticket.correlation_id());
     }
 
-    /// Keeps the id of a replay that starts after its request has expired, for
-    /// [`take_late_replay`](Self::take_late_replay).
+    /// Makes the session note the id of a replay that starts after its request has expired.
+    /// [`take_late_replay`](Self::take_late_replay) returns the id.
     pub(super) fn await_late_replay(&mut self, ticket: &Ticket<i64>) {
         self.exchange.await_late_value(ticket.correlation_id());
     }
@@ -203,7 +208,7 @@ impl ArchiveSession {
     /// work count.
     ///
     /// # Errors
-    /// See [`ArchiveSession`]. Also an error of the response stream; the stream has then ended.
+    /// See [`ArchiveSession`]. An error of the response stream: then the stream has ended.
     pub fn poll(&mut self, now_ns: i64) -> Result<usize> {
         let outcome = self.exchange_messages(now_ns);
         if let Some(handler) = &self.error_handler {
@@ -217,7 +222,7 @@ impl ArchiveSession {
     /// Polls once. Removes and returns the oldest error that no request was waiting for.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_for_error(&mut self, now_ns: i64) -> Result<Option<ArchiveClientError>> {
         self.exchange_messages(now_ns)?;
         Ok(self.exchange.take_error())
@@ -256,7 +261,7 @@ impl ArchiveSession {
             let request = CloseSessionRequest {
                 control_session_id: self.control_session_id,
             };
-            // Without a subscriber of the response stream, the archive ends the session in any case.
+            // An error is ignored: the archive also ends the session when the response stream has no subscriber.
             let _ = self
                 .publication
                 .offer(&encode(&ArchiveRequest::CloseSession(request)));
@@ -313,7 +318,7 @@ impl ArchiveSession {
         Ok(sent + received?)
     }
 
-    /// Fails the outstanding requests. Returns why the session has ended.
+    /// Fails the outstanding requests. Returns the reason why the session has ended.
     fn disconnect(&mut self) -> ArchiveClientError {
         let error = match self.aeron.is_closed() {
             true => aeron_client::Error::ClientClosed(self.aeron.close_cause()).into(),
@@ -324,7 +329,7 @@ impl ArchiveSession {
         error
     }
 
-    /// Sends queued requests, in order for each publication.
+    /// Sends queued requests. The requests of one publication are sent in order.
     fn send(&mut self, now_ns: i64) -> usize {
         let (publication, replay_publications) = (&self.publication, &self.replay_publications);
         let mut is_blocked = false;

@@ -155,7 +155,7 @@ fn ids(recordings: &[RecordingDescriptor]) -> Vec<i64> {
 }
 
 #[test]
-fn clients_sessions_and_operations_go_from_thread_to_thread() {
+fn clients_sessions_and_operations_are_send() {
     fn assert_send<T: Send>() {}
     fn assert_sync<T: Sync>() {}
     assert_send::<AeronArchive>();
@@ -170,7 +170,7 @@ fn clients_sessions_and_operations_go_from_thread_to_thread() {
 }
 
 #[test]
-fn responses_in_any_order_find_their_requests() {
+fn responses_may_arrive_in_another_order_than_their_requests() {
     let mut peer = Peer::new();
     let start = peer.submit(&ArchiveCall::start_position(1));
     let stop = peer.submit(&ArchiveCall::stop_position(1));
@@ -183,7 +183,7 @@ fn responses_in_any_order_find_their_requests() {
 }
 
 #[test]
-fn messages_of_other_sessions_are_not_for_this_one() {
+fn messages_of_other_control_sessions_are_ignored() {
     let mut peer = Peer::new();
     let ticket = peer.submit(&ArchiveCall::start_position(1));
     let id = ticket.correlation_id();
@@ -205,7 +205,7 @@ fn messages_of_other_sessions_are_not_for_this_one() {
 
 /// 07-125
 #[test]
-fn a_refusal_has_the_code_and_the_correlation_id() {
+fn the_error_of_a_refused_request_has_the_code_and_the_correlation_id() {
     let mut peer = Peer::new();
     let ticket = peer.submit(&ArchiveCall::purge_recording(9));
     peer.answer(ticket.correlation_id(), ControlResponseCode::Error, 5);
@@ -223,7 +223,7 @@ fn a_refusal_has_the_code_and_the_correlation_id() {
 
 /// 07-125
 #[test]
-fn an_error_that_no_request_waits_for_is_kept() {
+fn an_error_that_no_request_waits_for_is_queued() {
     let mut peer = Peer::new();
     let replay = peer.submit(&ArchiveCall::start_replay(
         1,
@@ -242,7 +242,7 @@ fn an_error_that_no_request_waits_for_is_kept() {
 
 /// 11-78
 #[test]
-fn an_observer_sees_the_later_errors_that_no_request_waits_for() {
+fn the_last_error_that_no_request_waits_for_stays_readable_after_the_queue_is_empty() {
     let mut peer = Peer::new();
     peer.answer(90, ControlResponseCode::Error, 5);
     let seen = peer.exchange.unclaimed_refusals().count();
@@ -262,7 +262,7 @@ fn an_observer_sees_the_later_errors_that_no_request_waits_for() {
 }
 
 #[test]
-fn a_listing_ends_at_its_count_or_at_the_end_of_the_archive() {
+fn a_listing_ends_after_its_count_or_with_the_response_that_no_recording_follows() {
     let mut peer = Peer::new();
     let full = peer.submit(&ArchiveCall::list_recordings(0, 2));
     peer.describe(full.correlation_id(), 3);
@@ -291,7 +291,7 @@ fn a_listing_ends_at_its_count_or_at_the_end_of_the_archive() {
 }
 
 #[test]
-fn a_listing_of_nothing_is_not_sent() {
+fn a_listing_with_a_count_of_zero_or_less_is_not_sent() {
     let mut peer = Peer::new();
     for count in [0, -1, i32::MIN] {
         let ticket = peer.submit(&ArchiveCall::list_recordings(0, count));
@@ -301,7 +301,7 @@ fn a_listing_of_nothing_is_not_sent() {
 }
 
 #[test]
-fn descriptors_of_another_kind_are_not_counted() {
+fn descriptors_of_another_kind_than_requested_are_ignored() {
     let mut peer = Peer::new();
     let ticket = peer.submit(&ArchiveCall::list_recording_subscriptions(0, 1, "", None));
     let id = ticket.correlation_id();
@@ -316,7 +316,7 @@ fn descriptors_of_another_kind_are_not_counted() {
 }
 
 #[test]
-fn listings_wait_for_each_other_and_other_requests_do_not() {
+fn listings_are_sent_one_after_the_other_and_other_requests_at_once() {
     let mut peer = Peer::new();
     let first = peer.submit(&ArchiveCall::list_recordings(0, 1));
     let second = peer.submit(&ArchiveCall::update_channel(1, "aeron:ipc"));
@@ -394,7 +394,7 @@ fn a_replay_that_starts_after_its_request_has_expired_is_noticed_once() {
 
 /// 07-124
 #[test]
-fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {
+fn a_back_pressured_request_fails_after_the_message_timeout() {
     let mut peer = Peer::new();
     let ids = RequestIds {
         control_session_id: SESSION,
@@ -412,7 +412,7 @@ fn a_request_that_the_stream_does_not_take_fails_after_the_message_timeout() {
 
 /// 07-124: the timeout starts again with each descriptor, and when a queued listing is sent.
 #[test]
-fn each_descriptor_and_each_turn_restarts_the_timeout() {
+fn the_timeout_restarts_with_each_descriptor_and_when_a_queued_listing_is_sent() {
     let mut peer = Peer::new();
     let first = peer.submit(&ArchiveCall::list_recordings(0, 3));
     let second = peer.submit(&ArchiveCall::list_recordings(0, 3));
@@ -430,7 +430,7 @@ fn each_descriptor_and_each_turn_restarts_the_timeout() {
 }
 
 #[test]
-fn the_end_of_the_session_fails_what_is_outstanding_and_keeps_what_is_finished() {
+fn the_end_of_the_session_fails_outstanding_requests_and_keeps_finished_results() {
     let mut peer = Peer::new();
     let finished = peer.submit(&ArchiveCall::start_position(1));
     let sent = peer.submit(&ArchiveCall::list_recordings(0, 1));
@@ -472,9 +472,9 @@ fn a_response_of_the_wrong_kind_fails_the_request() {
     ));
 }
 
-/// Without a recording to stop, `try_stop_recording` returns `false` and `stop_recording` returns an error.
+/// In the same case, `stop_recording` returns an error.
 #[test]
-fn trying_to_stop_a_missing_recording_is_not_an_error() {
+fn try_stop_recording_returns_false_if_nothing_is_recorded() {
     let mut peer = Peer::new();
     let unknown_subscription = ArchiveErrorCode::UnknownSubscription.value().into();
     let stop = peer.submit(&ArchiveCall::try_stop_recording("aeron:ipc", 1));
@@ -494,7 +494,7 @@ fn trying_to_stop_a_missing_recording_is_not_an_error() {
 }
 
 #[test]
-fn a_full_queue_of_signals_loses_the_oldest() {
+fn a_full_queue_of_signals_drops_the_oldest_signal() {
     let mut peer = Peer::new();
     let count = MAX_QUEUED_SIGNALS as i64 + 2;
     for position in 0..count {
@@ -507,7 +507,7 @@ fn a_full_queue_of_signals_loses_the_oldest() {
 
 /// 07-8, 07-9
 #[test]
-fn an_unknown_message_is_ignored_and_one_of_another_schema_is_an_error() {
+fn an_unknown_message_is_ignored_and_a_message_of_another_schema_is_an_error() {
     let mut peer = Peer::new();
     let mut message = encoded(&ArchiveResponse::Ping(Ping {
         control_session_id: SESSION,
@@ -543,7 +543,7 @@ fn any_response() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     /// 07-11, 07-13
     #[test]
-    fn no_message_makes_the_exchange_panic(
+    fn a_damaged_or_short_message_does_not_cause_a_panic(
         messages in prop::collection::vec((any_response(), any::<(usize, usize, u8)>()), 1..40)
     ) {
         let mut peer = Peer::new();

@@ -1,4 +1,5 @@
-//! [`ExtensionFile`]: the file of extensions. Each change is appended; a file that has grown is written anew.
+//! [`ExtensionFile`]: the file of extensions. Each change is appended to the file. When the file
+//! has become too long, it is replaced by a new file.
 
 use std::fmt;
 use std::io;
@@ -9,12 +10,12 @@ use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
 /// Name of the file.
 pub const EXTENSIONS_FILE_NAME: &str = "archive-extensions.dat";
-/// Name of a file that is being written and will replace the file.
+/// Name of a new file until it replaces the existing file.
 const NEW_FILE_NAME: &str = "archive-extensions.new";
 /// Name of a damaged file that was set aside.
 const DAMAGED_FILE_NAME: &str = "archive-extensions.damaged";
-/// Longest file that is read, in bytes. The readers, policies and infos that an archive accepts are shorter, with all
-/// records up to the next compaction.
+/// Longest file that is read, in bytes. A file with all readers, policies and infos that an archive
+/// accepts is shorter, even just before a compaction.
 const MAX_LENGTH: u64 = 1 << 30;
 /// A file of at most this length is not compacted.
 const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
@@ -33,7 +34,7 @@ impl fmt::Display for DamagedExtensions {
         write!(
             formatter,
             "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, retention policies, \
-             and names and metadata of recordings until they are set again, and takes up no recording again; no data of \
+             and names and metadata of recordings until they are set again, and resumes no recording; no data of \
              recordings is lost",
             self.name
         )
@@ -69,7 +70,7 @@ impl<S: Storage> ExtensionFile<S> {
             existing => existing?,
         };
         let length = existing.length()?;
-        // The process was killed after it had created the file, and before it wrote the first record.
+        // A process was killed after it had created the file and before it wrote the first record.
         if length == 0 {
             file.open = Some((existing, 0));
             return Ok((file, Vec::new(), None));
@@ -124,7 +125,7 @@ impl<S: Storage> ExtensionFile<S> {
         Ok(())
     }
 
-    /// Returns whether the file has grown so much that it should be written anew.
+    /// Returns whether the file has grown so much that it should be compacted.
     pub(super) fn is_compaction_due(&self) -> bool {
         let length = self.open.as_ref().map_or(0, |(_, end)| *end);
         length > MIN_COMPACTED_LENGTH.max(self.compacted_length.saturating_mul(GROWTH))
@@ -136,14 +137,14 @@ impl<S: Storage> ExtensionFile<S> {
         for change in &changes {
             write_record(change, &mut bytes);
         }
-        // A killed process may have left it.
+        // A killed process may have left a file with this name.
         match self.storage.remove(NEW_FILE_NAME) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
         let file = self.storage.create(NEW_FILE_NAME, 0)?;
         file.write_all_at(&bytes, 0)?;
-        // The new file replaces all records, so it is forced to the disk at any level before it gets the name.
+        // The new file replaces all records. So it is forced to the disk before the rename, at any sync level.
         file.sync(SyncLevel::DataAndMetadata)?;
         self.storage.rename(NEW_FILE_NAME, EXTENSIONS_FILE_NAME)?;
         self.compacted_length = bytes.len() as u64;
@@ -152,7 +153,8 @@ impl<S: Storage> ExtensionFile<S> {
     }
 }
 
-/// Writes bytes at the end of the records. Removes a part of a record that was not written as a whole.
+/// Writes bytes at the end of the records. If only a part of the bytes can be written, removes this
+/// part.
 fn write_at_end<F: StorageFile>(
     file: &F,
     bytes: &[u8],
@@ -166,7 +168,7 @@ fn write_at_end<F: StorageFile>(
         .write_all_at(bytes, end)
         .and_then(|()| file.sync(sync_level));
     if written.is_err() {
-        // If it fails too, the next change or the next start removes the part.
+        // If this call fails too, the next change or the next start removes the part.
         let _ = file.set_length(end);
     }
     written

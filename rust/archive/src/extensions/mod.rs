@@ -1,7 +1,8 @@
-//! [`Extensions`]: what this project stores for an archive beside Aeron's own files: named readers, retention policies,
-//! names, metadata and links of recordings, and recording subscriptions that are taken up again.
+//! [`Extensions`]: data of an archive that Aeron's own files do not have. These are named readers
+//! and retention policies; names, metadata and links of recordings; and recording subscriptions
+//! that the archive resumes at its next start.
 //!
-//! All of it is in one file, `archive-extensions.dat`, which is created with the first change. Aeron's archive and
+//! All these data are in one file, `archive-extensions.dat`. The first change creates the file. Aeron's archive and
 //! tools ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
 //! deleted.
 
@@ -29,7 +30,8 @@ pub const MAX_READERS: usize = 10_000;
 /// Maximum number of retention policies of an archive.
 pub const MAX_POLICIES: usize = 1_000;
 
-/// Named readers, retention policies, and names, metadata and links of recordings, with their file. For one thread.
+/// Named readers, retention policies, and the other data of the file of extensions, with the open
+/// file. For one thread.
 #[derive(Debug)]
 pub struct Extensions<S: Storage> {
     state: ExtensionState,
@@ -38,11 +40,12 @@ pub struct Extensions<S: Storage> {
 }
 
 impl<S: Storage> Extensions<S> {
-    /// Reads the file of the directory `storage`, which this process owns. An incomplete last record, which a killed
-    /// process has left, is removed by the next change.
+    /// Reads the file of the directory `storage`, which this process owns. A killed process may
+    /// have left an incomplete last record. The next change removes this record.
     ///
-    /// A damaged file is renamed, and everything is empty: a part of the records could have a policy, but not the
-    /// reader that limits it. [`damage`](Self::damage) says so.
+    /// If the file is damaged, it is renamed, and no record of it is used. Otherwise a policy could
+    /// be read without the reader that keeps data from the policy. [`damage`](Self::damage) then
+    /// returns the new name.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -59,7 +62,7 @@ impl<S: Storage> Extensions<S> {
         })
     }
 
-    /// Returns the new name of the file, if it was damaged when it was opened.
+    /// Returns the new name of the damaged file; `None` if the file was not damaged.
     pub fn damage(&self) -> Option<&DamagedExtensions> {
         self.damage.as_ref()
     }
@@ -104,7 +107,7 @@ impl<S: Storage> Extensions<S> {
         self.state.readers.len()
     }
 
-    /// Returns the retention policies: those of recordings first.
+    /// Returns the retention policies. Policies of single recordings come first.
     pub fn policies(&self) -> impl Iterator<Item = &RetentionPolicy> {
         self.state.policies.values()
     }
@@ -124,7 +127,7 @@ impl<S: Storage> Extensions<S> {
         self.state.infos.iter().map(|(id, info)| (*id, info))
     }
 
-    /// Returns name, metadata and link of a recording; empty if it has none.
+    /// Returns the name, metadata and link of a recording. They are empty if they were never set.
     pub fn info(&self, recording_id: i64) -> RecordingLabels {
         self.state
             .infos
@@ -133,29 +136,32 @@ impl<S: Storage> Extensions<S> {
             .unwrap_or_default()
     }
 
-    /// Returns the recording subscriptions that are taken up again, by stream and channel.
+    /// Returns the recording subscriptions that the archive resumes at its next start, by stream
+    /// and channel.
     pub fn subscriptions(&self) -> impl Iterator<Item = &ResumableSubscription> {
         self.state.subscriptions.values()
     }
 
-    /// Returns a recording subscription that is taken up again.
+    /// Returns the recording subscription of this stream and channel that the archive resumes at
+    /// its next start.
     pub fn subscription(&self, stream_id: i32, channel: &str) -> Option<&ResumableSubscription> {
         self.state
             .subscriptions
             .get(&(stream_id, channel.to_owned()))
     }
 
-    /// Returns the range whose segments retention deletes, or did not delete completely before a kill.
+    /// Returns the range of a recording that retention is deleting. The range stays after a kill
+    /// until all its segments are deleted.
     pub fn deletion(&self, recording_id: i64) -> Option<&Range<i64>> {
         self.state.deletions.get(&recording_id)
     }
 
-    /// Returns the recordings of which retention deletes segments.
+    /// Returns the recordings from which retention is deleting segments, with the ranges.
     pub fn deletions(&self) -> impl Iterator<Item = (i64, &Range<i64>)> {
         self.state.deletions.iter().map(|(id, range)| (*id, range))
     }
 
-    /// Removes everything that belongs to a recording that was deleted.
+    /// Removes all data of a deleted recording.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -163,8 +169,8 @@ impl<S: Storage> Extensions<S> {
         self.apply(self.state.changes_to_forget(recording_id))
     }
 
-    /// Removes everything that belongs to recordings for which `exists` returns false: a process was killed after it
-    /// had deleted them.
+    /// Removes all data of recordings for which `exists` returns `false`. Such data are left if a
+    /// process is killed after it has deleted the recording.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).

@@ -1,7 +1,7 @@
 //! The bytes of the file of extensions: a header, and then a record for each change.
 //!
-//! A record holds a message of the control protocol, so later versions of a message are read by their block length. Ids
-//! of session and request are 0.
+//! A record holds a message of the control protocol. So the block length makes messages of later
+//! versions readable. The control session id and the correlation id of the message are 0.
 
 use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
 use aeron_layout::{Layout, U32};
@@ -38,7 +38,7 @@ pub fn decode_records(bytes: &[u8]) -> Option<Vec<ExtensionChange>> {
     read_records(bytes).map(|records| records.changes)
 }
 
-/// Decodes the bytes of a file. Returns `None` if they are damaged.
+/// Decodes the bytes of a file. Returns `None` if the bytes are damaged.
 pub(super) fn read_records(bytes: &[u8]) -> Option<ReadRecords> {
     let (header, _) = bytes.split_first_chunk::<FILE_HEADER_LENGTH>()?;
     if *header != file_header() {
@@ -112,7 +112,7 @@ fn read_record(bytes: &[u8]) -> Record {
             },
             None => Record::Damaged,
         },
-        // The file may have grown before its bytes were written.
+        // A loss of power may keep the new length of the file and lose the bytes.
         None if is_last || bytes.iter().all(|byte| *byte == 0) => Record::Incomplete,
         None => Record::Damaged,
     }
@@ -267,7 +267,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-/// Returns a value that is -1 if it is not set.
+/// Returns a limit of a message; -1 means that the limit is not set.
 fn limit(value: i64) -> Option<i64> {
     (value >= 0).then_some(value)
 }

@@ -1,24 +1,26 @@
-//! [`ExtensionState`]: readers, policies and infos in memory, and [`ExtensionChange`], a change of them.
+//! [`ExtensionState`]: readers, policies, infos and subscriptions in memory. [`ExtensionChange`]: a
+//! change of the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use aeron_protocol::archive::SourceLocation;
 
-/// A reader of a recording that stores its position in the archive.
+/// A reader of a recording. The archive stores the position of the reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedReader {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
-    /// Name, unique for the recording.
+    /// Name of the reader, unique for the recording.
     pub name: String,
     /// Position up to which the reader has processed the recording.
     pub position: i64,
     /// Time of the last commit in milliseconds since the epoch.
     pub committed_ms: i64,
-    /// Time without a commit after which the reader expires, in milliseconds.
+    /// Time without a commit after which the reader expires, in milliseconds; `None` for no limit.
     pub max_age_ms: Option<i64>,
-    /// Bytes after the reader's position above which the reader expires.
+    /// Number of bytes: if more bytes are recorded after the reader's position, the reader expires.
+    /// `None` for no limit.
     pub max_lag: Option<i64>,
 }
 
@@ -27,9 +29,9 @@ pub struct NamedReader {
 pub enum RetentionScope {
     /// One recording.
     Recording(i64),
-    /// All recordings of a stream, or of all streams, whose channel contains a text.
+    /// All recordings with this stream id and a channel that contains the text.
     Matching {
-        /// Stream; `None` for all streams.
+        /// Stream id; `None` for all streams.
         stream_id: Option<i32>,
         /// Part of the original channel; empty for all channels.
         channel_fragment: String,
@@ -39,11 +41,11 @@ pub enum RetentionScope {
 /// Limits for the recordings of a scope. At least one of the limits is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
-    /// The recordings.
+    /// The recordings to which the limits apply.
     pub scope: RetentionScope,
-    /// Maximum number of bytes of all these recordings together.
+    /// Maximum number of bytes of all recordings of the scope together.
     pub max_bytes: Option<i64>,
-    /// Maximum age in milliseconds.
+    /// Maximum age of a segment or a stopped recording, in milliseconds.
     pub max_age_ms: Option<i64>,
 }
 
@@ -52,29 +54,29 @@ pub struct RetentionPolicy {
 pub struct RecordingLabels {
     /// Name, unique in the archive; may be empty.
     pub name: String,
-    /// Any bytes; may be empty.
+    /// Metadata: any bytes, may be empty.
     pub metadata: Vec<u8>,
-    /// The recording that this one continues.
+    /// Link to the recording that this recording continues.
     pub link: Option<RecordingLink>,
 }
 
-/// Link from a recording to an earlier one of the same stream.
+/// Link from a recording to an earlier recording of the same stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordingLink {
     /// The earlier recording.
     pub predecessor_id: i64,
     /// Position at which the earlier recording ends.
     pub gap_from: i64,
-    /// Position at which this recording begins, if it is of the same session.
+    /// Position at which this recording begins, if both recordings are of the same session.
     pub gap_to: Option<i64>,
 }
 
-/// A recording subscription that the archive takes up again at its next start.
+/// A recording subscription that the archive resumes at its next start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumableSubscription {
     /// Channel of the request.
     pub channel: String,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
     /// Location of the source.
     pub source_location: SourceLocation,
@@ -89,16 +91,17 @@ pub enum ExtensionChange {
     Reader(NamedReader),
     /// A reader was removed.
     ReaderRemoved {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Name of the reader.
         name: String,
     },
-    /// A policy was set. A policy without limits was removed.
+    /// A policy was set. If the policy has no limits, the policy with this scope was removed.
     Policy(RetentionPolicy),
-    /// Name, metadata and link of a recording were replaced. They were removed if all are empty.
+    /// Name, metadata and link of a recording were replaced. If all new values are empty, they were
+    /// removed.
     Info {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// The new values.
         info: RecordingLabels,
@@ -109,14 +112,16 @@ pub enum ExtensionChange {
     SubscriptionStopped {
         /// Channel of the request.
         channel: String,
-        /// Stream.
+        /// Stream id.
         stream_id: i32,
     },
-    /// Retention begins to delete the segments in a range of positions, or has deleted them if the range is empty.
+    /// Retention begins to delete the segments in a range of positions. If the range is empty, the
+    /// deletion is complete.
     Deleting {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
-        /// Bases of the segments.
+        /// Range of positions, from the base of the first segment to the base of the first segment
+        /// that is kept.
         range: Range<i64>,
     },
 }
@@ -129,7 +134,7 @@ pub(super) struct ExtensionState {
     pub(super) infos: BTreeMap<i64, RecordingLabels>,
     /// Subscriptions by stream and channel.
     pub(super) subscriptions: BTreeMap<(i32, String), ResumableSubscription>,
-    /// Ranges whose segments retention deletes.
+    /// The ranges of recordings that retention is deleting, by recording id.
     pub(super) deletions: BTreeMap<i64, Range<i64>>,
 }
 
@@ -191,7 +196,7 @@ impl ExtensionState {
         }
     }
 
-    /// Returns changes that lead from the empty state to this one.
+    /// Returns changes that lead from the empty state to this state.
     pub(super) fn changes(&self) -> Vec<ExtensionChange> {
         let readers = self.readers.values().cloned().map(ExtensionChange::Reader);
         let policies = self.policies.values().cloned().map(ExtensionChange::Policy);
@@ -214,8 +219,8 @@ impl ExtensionState {
             .collect()
     }
 
-    /// Returns changes that remove everything that belongs to a recording. Links to the recording stay: they show where
-    /// another recording came from.
+    /// Returns changes that remove all data of a recording. Links from other recordings to this
+    /// recording stay, because they show where the other recordings came from.
     pub(super) fn changes_to_forget(&self, recording_id: i64) -> Vec<ExtensionChange> {
         let readers = self.readers.keys().filter(|(id, _)| *id == recording_id);
         let mut changes: Vec<_> = readers
@@ -245,7 +250,7 @@ impl ExtensionState {
         changes
     }
 
-    /// Returns the ids of recordings to which something belongs.
+    /// Returns the ids of recordings that have data in the state.
     pub(super) fn recording_ids(&self) -> impl Iterator<Item = i64> {
         let readers = self.readers.keys().map(|(id, _)| *id);
         let policies = self.policies.keys().filter_map(|scope| match scope {

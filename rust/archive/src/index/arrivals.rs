@@ -1,4 +1,5 @@
-//! [`SegmentArrivals`]: the arrival times in the index of one segment. They ascend, and some may be lost.
+//! [`SegmentArrivals`]: the arrival times in the index of one segment. The times never decrease,
+//! and some may be lost.
 
 use std::io;
 use std::ops::Range;
@@ -6,10 +7,11 @@ use std::ops::Range;
 use super::{ENTRY_LENGTH, IndexEntry, IndexFile, Progress};
 use crate::storage::StorageFile;
 
-/// Number of entries that are read at once in the search for an entry with a time.
+/// Number of entries that one read returns in the search for an entry with a time.
 const ENTRIES_PER_READ: u64 = 64;
 
-/// The entries of an index up to the end of the recording. For this type, a damaged entry has no time.
+/// The entries of an index up to the end of the recording. A damaged entry counts as an entry
+/// without a time.
 #[derive(Debug)]
 pub(super) struct SegmentArrivals<'a, F> {
     file: &'a IndexFile<F>,
@@ -29,8 +31,8 @@ pub(super) struct Arrival {
 }
 
 impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
-    /// Reads the end of an index, up to the entries that end at `limit` or before. The segment, or the part of it that
-    /// belongs to the recording, begins at `begin`.
+    /// Finds the last entry of an index that ends at `limit` or before. `begin` is the first
+    /// position of the recording in the segment.
     pub fn of(file: &'a IndexFile<F>, begin: i64, limit: i64) -> io::Result<Self> {
         let last = file.last_entry(limit)?;
         Ok(Self {
@@ -56,15 +58,16 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         self.progress
     }
 
-    /// Returns the end of the last complete message before the entry `number`, or an earlier message if the entry
-    /// before is damaged. Returns `None` if no message has begun there.
+    /// Returns the end of the last complete message before the entry `number`. If the entry before
+    /// `number` is damaged, an earlier message may be returned. Returns `None` if no message has
+    /// begun before the entry.
     pub fn head_before(&self, number: u64) -> io::Result<Option<i64>> {
         let header = self.file.header().progress.head;
         Ok(self.head_of((0..number).rev())?.unwrap_or(header))
     }
 
-    /// As [`head_before`](Self::head_before), but returns a later message if the entry before is damaged. Returns
-    /// `None` if there is no such entry.
+    /// Like [`head_before`](Self::head_before). But if the entry before `number` is damaged, the
+    /// end of a later message may be returned. Also returns `None` if no later entry is valid.
     pub fn head_before_or_later(&self, number: u64) -> io::Result<Option<i64>> {
         match number.checked_sub(1) {
             Some(before) => Ok(self.head_of(before..self.count)?.flatten()),
@@ -108,8 +111,9 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         Ok(None)
     }
 
-    /// Returns the number of entries before the first one that does not count as arrived before `time_us`. An entry
-    /// without a time counts as the next entry with a time. The time of `last` is not before `time_us`.
+    /// Returns the number of the first entry whose time is not before `time_us`. An entry without a
+    /// time has the time of the next entry with a time. The time of `last` must not be before
+    /// `time_us`.
     pub fn count_before(&self, time_us: i64, last: Arrival) -> io::Result<u64> {
         let (mut low, mut high) = (0, last.number);
         while low < high {
@@ -122,7 +126,7 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         Ok(low)
     }
 
-    /// Returns the entries of a range that have a time.
+    /// Returns those entries of a range that have a time.
     fn known(&self, range: Range<u64>) -> io::Result<Vec<Arrival>> {
         let mut bytes = vec![0; (range.end - range.start) as usize * ENTRY_LENGTH];
         let count = self.file.read(range.start, &mut bytes)?;

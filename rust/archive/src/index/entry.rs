@@ -1,8 +1,8 @@
-//! The bytes of an index file: a header, and then entries. A sparse index also has a record of its
-//! [recorder](super::IndexRecorder) between the two.
+//! The bytes of an index file: a header, and then entries. In a sparse index, a record of its
+//! [recorder](super::IndexRecorder) is between header and entries.
 //!
-//! The header, the record and each entry have 64 bytes, with a checksum. 64 aligned bytes never cross a page. So after
-//! a killed write, an entry is whole or absent.
+//! The header, the record and each entry have 64 bytes, with a checksum. 64 aligned bytes never
+//! cross the end of a page. So after a killed write, an entry is either complete or absent.
 
 use aeron_layout::private_archive::{IndexEntryLayout, IndexHeaderLayout, ProgressLayout};
 use aeron_layout::{I64, U32, offset};
@@ -16,11 +16,11 @@ pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
 /// Offset of the checksum, the last field of the header and of each entry.
 const CHECKSUM_AT: usize = offset!(IndexEntryLayout, checksum: U32);
 const _: () = assert!(CHECKSUM_AT == offset!(IndexHeaderLayout, checksum: U32));
-/// "AIDX" and the version of the layout.
+/// First bytes of the file: "AIDX" and the version of the layout.
 const DENSE_MAGIC: [u8; 8] = *b"AIDX\x01\0\0\0";
 const SPARSE_MAGIC: [u8; 8] = *b"AIDX\x02\0\0\0";
-/// Recording id in the header of a sparse index. The file name has the real id, so that a migration only renames the
-/// file.
+/// Recording id in the header of a sparse index. Only the file name has the real id. So a move of
+/// segments to another recording only renames the file.
 const NAMED: i64 = -1;
 /// Value for an unknown position or time. It is not a valid position or time.
 const NONE: i64 = i64::MIN;
@@ -34,12 +34,13 @@ pub enum IndexForm {
     Sparse,
 }
 
-/// Header of an index file: the recording and segment that it belongs to, and the messages before the segment.
+/// Header of an index file: the recording and the segment of the file, and the progress of the
+/// messages before the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexHeader {
     /// Recording id.
     pub recording_id: i64,
-    /// Position of the segment's first byte.
+    /// Base of the segment: the position of its first byte.
     pub base_position: i64,
     /// Progress of the messages before the segment.
     pub progress: Progress,
@@ -54,7 +55,8 @@ pub struct IndexEntry {
     pub end_position: i64,
     /// Progress of the messages at the end of the block.
     pub progress: Progress,
-    /// Time at which the block was polled, in microseconds since the epoch; `None` if it was lost.
+    /// Time at which the recorder polled the block, in microseconds since the epoch; `None` if the
+    /// time was lost.
     pub arrival_us: Option<i64>,
 }
 
@@ -79,8 +81,8 @@ impl IndexHeader {
         layout.to_bytes()
     }
 
-    /// Decodes the header of a file whose name has this recording id. Returns `None` if the header is damaged or of
-    /// another recording.
+    /// Decodes the header of a file whose name has this recording id. Returns `None` if the header
+    /// is damaged or belongs to another recording.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH], named_id: i64) -> Option<Self> {
         let layout = IndexHeaderLayout::of(bytes);
         let (form, expected_id) = match layout.magic {
@@ -116,7 +118,7 @@ impl IndexEntry {
         layout.to_bytes()
     }
 
-    /// Decodes an entry. Returns `None` if it is incomplete or damaged.
+    /// Decodes an entry. Returns `None` if the entry is incomplete or damaged.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
         let layout = IndexEntryLayout::of(bytes);
         let entry = Self {
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_of_header_and_entry_are_those_of_earlier_versions() {
+    fn header_and_entry_have_the_same_bytes_as_in_earlier_versions() {
         let header = IndexHeader {
             recording_id: 7,
             base_position: 65_536,
@@ -247,14 +249,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_written_is_no_entry() {
+    fn zeros_are_not_an_entry() {
         assert_eq!(IndexEntry::decode(&[0; ENTRY_LENGTH]), None);
         assert_eq!(IndexHeader::decode(&[0; ENTRY_LENGTH], 0), None);
     }
 
     proptest! {
         #[test]
-        fn written_values_are_read_back_and_each_flipped_bit_is_found(
+        fn header_and_entry_are_decoded_unchanged_and_refused_after_a_flipped_bit(
             header in headers(), entry in entries(), bit in 0..ENTRY_LENGTH * 8,
         ) {
             let id = header.recording_id;

@@ -10,19 +10,19 @@ use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 use super::arrivals::SegmentArrivals;
 use super::{ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexForm, IndexHeader, IndexRecorder};
 
-/// Number of entries that are read at once in the search for the last one.
+/// Number of entries that one read returns in the search for the last entry.
 const ENTRIES_PER_READ: usize = 64;
 /// Offset of the recorder's record in a sparse index.
 const RECORDER_OFFSET: u64 = ENTRY_LENGTH as u64;
 
-/// Writes the index of a segment, an entry at a time.
+/// Writes the index of a segment, one entry at a time.
 #[derive(Debug)]
 pub struct IndexWriter<F> {
     file: F,
     length: u64,
 }
 
-/// An index file with a sound header.
+/// An open index file with a valid header.
 #[derive(Debug)]
 pub struct IndexFile<F> {
     file: F,
@@ -32,10 +32,11 @@ pub struct IndexFile<F> {
 }
 
 impl<F: StorageFile> IndexWriter<F> {
-    /// Creates the index file of a segment that is about to begin.
+    /// Creates the index file of a new segment.
     ///
     /// # Errors
-    /// The file exists, or the file system returns an error. Then the created file is removed, if that is possible.
+    /// The file exists, or the file system returns an error. If the file was created before the
+    /// error, it is removed if possible.
     pub fn create<S: Storage<File = F>>(storage: &S, header: &IndexHeader) -> io::Result<Self> {
         let name = sidecar_name(header.recording_id, header.base_position, INDEX_EXTENSION);
         Self::create_as(storage, &name, header, None)
@@ -53,7 +54,7 @@ impl<F: StorageFile> IndexWriter<F> {
             bytes.extend(recorder.map_or([0; ENTRY_LENGTH], IndexRecorder::encode));
         }
         if let Err(error) = file.write_all_at(&bytes, 0) {
-            // The first error is the more useful one.
+            // An error of the removal is ignored: the first error is more useful.
             let _ = storage.remove(name);
             return Err(error);
         }
@@ -63,7 +64,8 @@ impl<F: StorageFile> IndexWriter<F> {
         })
     }
 
-    /// Creates a writer that appends to the whole entries of a file. An incomplete entry at the end is overwritten.
+    /// Creates a writer that appends after the complete entries of a file. An incomplete entry at
+    /// the end is overwritten.
     pub(super) fn behind(file: IndexFile<F>) -> Self {
         Self {
             length: file.offset_of(file.entry_count),
@@ -77,7 +79,7 @@ impl<F: StorageFile> IndexWriter<F> {
     /// The file system returns an error. Then the incomplete entry is removed, if that is possible.
     pub fn append(&mut self, entry: &IndexEntry) -> io::Result<()> {
         if let Err(error) = self.file.write_all_at(&entry.encode(), self.length) {
-            // The first error is the more useful one. If this call fails too, readers ignore the incomplete entry.
+            // An error of this call is ignored: the first error is more useful, and readers ignore an incomplete entry.
             let _ = self.file.set_length(self.length);
             return Err(error);
         }
@@ -154,12 +156,12 @@ impl<F: StorageFile> IndexFile<F> {
         self.recorder.as_ref()
     }
 
-    /// Returns the number of entries when the file was opened, including damaged ones.
+    /// Returns the number of entries at the time of opening, including damaged entries.
     pub fn entry_count(&self) -> u64 {
         self.entry_count
     }
 
-    /// Returns the entry at an index. Returns `None` if the entry is damaged or does not exist.
+    /// Returns the entry with a number. Returns `None` if the entry is damaged or does not exist.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -189,7 +191,7 @@ impl<F: StorageFile> IndexFile<F> {
         Ok(filled / ENTRY_LENGTH)
     }
 
-    /// Returns whether an entry has an arrival time.
+    /// Returns whether at least one entry has an arrival time.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -201,7 +203,7 @@ impl<F: StorageFile> IndexFile<F> {
         )
     }
 
-    /// Returns the last valid entry that ends at `limit` or before, with its index.
+    /// Returns the last valid entry that ends at `limit` or before, with its number.
     pub(crate) fn last_entry(&self, limit: i64) -> io::Result<Option<(u64, IndexEntry)>> {
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut end = self.entry_count.min(self.most_entries(limit));
@@ -221,7 +223,8 @@ impl<F: StorageFile> IndexFile<F> {
         Ok(None)
     }
 
-    /// Returns the maximum number of valid entries that end at `limit` or before. A damaged file may be much longer.
+    /// Returns the maximum number of valid entries that end at `limit` or before. A damaged file
+    /// may have many more entries.
     pub(super) fn most_entries(&self, limit: i64) -> u64 {
         let covered = limit.saturating_sub(self.header.base_position).max(0);
         covered as u64 / FRAME_ALIGNMENT as u64

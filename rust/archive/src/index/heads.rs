@@ -1,25 +1,26 @@
-//! Finds the complete messages of a recording: their number, and the end of the last one, the *head*.
+//! Counts the complete messages of a recording, and finds the end of the last complete message.
+//! This position is the *head* of the recording.
 //!
 //! A message begins with a fragment that has the BEGIN flag. It is complete with the next fragment that has the END
-//! flag. Fragments before the first BEGIN belong to no message. Padding ends an incomplete message, as does another
-//! BEGIN: Aeron's assemblers drop it too.
+//! flag. Fragments before the first BEGIN belong to no message. If padding or another BEGIN follows an incomplete
+//! message, the message is not counted. Aeron's assemblers also drop such a message.
 
 use crate::frame::CheckedFrame;
 
-/// Messages and their payload bytes, counted from some position on.
+/// Numbers of messages and payload bytes from some position on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Number of complete messages.
     pub messages: i64,
-    /// Bytes of their payloads, without headers.
+    /// Number of payload bytes of these messages, without headers.
     pub payload_bytes: i64,
 }
 
 /// Progress of the messages of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// End of the last complete message. Before the first one is complete, the start of the first message; before that,
-    /// `None`.
+    /// End of the last complete message. If no message is complete, this is the start of the first
+    /// message. If no message has begun, this is `None`.
     pub head: Option<i64>,
     /// Number and payload bytes of the complete messages up to the head.
     pub counts: Counts,
@@ -38,7 +39,8 @@ pub struct HeadTracker {
 impl std::ops::Add for Counts {
     type Output = Self;
 
-    /// Adds with wrapping: the counts of damaged files may have any value, and only differences of counts are used.
+    /// Adds with wrapping, because only differences of counts are used, and the counts in a damaged
+    /// file may have any value.
     fn add(self, other: Self) -> Self {
         Self {
             messages: self.messages.wrapping_add(other.messages),
@@ -69,18 +71,19 @@ impl HeadTracker {
         }
     }
 
-    /// Returns the progress after the frames that were taken.
+    /// Returns the progress after the processed frames.
     #[inline]
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Returns the start of the incomplete message, if this tracker has taken its first fragment.
+    /// Returns the start of the incomplete message, if this tracker has processed the first
+    /// fragment of the message.
     pub fn unfinished_begin(&self) -> Option<i64> {
         self.progress.unfinished.map(|_| self.last_begin)
     }
 
-    /// Returns the start of the first message that was taken.
+    /// Returns the start of the first message that begins in the processed frames.
     pub fn first_begin(&self) -> Option<i64> {
         self.first_begin
     }
@@ -125,7 +128,8 @@ mod tests {
     const END: u8 = 0x40;
     const PADDING: u8 = 0x01;
 
-    /// Tracks frames of 64 bytes, each with 20 bytes of payload, from position 0 on.
+    /// Returns a tracker that has processed frames with these flags from position 0 on. Each frame
+    /// has 64 bytes, with 20 bytes of payload.
     fn track(flags: &[u8]) -> HeadTracker {
         let stream = RecordedStream::new(&StreamDescription {
             recording_id: 0,
@@ -159,7 +163,7 @@ mod tests {
 
     /// 08-21
     #[test]
-    fn the_head_stops_at_complete_messages() {
+    fn the_head_is_the_end_of_the_last_complete_message() {
         assert_eq!(head(&[]), (None, 0, 0));
         assert_eq!(head(&[BEGIN | END, BEGIN | END]), (Some(128), 2, 40));
         assert_eq!(head(&[BEGIN]), (Some(0), 0, 0));
@@ -169,7 +173,7 @@ mod tests {
 
     /// 08-21
     #[test]
-    fn fragments_without_a_begin_belong_to_no_message() {
+    fn fragments_before_the_first_begin_belong_to_no_message() {
         assert_eq!(head(&[0, END]), (None, 0, 0));
         assert_eq!(head(&[0, END, BEGIN]), (Some(128), 0, 0));
         assert_eq!(head(&[END, BEGIN | END, END]), (Some(128), 1, 20));
@@ -180,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_another_begin_break_a_message() {
+    fn a_message_that_is_interrupted_by_padding_or_a_begin_is_not_counted() {
         assert_eq!(head(&[BEGIN | END, BEGIN, PADDING, END]), (Some(64), 1, 20));
         assert_eq!(head(&[BEGIN, BEGIN, END]), (Some(192), 1, 40));
         assert_eq!(head(&[BEGIN | END, PADDING]), (Some(64), 1, 20));

@@ -1,6 +1,7 @@
 //! [`Index`]: converts between positions and message counts.
 //!
-//! The counts are stored for the end of every indexed block. For positions in between, at most one block is scanned.
+//! The index has the counts at the end of every indexed block. For a position within such a block,
+//! the frames of the block are scanned.
 
 use std::io;
 
@@ -11,17 +12,18 @@ use crate::stream::RecordedStream;
 
 use super::{Counts, HeadTracker, INDEX_EXTENSION, IndexFile, Progress};
 
-/// Finds counts and cuts in a recording, which may be active. Opens the files that it needs for each call.
+/// Finds counts and cuts in a recording. The recording may be active. Each call opens the files
+/// that it needs.
 #[derive(Debug)]
 pub struct Index<S> {
     storage: S,
     stream: RecordedStream,
 }
 
-/// A position between two messages, at which a range of whole messages ends.
+/// A position between two messages at which a range of whole messages ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// The position.
+    /// Position of the cut.
     pub position: i64,
     /// Counts of the messages from the start of the range to this position.
     pub counts: Counts,
@@ -30,7 +32,7 @@ pub struct Cut {
 /// Why a lookup fails.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// An index file is missing or damaged. It is repaired when the archive is opened again.
+    /// An index file is missing or damaged. The next opening of the archive repairs the index.
     #[error("{name} is missing or damaged; restart the query and it is made anew")]
     Damaged {
         /// Name of the file.
@@ -66,7 +68,7 @@ impl<S: Storage> Index<S> {
     /// Counts the messages in a range. `from` and `to` are ends of messages, or the start of the recording.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn count(&self, from: i64, to: i64) -> Result<Counts, IndexError> {
         if from >= to {
             return Ok(Counts::default());
@@ -77,10 +79,11 @@ impl<S: Storage> Index<S> {
 
     /// Returns the longest range of whole messages from `from` on, up to `to`, whose counts `fits` accepts.
     ///
-    /// The range is empty if the first message does not fit. `from` and `to` are as for [`count`](Self::count).
+    /// The range is empty if the first message does not fit. The same conditions for `from` and
+    /// `to` apply as in [`count`](Self::count).
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn cut(
         &self,
         from: i64,
@@ -119,7 +122,7 @@ impl<S: Storage> Index<S> {
     /// Returns the end and the counts of the first message after `from`; `None` if there is no message up to `to`.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn first_message(&self, from: i64, to: i64) -> Result<Option<Cut>, IndexError> {
         let mut first = None;
         if from >= to {
@@ -145,7 +148,7 @@ impl<S: Storage> Index<S> {
     /// the segment that contains `position`.
     ///
     /// # Errors
-    /// [`IndexError`].
+    /// [`IndexError`] if an index file or a segment cannot be used.
     pub fn entry_number(&self, position: i64) -> Result<u64, IndexError> {
         let base = self.stream.segment_base(position);
         let Some(file) = self.open(base)? else {
@@ -154,8 +157,8 @@ impl<S: Storage> Index<S> {
         self.partition_point(base, &file, |milestone| milestone.position <= position)
     }
 
-    /// Returns the part of the index that begins with the segment of `from`. This segment is not removed during the
-    /// call. Earlier segments may be purged at any time.
+    /// Returns the part of the index that begins with the segment of `from`. Earlier segments may
+    /// be purged at any time, so their files are not used.
     fn since(&self, from: i64) -> Index<&S> {
         Index {
             storage: &self.storage,
@@ -178,8 +181,8 @@ impl<S: Storage> Index<S> {
         Ok(counts)
     }
 
-    /// Returns the last milestone up to `to` for which `is_within` is true. `is_within` is true for the milestones up
-    /// to some position, and false for all after it.
+    /// Returns the last milestone up to `to` for which `is_within` is true. `is_within` must be
+    /// true for all milestones up to some position, and false for all later milestones.
     fn last_milestone(
         &self,
         to: i64,
@@ -188,14 +191,14 @@ impl<S: Storage> Index<S> {
         let is_within = |milestone: &Milestone| milestone.position <= to && is_within(milestone);
         let first = self.stream.segment_base(self.stream.start_position());
         let segment_length = self.stream.segment_length();
-        // The begin of each segment is a milestone. The result is in the last segment for whose begin `is_within` is
-        // true.
+        // The start of each segment is a milestone. The result is in the last segment for which
+        // `is_within` is true at the start.
         let (mut low, mut high) = (0, (self.stream.segment_base(to) - first) / segment_length);
         while low < high {
             let middle = low + (high - low + 1) / 2;
             let base = first + middle * segment_length;
             let file = self.open(base)?;
-            // If the last segment is full, the next one may not exist yet.
+            // If the last segment is full, the next segment may not exist yet.
             let is_low = file.is_some_and(|file| is_within(&self.begin_of(&file)));
             if is_low {
                 low = middle;

@@ -1,14 +1,14 @@
 //! The index of a recording: one file beside each segment, with message counts and arrival times.
 //!
-//! Payloads are in the segments only. The index has the positions at which a range of whole messages can end, and the
-//! arrival times. There are two forms:
+//! The index has no payloads. It has the positions at which a range of whole messages can end, and
+//! the arrival times. There are two forms:
 //!
-//! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a query's private archive writes it. A
-//!   recording never goes on without it.
+//! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a query's private
+//!   archive writes it. Such a recording ends if an entry cannot be written.
 //! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
 //!   writes it. After a kill, it also [proves](IndexProof) whether a last frame that looks torn was acknowledged.
 //!
-//! A recorder writes both forms by a [`SegmentIndex`].
+//! A recorder writes either form through a [`SegmentIndex`].
 
 mod arrivals;
 mod entry;
@@ -40,7 +40,7 @@ pub(crate) use segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 
 /// Extension of an index file, without the dot.
 pub const INDEX_EXTENSION: &str = "idx";
-/// Extension of a new index file before it replaces the old one.
+/// Extension of a new index file before it replaces the old file.
 pub const NEW_INDEX_EXTENSION: &str = "idx.new";
 /// Maximum length of a recorder's block, in bytes.
 pub const MAX_BLOCK_LENGTH: usize = crate::storage::BLOCK_LENGTH;

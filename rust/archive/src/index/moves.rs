@@ -1,4 +1,4 @@
-//! Removes, cuts and moves the indexes of segments that are removed, cut or moved.
+//! Removes, shortens and moves index files together with their segments.
 
 use std::collections::HashSet;
 use std::io;
@@ -19,9 +19,11 @@ pub(crate) fn remove_index<S: Storage>(
         .try_for_each(|extension| remove(storage, &sidecar_name(recording_id, base, extension)))
 }
 
-/// Removes indexes without a segment: an archive of other software deletes and renames only segments.
+/// Removes index files without a segment. Such files are left when an archive of other software
+/// deletes or renames segments.
 ///
-/// `files` are the files of the directory that belong to segments. The indexes for which `is_kept` is true stay.
+/// `files` are the files of the directory that belong to segments. Index files for which `is_kept`
+/// is true stay.
 pub(crate) fn remove_lonely<S: Storage>(
     storage: &S,
     files: &[SegmentFileName<'_>],
@@ -43,21 +45,21 @@ pub(crate) fn remove_lonely<S: Storage>(
         .filter(is_index)
         .filter(|file| !is_kept(file))
         .filter(|file| {
-            // A killed repair left a new index.
+            // A killed repair has left the new index file.
             file.extension == NEW_INDEX_EXTENSION
                 || !segments.contains(&(file.recording_id, file.base))
         })
         .try_for_each(|file| {
             let name = sidecar_name(file.recording_id, file.base, file.extension);
             match remove(storage, &name) {
-                // Not an index, and not a reason to refuse the start.
+                // A directory with such a name is not an index, and the archive can start with it.
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
                 removed => removed,
             }
         })
 }
 
-/// Removes the entries after `position`, which is the new end of the recording.
+/// Removes the entries after `position`, the new end of the recording.
 pub(crate) fn cut_index<S: Storage>(
     storage: &S,
     recording_id: i64,
@@ -76,8 +78,8 @@ pub(crate) fn cut_index<S: Storage>(
     }
 }
 
-/// Moves the index of a segment from the recording `from` to the recording `to`, if it exists. If a kill interrupts the
-/// move, a second call completes it.
+/// Moves the index of a segment from the recording `from` to the recording `to`, if the index
+/// exists. If a kill interrupts the move, a second call completes it.
 pub(crate) fn hand_over<S: Storage>(
     storage: &S,
     from: &RecordingDescriptor,

@@ -1,10 +1,10 @@
-//! [`IndexProof`]: decides by a sparse index whether the last frame of a recording is whole, after its recorder was
-//! killed.
+//! [`IndexProof`]: shows, from a sparse index, whether the last frame of a recording is whole after
+//! its recorder was killed.
 //!
 //! A recorder writes a block, then the block's index entry if one is due, and only then acknowledges the block. For a
-//! whole frame with an empty page, an entry is always written. So the entries decide about a last
-//! frame with an empty page. If an entry covers the frame, the frame is whole. If no entry covers the frame, the page
-//! was never written, and the frame was not acknowledged.
+//! whole frame with a page of zeros, an entry is always written. Now the last frame of a killed recording has a page
+//! of zeros. If an entry covers the frame, the frame is whole. If no entry covers the frame, the frame was not
+//! acknowledged, and its page may never have been written.
 
 use std::io;
 
@@ -17,9 +17,10 @@ use crate::stream::RecordedStream;
 /// The proven facts about the last segment of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexProof {
-    /// The proof holds for frames that begin here or later.
+    /// Position from which on the proof is valid: the proof says nothing about frames that begin
+    /// earlier.
     pub begin_position: i64,
-    /// End of the last entry: frames up to here are whole.
+    /// End position of the last entry. Frames up to this position are whole.
     pub told_position: i64,
 }
 

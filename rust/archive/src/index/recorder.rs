@@ -1,4 +1,5 @@
-//! [`IndexRecorder`]: the record in a sparse index that names the segment's recorder and its begin position.
+//! [`IndexRecorder`]: the record in a sparse index. It names the recorder of the segment and the
+//! position at which this recorder began.
 
 use aeron_layout::private_archive::IndexRecorderLayout;
 
@@ -13,8 +14,8 @@ const _: () = assert!(IndexRecorderLayout::LENGTH == ENTRY_LENGTH);
 
 /// The recorder that writes a segment and its index.
 ///
-/// An archive of other software that continues the recording writes other ids into the catalog and does not update the
-/// index. So an index is valid for a recording only while the catalog has the same ids.
+/// If an archive of other software continues the recording, it writes other ids into the catalog
+/// and does not update the index. So an index is valid only if the catalog entry has the same ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexRecorder {
     /// Session id of the image.
@@ -25,7 +26,7 @@ pub struct IndexRecorder {
     pub correlation_id: i64,
     /// First position that the recorder wrote in the segment.
     pub begin_position: i64,
-    /// Boot of the machine, if it is known.
+    /// Boot of the recorder's machine, if it is known.
     pub boot_id: Option<BootId>,
     /// How much of each block is forced to the disk before the block is acknowledged.
     pub sync_level: SyncLevel,
@@ -48,10 +49,11 @@ impl IndexRecorder {
         ids == named
     }
 
-    /// Returns whether the index beside a segment is complete for the recording up to `end`.
+    /// Returns whether the index of a segment is complete for the recording up to `end`.
     ///
-    /// The index is complete if the catalog names this recorder. It is also complete if this recorder was to begin at
-    /// `end`: then the recorder was killed before the catalog named it, and has written neither frames nor entries.
+    /// The index is complete if the catalog names this recorder. The index is also complete if this
+    /// recorder would have begun at `end`. Then the recorder was killed before the catalog named
+    /// it, and before it wrote frames or entries.
     #[must_use]
     pub fn is_last_of(&self, descriptor: &RecordingDescriptor, end: i64) -> bool {
         self.is_of(descriptor) || self.begin_position == end
@@ -74,7 +76,7 @@ impl IndexRecorder {
         layout.to_bytes()
     }
 
-    /// Decodes a record. Returns `None` if it is incomplete or damaged.
+    /// Decodes a record. Returns `None` if the record is incomplete or damaged.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH]) -> Option<Self> {
         let layout = IndexRecorderLayout::of(bytes);
         let sync_level = match layout.sync_level.get() {
@@ -116,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_written_is_no_recorder() {
+    fn zeros_are_not_a_recorder() {
         assert_eq!(IndexRecorder::decode(&[0; ENTRY_LENGTH]), None);
     }
 
     proptest! {
         #[test]
-        fn a_recorder_is_read_as_it_was_written_and_no_flipped_bit_passes(
+        fn a_recorder_is_decoded_unchanged_and_refused_after_a_flipped_bit(
             recorder in recorders(), bit in 0..ENTRY_LENGTH * 8,
         ) {
             prop_assert_eq!(IndexRecorder::decode(&recorder.encode()), Some(recorder));

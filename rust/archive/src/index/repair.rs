@@ -1,9 +1,9 @@
 //! Repairs the index of a recording when the archive is opened.
 //!
-//! A kill leaves at most one block without its entry, because an entry is written before the next block. That block
-//! gets the time at which its segment was last written. All other missing or damaged entries have another cause. They
-//! are computed again by a scan of the segments, except for the arrival times: these remain marked as unknown, which is
-//! better than a wrong time.
+//! A kill leaves at most one block without its entry, because an entry is written before the next block. The new entry
+//! of that block has the time of the last write to its segment. All other missing or damaged entries have another
+//! cause. A scan of the segments computes them again, but without arrival times: an unknown time is better than a
+//! wrong time.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -20,18 +20,18 @@ use super::{
     Progress,
 };
 
-/// Number of entries that are read at once.
+/// Number of entries that one read returns.
 const ENTRIES_PER_READ: usize = 1024;
 
 /// How a recording ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tail {
-    /// The recorder stopped the recording: every block has its entry.
+    /// The recorder stopped the recording. Every block has its entry.
     Stopped,
-    /// The recorder was killed: the last block may have no entry. The blocks up to the acknowledged position `told`
-    /// have their entries.
+    /// The recorder was killed. The last block may have no entry. The blocks up to the acknowledged
+    /// position `told` have their entries.
     Killed {
-        /// Position in the stream; the start position if no position was acknowledged.
+        /// The acknowledged position; the start position if no position was acknowledged.
         told: i64,
     },
 }
@@ -55,12 +55,13 @@ pub struct LostArrivals {
     pub from: i64,
     /// End position.
     pub to: i64,
-    /// Whether they were lost before an earlier repair.
+    /// Whether an earlier repair already found these times lost.
     pub is_old: bool,
 }
 
-/// Returns the end of the last block with a whole entry, in the index of the recording's last segments; `None` without
-/// such an entry.
+/// Returns the end of the last block with a complete entry in the last valid index file of a
+/// recording. If this file has no entry, returns the first position of the file's segment. Returns
+/// `None` if the recording has no valid index file.
 ///
 /// # Errors
 /// The file system returns an error.
@@ -97,7 +98,8 @@ pub(super) fn index_bases<S: Storage>(
 /// Repairs the index of a recording that ends at `end`, segment by segment.
 ///
 /// # Errors
-/// The file system returns an error, or a segment that must be scanned cannot be read. Completed repairs are kept.
+/// The file system returns an error, or a segment that must be scanned cannot be read. Segments
+/// that were repaired before the error stay repaired.
 pub fn repair<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -139,7 +141,8 @@ pub fn repair<S: Storage>(
 
 /// Repairs the index of the last segment of a recording that ends at `end`. A new sparse index contains `recorder`.
 ///
-/// Without `is_trusted` the existing entries are dropped, because another archive may have written other bytes.
+/// If `is_trusted` is `false`, the existing entries are dropped, because another archive may have
+/// written other bytes.
 ///
 /// # Errors
 /// The file system returns an error, or the segment cannot be read.
@@ -188,21 +191,23 @@ pub(crate) struct State {
     pub arrival_us: Option<i64>,
 }
 
-/// The entries of an index file before the first invalid one.
+/// Result of a check of an index file's entries, in the order of the file up to the first invalid
+/// entry.
 #[derive(Debug)]
 struct Examined {
-    /// Number of valid entries at the beginning.
+    /// Number of valid entries at the beginning of the file.
     sound: u64,
     /// End of the last valid entry.
     end: i64,
     state: State,
-    /// Whether no other bytes follow the valid entries, except for an incomplete entry.
+    /// Whether nothing follows the valid entries, except for an incomplete entry.
     is_clean: bool,
-    /// Range of the valid entries without an arrival time.
+    /// Range of positions of the valid entries without an arrival time.
     unknown: Option<(i64, i64)>,
-    /// Arrival time of a block that extends beyond the limit, because the recording was cut within it.
+    /// Arrival time of the block that crosses the limit. The recording was truncated within this
+    /// block.
     cut_block: Option<i64>,
-    /// Highest end of all whole entries.
+    /// Highest end position of all complete entries.
     highest_end: i64,
 }
 
@@ -231,7 +236,7 @@ impl Examined {
         };
         let mut bytes = vec![0; ENTRIES_PER_READ * ENTRY_LENGTH];
         let mut number = 0;
-        // Reads one entry more than can be valid: if it exists, the file is damaged.
+        // Reads one entry more than can be valid. If this entry exists, the file is damaged.
         let most = file.most_entries(limit) + 1;
         while number < most {
             let count = file.read(number, &mut bytes)?;
@@ -290,13 +295,14 @@ impl<S: Storage> RepairedSegment<'_, S> {
         lost: &mut Vec<LostArrivals>,
     ) -> Result<State, IndexError> {
         match self.keep(before, tail, lost) {
-            // The index entries may be wrong although the segment is readable.
+            // The segment may be readable, and the index entries may be wrong. So the index is
+            // computed from the segment.
             Err(IndexError::Read(_)) => self.rewrite(&self.header(before)?, None, before, lost),
             kept => kept,
         }
     }
 
-    /// As [`repair`](Self::repair), but relies on the valid entries.
+    /// Does the same as [`repair`](Self::repair), but relies on the valid entries.
     fn keep(
         &self,
         before: Option<State>,
@@ -340,7 +346,7 @@ impl<S: Storage> RepairedSegment<'_, S> {
         self.rewrite(&header, Some((&file, &examined)), Some(state), lost)
     }
 
-    /// Returns whether the bytes without an entry are a single block whose entry was not written because of a kill.
+    /// Returns whether a kill explains why the last bytes have no entry.
     fn is_killed_tail(&self, indexed: i64, tail: Tail) -> Result<bool, IndexError> {
         let Tail::Killed { told } = tail else {
             return Ok(false);
@@ -355,7 +361,7 @@ impl<S: Storage> RepairedSegment<'_, S> {
         if self.end - indexed <= most {
             return Ok(true);
         }
-        // A padding frame is its own block, and may be longer.
+        // A padding frame is a block of its own, and may be longer than `most`.
         let mut reader = RecordingReader::new(self.storage, *self.stream, indexed, self.end)?;
         let frame = reader.next_frame()?;
         Ok(frame.is_some_and(|frame| frame.is_padding() && frame.end_position() == self.end))
@@ -385,8 +391,9 @@ impl<S: Storage> RepairedSegment<'_, S> {
         })
     }
 
-    /// Returns counts for the start of the segment, chosen so that the counts at its end agree with the header of the
-    /// next segment. Only differences of counts are used, so they begin at any value if there is no next segment.
+    /// Returns counts for the start of the segment, chosen so that the counts at the end of the
+    /// segment are equal to the counts in the header of the next segment. Without a next segment,
+    /// the counts may begin at any value, because only differences of counts are used.
     fn counts_from_next(&self) -> Result<Counts, IndexError> {
         let next = self.base + self.stream.segment_length();
         let id = self.stream.recording_id();
@@ -400,8 +407,8 @@ impl<S: Storage> RepairedSegment<'_, S> {
         Ok(next.header().progress.counts - state.progress.counts)
     }
 
-    /// Writes the index again: the valid entries unchanged, then the entries of a scan. Then the new file replaces the
-    /// old one.
+    /// Writes a new index file with the valid entries, unchanged, and then the entries of a scan.
+    /// The new file replaces the old file.
     fn rewrite(
         &self,
         header: &IndexHeader,
@@ -448,7 +455,8 @@ impl<S: Storage> RepairedSegment<'_, S> {
         Ok(state)
     }
 
-    /// Scans the blocks from `from` to the segment's end, and gives all of them the same arrival time.
+    /// Scans the blocks from `from` to the segment's end. The entries of all these blocks have the
+    /// same arrival time.
     fn scan(
         &self,
         from: i64,
@@ -478,7 +486,7 @@ impl<S: Storage> RepairedSegment<'_, S> {
         })
     }
 
-    /// Returns when the segment was last written, in microseconds since the epoch.
+    /// Returns the time of the last write to the segment, in microseconds since the epoch.
     fn modified(&self) -> Result<Option<i64>, IndexError> {
         let name = self.stream.segment_name(self.base);
         let modified = self

@@ -2,9 +2,9 @@
 //!
 //! In the sparse form, an entry is written for a block if 64 KiB or 1 ms have passed since the last entry, or if the
 //! block fills the segment. An entry is also written if the last frame of a block is whole but may look torn. Such an
-//! entry is a [proof](super::IndexProof). In the dense form, each block has its entry. An entry is written after the
-//! block and before the block is acknowledged. Each entry is one small write, and most blocks of an archive server need
-//! no entry.
+//! entry is a [proof](super::IndexProof) that the frame is whole. In the dense form, an entry is written for every
+//! block. In both forms, the entry is written after the block and before the block is acknowledged. An entry costs
+//! one small write. Most blocks of an archive server need no entry.
 
 use std::fmt;
 use std::io;
@@ -24,18 +24,19 @@ use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage, SyncLevel};
 use crate::stream::RecordedStream;
 
-/// Number of bytes after an entry at which the next block needs an entry.
+/// An entry is due if this number of bytes was recorded since the last entry.
 const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
-/// Time after an entry at which the next block needs an entry, in microseconds.
+/// An entry is due if this time has passed since the last entry, in microseconds.
 pub(crate) const ENTRY_INTERVAL_US: i64 = 1_000;
-/// Maximum number of recorded bytes without an entry after a kill: the bytes for which no entry was due, and one block.
+/// Maximum number of bytes at the end of a recording that have no entry after a kill. These are the
+/// bytes for which no entry was due, and one block.
 pub(crate) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
 
 /// The wall clock for arrival times.
 #[derive(Clone)]
 pub struct ArrivalClock(Arc<dyn EpochClock>);
 
-/// The index of a recording. Used by the thread that records.
+/// The index of a recording. Only the recording thread uses it.
 #[derive(Debug)]
 pub struct SegmentIndex<S: Storage> {
     storage: S,
@@ -166,7 +167,7 @@ impl<S: Storage> SegmentIndex<S> {
         })
     }
 
-    /// Returns the frames so far. The caller adds the frames of the next block to them.
+    /// Returns the state after the frames so far. The caller adds the frames of the next block.
     pub fn frames(&self) -> BlockFrames {
         BlockFrames {
             tracker: self.tracker,
@@ -175,29 +176,29 @@ impl<S: Storage> SegmentIndex<S> {
         }
     }
 
-    /// Returns the messages of the blocks that were noted.
+    /// Returns the tracker of the messages in the blocks that were passed to [`note`](Self::note).
     pub fn tracker(&self) -> &HeadTracker {
         &self.tracker
     }
 
-    /// Returns the time of the index's clock, in microseconds since the epoch.
+    /// Returns the current time of the index's clock, in microseconds since the epoch.
     pub fn now_us(&self) -> i64 {
         self.clock.now_us()
     }
 
-    /// Returns whether the recording must not go on without its index.
+    /// Returns whether the recording must not continue without its index.
     pub fn is_required(&self) -> bool {
         self.form == IndexForm::Dense
     }
 
     /// Writes the entries that are due for appended blocks up to `end_position`. The blocks are already forced to the
-    /// disk. `now_us` is their arrival time in microseconds since the epoch.
+    /// disk. `now_us` is the arrival time of the blocks in microseconds since the epoch.
     ///
     /// # Errors
     /// The entry of a frame that may look torn, or an entry of the dense form, cannot be written. Then the blocks must
     /// be undone. If any other entry cannot be written, only an arrival time is lost, and no error is returned.
     pub fn note(&mut self, frames: &BlockFrames, end_position: i64, now_us: i64) -> io::Result<()> {
-        // If the clock was set back, times do not descend: a search by time relies on it.
+        // The times must not decrease, even if the clock was set back: a search by time relies on their order.
         let pending_us = self.pending.and_then(|pending| pending.arrival_us);
         let now_us = now_us.max(self.arrival_us).max(pending_us.unwrap_or(0));
         let entry = IndexEntry {
@@ -214,7 +215,8 @@ impl<S: Storage> SegmentIndex<S> {
             self.write(&entry)?;
             self.pending = None;
             if let Err(error) = self.writer.sync(self.recorder.sync_level) {
-                // The first error is the more useful one. The recording ends, and its end is in the catalog.
+                // An error of this call is ignored: the first error is more useful. The recording ends, and
+                // its end is in the catalog.
                 let _ = self.writer.undo();
                 return Err(error);
             }
@@ -226,8 +228,8 @@ impl<S: Storage> SegmentIndex<S> {
         Ok(())
     }
 
-    /// Writes the entry of the last blocks if no block has followed for 1 ms. For a recorder without new data: a reader
-    /// then finds the arrival time of everything that is recorded.
+    /// Writes the entry of the last blocks if no block has followed for 1 ms. A recorder without
+    /// new data calls this function. Then readers find the arrival time of all recorded messages.
     pub fn note_pause(&mut self) {
         if self.pending.is_some() {
             self.write_if_overdue(self.clock.now_us());
@@ -264,8 +266,8 @@ impl<S: Storage> SegmentIndex<S> {
 
     /// Deletes the index of the segment for which [`begin_segment`](Self::begin_segment) has failed.
     ///
-    /// An index without entries would prove that frames of the segment were never acknowledged. So the recording may
-    /// only go on if the deletion survives a loss of power.
+    /// An index without entries would prove that frames of the segment were never acknowledged. So
+    /// the recording may continue only if the deletion survives a loss of power.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -294,14 +296,15 @@ impl<S: Storage> SegmentIndex<S> {
     }
 
     fn write(&mut self, entry: &IndexEntry) -> io::Result<()> {
-        // Also set after an error: if the disk is full, not every block may attempt a write.
+        // Set after an error too. Otherwise every block would try to write an entry while the disk is full.
         self.indexed_position = entry.end_position;
         self.arrival_us = self.arrival_us.max(entry.arrival_us.unwrap_or(0));
         self.writer.append(entry)
     }
 }
 
-/// Creates the index of a segment. Above [`SyncLevel::None`] the index survives a loss of power.
+/// Creates the index of a segment. At sync levels above [`SyncLevel::None`], the index survives a
+/// loss of power.
 fn create<S: Storage>(
     storage: &S,
     stream: &RecordedStream,

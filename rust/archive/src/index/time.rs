@@ -2,22 +2,26 @@
 //!
 //! # The rule
 //!
-//! The time of a message is the arrival time of the index entry in which the message ends. A range of time begins
-//! ([`TimeEdge::Since`]) and ends ([`TimeEdge::Until`]) before the first message whose time is not before the given
-//! time. So adjacent ranges of time share no message and lose no message.
+//! The time of a message is the arrival time of the index entry in which the message ends. An edge
+//! of a range of time is the position before the first message whose time is not before the given
+//! time. This applies to the begin of a range ([`TimeEdge::Since`]) and to its end
+//! ([`TimeEdge::Until`]). So adjacent ranges of time share no message and lose no message.
 //!
-//! * **The clock was set back.** Later messages may have earlier times. They still belong to the range that the *first*
-//!   message begins. So a range that begins at a time has all messages that arrived at or after it.
-//! * **Times are lost.** An entry without a time counts as the next entry with a time. Because it may have arrived
-//!   before, such entries at an edge belong to both adjacent ranges.
-//! * **A segment has no index**, or the index does not cover the segment. Then only an upper bound of the times is
-//!   known: the time at which the file was last written, or the stop time of the recording if that is earlier. A range
-//!   that begins in such bytes begins with the first of them. A range that ends there ends with the segment. The result
-//!   is approximate. A copied file may have a later time. So a range never begins too late, and
-//!   [`TimeEdge::Until`] ignores a file that was written after the recording stopped.
+//! * **The clock was set back.** Later messages may have earlier times. They still belong to the
+//!   range that begins with the *first* message at or after the given time. So a range that begins
+//!   at a time has all messages that arrived at or after that time.
+//! * **Times are lost.** An entry without a time has the time of the next entry with a time. The
+//!   true time may be earlier. So such entries at an edge belong to both adjacent ranges.
+//! * **A segment has no index**, or the index does not cover the segment. Then only an upper bound
+//!   of the times is known: the time of the last write to the file, or the stop time of the
+//!   recording if that is earlier. If a range begins in such a part of a segment, it begins at the
+//!   start of the part. If a range ends in such a part, it ends at the end of the segment. The
+//!   result is approximate. The file of a copy may have a later time. So a range may begin too
+//!   early but not too late, and [`TimeEdge::Until`] ignores files that were written after the
+//!   recording stopped.
 //!
-//! The search begins with the first segment: only that proves that no earlier message belongs to the range. It reads
-//! only the last time of each segment, until the segment of the edge.
+//! The search begins with the first segment, because any segment may have the first message of the
+//! range. From the segments before the edge, only the last time is read.
 
 use std::io;
 
@@ -32,8 +36,8 @@ use crate::reader::RecordingReader;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, StreamError};
 
-/// Bytes may arrive this long after the time at which their file was last written, in microseconds. Some file systems
-/// store whole seconds.
+/// Maximum difference between the arrival time of the last bytes and the modification time of their
+/// file, in microseconds. Some file systems store only whole seconds.
 const COARSE_TIME_US: i64 = 2_000_000;
 
 /// A position of a recording that was found by time.
@@ -41,10 +45,11 @@ const COARSE_TIME_US: i64 = 2_000_000;
 pub struct FoundPosition {
     /// The position, between two messages.
     pub position: i64,
-    /// Arrival time of the first message after the position, in microseconds since the epoch. `None` if it is not
-    /// known, or if there is no such message.
+    /// Arrival time of the first message after the position, in microseconds since the epoch.
+    /// `None` if there is no such message, or if its time is not known.
     pub arrival_us: Option<i64>,
-    /// Whether the index lacks the time, so that the position is that of a whole segment.
+    /// Whether the position is approximate: the index lacks the times, so a whole segment was taken
+    /// as one unit.
     pub is_approximate: bool,
 }
 
@@ -57,7 +62,7 @@ pub enum FindPositionError {
     /// The file system returns an error.
     #[error("cannot search the index of recording {recording_id}: {source}")]
     Storage {
-        /// The recording.
+        /// Recording id.
         recording_id: i64,
         /// Error of the file system.
         source: io::Error,
@@ -72,13 +77,14 @@ pub struct TimeSearch {
     time_us: i64,
     /// Base of the next segment to search.
     base: i64,
-    /// All messages before this position arrived before the time, or their times are not known.
+    /// All messages before this position arrived before the given time, or their times are not
+    /// known.
     reached: i64,
-    /// The messages without a time before `reached`, after the last one with a time.
+    /// The messages without a time between the last message with a time and `reached`.
     unknown: Option<UnknownTimes>,
 }
 
-/// The catalog's facts about the recording.
+/// Data of the recording from its catalog entry.
 #[derive(Clone, Debug)]
 struct SearchedRecording {
     descriptor: RecordingDescriptor,
@@ -89,17 +95,17 @@ struct SearchedRecording {
 /// Messages whose times are not known.
 #[derive(Clone, Copy, Debug)]
 struct UnknownTimes {
-    /// Position before the first of them.
+    /// Position of the first of these messages.
     from: i64,
-    /// Whether they have no index.
+    /// Whether these messages have no index.
     is_approximate: bool,
 }
 
-/// Finds a position of a recording by time, in a directory that needs no running archive. `end_position` is the end of
+/// Finds a position of a recording by time. No archive needs to run in the directory. `end_position` is the end of
 /// the recording, or the recorded position if the recording is active. `time_us` is in microseconds since the epoch.
 ///
 /// # Errors
-/// [`FindPositionError`].
+/// [`FindPositionError`] if the catalog entry is not valid, or if the file system returns an error.
 pub fn find_position<S: Storage>(
     storage: &S,
     recording: &RecordingDescriptor,
@@ -116,7 +122,8 @@ pub fn find_position<S: Storage>(
 }
 
 impl TimeSearch {
-    /// Creates a search. The arguments are those of [`find_position`]. No file is opened yet.
+    /// Creates a search. The arguments are the same as those of [`find_position`]. No file is
+    /// opened yet.
     ///
     /// # Errors
     /// A value of the catalog entry is not valid.
@@ -142,7 +149,7 @@ impl TimeSearch {
         })
     }
 
-    /// Returns the recording.
+    /// Returns the recording id.
     #[must_use]
     pub fn recording_id(&self) -> i64 {
         self.recording.descriptor.recording_id
@@ -187,7 +194,8 @@ impl TimeSearch {
         self.search_bytes(storage)
     }
 
-    /// Searches the segment by its index. If nothing is found, all messages up to `reached` are done.
+    /// Searches the segment by its index. If the edge is not in the segment, moves `reached` after
+    /// the indexed messages.
     fn search_entries<F: StorageFile>(
         &mut self,
         arrivals: &SegmentArrivals<'_, F>,
@@ -208,8 +216,9 @@ impl TimeSearch {
         Ok(None)
     }
 
-    /// Passes the last messages of an active recording, for which no entry is due yet. They arrived within a
-    /// millisecond after the last entry. If that may not be before the time, the range begins before them.
+    /// Moves `reached` after the last messages of an active recording, which have no entry yet.
+    /// These messages arrived within a millisecond after the last entry. If that millisecond may
+    /// end after the given time, `reached` stays, and the messages belong to the range.
     fn pass_rest<S: Storage>(
         &mut self,
         storage: &S,
@@ -221,7 +230,7 @@ impl TimeSearch {
             let stream = self.recording.stream;
             let mut tracker = HeadTracker::new(arrivals.progress());
             let reader = RecordingReader::new(storage, stream, arrivals.end(), self.limit());
-            // Bytes that cannot be read belong to the range.
+            // If an error occurs, the bytes that were not read belong to the range.
             if let Ok(mut reader) = reader {
                 while let Ok(Some(frame)) = reader.next_frame() {
                     tracker.take(&frame);
@@ -232,7 +241,7 @@ impl TimeSearch {
         Ok(())
     }
 
-    /// Finds the edge in the segment. The time of the entry `last` is not before the time.
+    /// Finds the edge in the segment. The time of the entry `last` is not before the given time.
     fn search_edge<F: StorageFile>(
         &mut self,
         arrivals: &SegmentArrivals<'_, F>,
@@ -287,7 +296,7 @@ impl TimeSearch {
         Ok(is_found.then(|| self.approximate()))
     }
 
-    /// Returns the position if no message at or after the time was found.
+    /// Returns the position of the edge if no message at or after the given time was found.
     fn position_at_end(&mut self) -> FoundPosition {
         if self.edge == TimeEdge::Until {
             self.reached = self.recording.end_position;
@@ -321,8 +330,8 @@ impl TimeSearch {
         unknown.is_approximate |= is_approximate;
     }
 
-    /// Returns the end of the last complete message before an entry. If entries are damaged, a range that begins at the
-    /// result begins earlier, and a range that ends there ends later.
+    /// Returns the end of the last complete message before an entry. If entries are damaged, the
+    /// result is earlier for the begin of a range, and later for the end of a range.
     fn position_before<F: StorageFile>(
         &self,
         arrivals: &SegmentArrivals<'_, F>,
@@ -348,15 +357,16 @@ impl TimeSearch {
         end.min(self.recording.end_position)
     }
 
-    /// Returns whether the segment is the last one of an active recording.
+    /// Returns whether the segment is the last segment of an active recording.
     fn is_being_written(&self) -> bool {
         self.recording.descriptor.is_unfinished() && self.limit() == self.recording.end_position
     }
 }
 
 impl SearchedRecording {
-    /// Returns whether the recording's recorder has written an index. If another archive has continued the recording,
-    /// the index of the last segment may have entries for bytes that were written over.
+    /// Returns whether the index belongs to the current bytes of the recording. If another archive
+    /// has continued the recording, the index of the last segment may have entries for bytes that
+    /// were overwritten.
     fn has_written<F: StorageFile>(&self, file: &IndexFile<F>) -> bool {
         let last = self.stream.segment_base(self.end_position);
         let header = file.header();

@@ -1,4 +1,5 @@
-//! [`written_end`]: how far an active recording is certainly written, according to its sparse index.
+//! [`written_end`]: the position up to which an active recording is certainly written, according to
+//! its sparse index.
 
 use std::io;
 
@@ -8,11 +9,13 @@ use crate::catalog::RecordingDescriptor;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
-/// Returns the end of the last block with an entry in the sparse index of an active recording. The entry was written
-/// after the block, so all frames up to there are whole, also for a reader in another process.
+/// Returns the end of the last block with an entry in the sparse index of an active recording. The
+/// entry was written after the block. So all frames up to the end of the block are whole, even for
+/// a reader in another process.
 ///
-/// Returns `None` if there is no index, or if the catalog names another recorder: then an archive without an index
-/// continued the recording, and may have cut it before.
+/// Returns `None` if there is no index, or if the catalog names another recorder. In the second
+/// case, an archive without indexes has continued the recording, and it may have truncated the
+/// recording before.
 ///
 /// # Errors
 /// The file system returns an error.

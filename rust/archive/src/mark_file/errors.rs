@@ -1,5 +1,5 @@
-//! Writes a distinct error log to a file: each error text once, with its number of observations and their first and
-//! last time.
+//! Writes a distinct error log to a file. The log has each error text once, with the number of its
+//! observations and the times of the first and the last observation.
 //!
 //! [`aeron_memory::error_log`] reads the same layout; this module writes it to a file that is not memory-mapped.
 

@@ -9,10 +9,11 @@ use super::{MARK_FILE_VERSION, MarkFileError};
 use crate::Damage;
 use crate::damage::{put_text, take_text};
 
-/// Length of the header in bytes. The error log begins here, whatever the header's content is.
+/// Length of the header in bytes. The error log begins at this offset, even if the content of the
+/// header is shorter.
 pub const HEADER_LENGTH: usize = 8192;
 
-/// Names the schema of the block.
+/// The message header, which names the schema of the block.
 const MESSAGE_HEADER: MessageHeaderLayout = MessageHeaderLayout {
     block_length: U16::new(MarkFileLayout::LENGTH as u16),
     template_id: U16::new(200),
@@ -39,13 +40,13 @@ pub struct Owner {
     pub pid: i64,
     /// Time at which the owner started, in milliseconds since the epoch.
     pub start_timestamp_ms: i64,
-    /// Id among the archives of a driver; -1 without one.
+    /// Archive id, which distinguishes the archives of one driver; -1 if the owner has none.
     pub archive_id: i64,
-    /// Stream of control requests over the network.
+    /// Stream id of control requests over the network.
     pub control_stream_id: i32,
-    /// Stream of control requests on the same machine.
+    /// Stream id of control requests on the same machine.
     pub local_control_stream_id: i32,
-    /// Stream of recording events.
+    /// Stream id of recording events.
     pub events_stream_id: i32,
     /// Channel of control requests over the network.
     pub control_channel: String,
@@ -124,7 +125,8 @@ impl Owner {
 }
 
 impl MarkFileState {
-    /// Decodes a header, whose bytes may have any content. The bytes that a short file lacks are zero.
+    /// Decodes a header. The bytes may have any content. If the file is shorter than the header,
+    /// the missing bytes are zero.
     pub(super) fn decode(header: &[u8; HEADER_LENGTH]) -> Result<Self, MarkFileError> {
         let Layout {
             start,
@@ -138,7 +140,7 @@ impl MarkFileState {
             return Err(MarkFileError::IncompatibleVersion { file: version });
         }
         let mut offset = start + block_length;
-        // Until the owner is ready, its texts may be written only in part.
+        // Before the owner is ready, only a part of its texts may be written.
         let mut text = |field| match version.0 {
             0 => Ok(String::new()),
             _ => take_text(header, &mut offset, field).map(str::to_owned),
@@ -177,7 +179,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// Finds the block. In headers of old archives, which have no message header, it is at offset 0.
+    /// Finds the block. Headers of old archives have no message header: there, the block is at
+    /// offset 0.
     fn of(header: &[u8; HEADER_LENGTH]) -> Result<Self, Damage> {
         let message = MessageHeaderLayout::first_in(header)
             .expect("the header is longer than the message header");

@@ -1,13 +1,14 @@
 //! The mark file: shows the owner of an archive directory, the heartbeat of the owner, and the errors of the archive.
 //!
-//! One file, `archive-mark.dat`: a header of 8 KiB, then a distinct error log. The owner writes the time into the file
-//! once a second. The file is only written by `pwrite`, so two archives that start at the same time cannot
-//! compare-and-set.
+//! The file `archive-mark.dat` has a header of 8 KiB and then a distinct error log. The owner
+//! writes the time into the file once a second. The file is only written by `pwrite`, so two
+//! archives that start at the same time cannot compare-and-set.
 //! Before [`MarkFile::take`] a caller must therefore exclude other starts, by a lock or by
 //! [`MarkFileState::is_active`].
 //!
-//! The version is 0 from creation to [`MarkFile::ready`]. So a start that was killed in between can be distinguished
-//! from a live owner; real archives and tools wait or refuse.
+//! The version is 0 from creation to [`MarkFile::ready`]. So a start that was killed before it was
+//! ready can be distinguished from a live owner. Aeron's own archives and tools wait for the
+//! version or refuse the file.
 
 mod errors;
 mod header;
@@ -29,22 +30,23 @@ use header::{ACTIVITY_TIMESTAMP_OFFSET, VERSION_OFFSET};
 
 /// Name of the mark file.
 pub const MARK_FILE: &str = "archive-mark.dat";
-/// Name of the file with the path of the mark file, if that is in another directory.
+/// Name of the file with the path of the mark file's directory. It exists if the mark file is in
+/// another directory.
 pub const LINK_FILE: &str = "archive-mark.lnk";
 /// Version of the layout. A mark file of another major version is refused.
 pub const MARK_FILE_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
 /// Default length of the error log after the header, in bytes.
 pub const ERROR_BUFFER_LENGTH: usize = 1024 * 1024;
-/// Length in bytes of the whole file with an error log of the default length.
+/// Length of the whole file with an error log of the default length, in bytes.
 pub const FILE_LENGTH: u64 = file_length(ERROR_BUFFER_LENGTH);
-/// An owner is dead if its last heartbeat is at least this old.
+/// An owner is dead if its last heartbeat is at least this old, in milliseconds.
 pub const ACTIVITY_TIMEOUT_MS: i64 = 10_000;
-/// Interval of the owner's heartbeats.
+/// Interval of the owner's heartbeats, in milliseconds.
 pub const HEARTBEAT_INTERVAL_MS: i64 = 1_000;
 
 /// Longest error log of another archive that is read, in bytes.
 const MAX_ERROR_BUFFER_LENGTH: u64 = 64 * 1024 * 1024;
-/// Bytes of an old error log that are read at once.
+/// Number of bytes of an old error log that one read returns.
 const CLEARED_BLOCK_LENGTH: usize = 1024 * 1024;
 /// The length of the file is a multiple of this length.
 const PAGE_LENGTH: u64 = 4096;
@@ -53,8 +55,8 @@ const MAX_LINK_LENGTH: usize = 4096;
 /// Activity timestamp after a regular end of the archive.
 const ENDED: i64 = -1;
 
-/// The mark file of an archive that this process owns. If it is dropped without [`close`](Self::close), it looks like
-/// the mark file of a killed owner.
+/// The mark file of an archive that this process owns. If this value is dropped without
+/// [`close`](Self::close), the file stays like the mark file of a killed owner.
 #[derive(Debug)]
 pub struct MarkFile<F> {
     file: F,
@@ -87,7 +89,7 @@ pub enum MarkFileError {
     /// The channels and the directory are too long for the header.
     #[error("mark file header of {length} bytes exceeds {HEADER_LENGTH}")]
     HeaderTooLong {
-        /// Bytes that the header would need.
+        /// Number of bytes that the header would need.
         length: usize,
     },
     /// The error log has no room for the error, so the error was not logged.
@@ -110,7 +112,7 @@ pub fn read<S: Storage>(storage: &S) -> Result<Option<MarkFileState>, MarkFileEr
 /// Returns the errors in the mark file of a directory, oldest first.
 ///
 /// # Errors
-/// As [`read`].
+/// The same errors as [`read`].
 pub fn read_errors<S: Storage>(storage: &S) -> Result<Vec<ErrorObservation>, MarkFileError> {
     let Some(file) = open(storage, MARK_FILE, Access::Read)? else {
         return Ok(Vec::new());
@@ -120,7 +122,8 @@ pub fn read_errors<S: Storage>(storage: &S) -> Result<Vec<ErrorObservation>, Mar
     Ok(observations(&log))
 }
 
-/// Returns the path in the link file: the directory of the mark file, if it is not in this directory.
+/// Returns the path in the link file: the directory of the mark file. Returns `None` if there is no
+/// link file.
 ///
 /// # Errors
 /// The file system returns an error, or the path is longer than 4096 bytes or not UTF-8.
@@ -141,8 +144,9 @@ pub fn read_link<S: Storage>(storage: &S) -> Result<Option<String>, MarkFileErro
 }
 
 impl<F: StorageFile> MarkFile<F> {
-    /// Writes a new mark file for `owner`, whatever mark file the directory has. The errors of the previous owner are
-    /// saved in a separate file, and a link to another directory is removed. The error log has [`ERROR_BUFFER_LENGTH`].
+    /// Writes a new mark file for `owner`, even if the directory has a mark file of an active owner. The errors of the
+    /// previous owner are saved in a separate file, and a link to another directory is removed. The length of the
+    /// error log is [`ERROR_BUFFER_LENGTH`].
     ///
     /// # Errors
     /// The owner's texts do not fit, or the file system returns an error. The mark file may then have version 0.
@@ -154,10 +158,11 @@ impl<F: StorageFile> MarkFile<F> {
         Self::take_with_error_buffer(storage, owner, ERROR_BUFFER_LENGTH, now_ms)
     }
 
-    /// As [`take`](Self::take), with an error log of `error_buffer_length` bytes, at most 2^31 - 1.
+    /// Does the same as [`take`](Self::take), with an error log of `error_buffer_length` bytes, at
+    /// most 2^31 - 1.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// The same errors as [`take`](Self::take).
     pub fn take_with_error_buffer<S: Storage<File = F>>(
         storage: &S,
         owner: &Owner,
@@ -205,7 +210,8 @@ impl<F: StorageFile> MarkFile<F> {
             .map_err(writing)
     }
 
-    /// Writes the time into the file, if the last heartbeat is a second old. To be called in every duty cycle.
+    /// Writes the time into the file if the last heartbeat is at least one second old. Call it in
+    /// every duty cycle.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -275,7 +281,7 @@ fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(
     }
 }
 
-/// Fills the place of the new owner's log with zeros.
+/// Fills the error log of the previous owner with zeros.
 fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
     let mut block = vec![0; CLEARED_BLOCK_LENGTH];
     let mut at = HEADER_LENGTH as u64;
@@ -284,7 +290,7 @@ fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
         let length = (end - at).min(block.len() as u64) as usize;
         let old = &mut block[..length];
         file.read_exact_at(old, at).map_err(reading)?;
-        // Zeros at the end need not be written: those parts of a sparse file take no space.
+        // Zeros at the end of the block are not written again, so that unwritten parts of a sparse file take no space.
         if let Some(last) = old.iter().rposition(|&byte| byte != 0) {
             old.fill(0);
             file.write_all_at(&old[..=last], at).map_err(writing)?;
@@ -319,7 +325,8 @@ fn save_report<S: Storage>(
     }
 }
 
-/// Returns the bytes of an error log whose header gives the length `declared`, up to the end of the file.
+/// Returns the bytes of an error log. `declared` is its length according to the header; the end of
+/// the file may be earlier.
 fn read_error_log(file: &impl StorageFile, declared: i32) -> Result<Vec<u8>, MarkFileError> {
     let available = file
         .length()

@@ -2,7 +2,8 @@
 
 use std::io;
 
-/// Returns the id of the current boot of this machine. It is the same in all processes, including those in containers.
+/// Returns the id of the current boot of this machine. All processes of the machine get the same
+/// id, including processes in containers.
 ///
 /// # Errors
 /// The system does not provide the id.
@@ -17,7 +18,7 @@ pub fn boot_id() -> io::Result<String> {
     };
     let id = text.trim();
     if id.is_empty() {
-        return Err(io::Error::other("the system names no boot id"));
+        return Err(io::Error::other("the system has no boot id"));
     }
     Ok(id.to_owned())
 }
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_boot_of_this_machine_is_a_uuid_and_survives_a_file() {
+    fn the_boot_id_of_this_machine_is_a_uuid_and_is_decoded_unchanged() {
         let boot = BootId::current().unwrap();
         assert_eq!(
             BootId::parse(&boot_id().unwrap().to_uppercase()),
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_a_uuid_or_is_zero_is_not_a_boot_id() {
+    fn a_text_that_is_zero_or_not_a_uuid_is_not_a_boot_id() {
         let zeros = "00000000-0000-0000-0000-000000000000";
         for text in ["", "boot", zeros, "+2345678-1234-1234-1234-123456789012"] {
             assert_eq!(BootId::parse(text), None, "{text}");

@@ -1,9 +1,10 @@
 //! [`OwnedDirectory`]: one living owner for each archive directory, and the takeover of a dead owner's directory.
 //!
-//! For archives of this software, the lock decides: it is free at once after any kind of death. For Aeron's own archive
-//! and tools, the mark file is written as Aeron specifies: they see a live directory as active. This archive also
-//! refuses a directory whose mark file is active. There is one exception. If the lock file names the dead owner of the
-//! mark file, the directory is taken over at once, however recent the last heartbeat is.
+//! Between archives of this software, the lock decides: the kernel releases it when the owner dies.
+//! Aeron's own archive and tools only look at the mark file, so the owner writes it as Aeron
+//! specifies. This archive also refuses a directory with an active mark file, with one exception.
+//! If the lock file names the dead owner of the mark file, the directory is taken over at once,
+//! even if the last heartbeat is recent.
 //!
 //! An archive server and the private archive of a Spark query own their directories in the same way. An
 //! [`OwnershipPolicy`] contains the differences.
@@ -23,8 +24,8 @@ use crate::storage::{Directory, Storage, StorageFile};
 /// Name of the lock file in the directory of an archive server.
 pub const ARCHIVE_LOCK_FILE: &str = "archive.lock";
 
-/// An archive directory that this process owns. If it is dropped without [`release`](Self::release), it looks like the
-/// directory of a killed owner.
+/// An archive directory that this process owns. If this value is dropped without
+/// [`release`](Self::release), the directory stays like the directory of a killed owner.
 #[derive(Debug)]
 pub struct OwnedDirectory {
     // Fields are dropped in this order: the lock must be released last.
@@ -38,11 +39,12 @@ pub struct OwnedDirectory {
 pub struct OwnershipRequest<'a> {
     /// The rules for this kind of archive.
     pub policy: OwnershipPolicy<'a>,
-    /// Directory of catalog and recordings, which exists.
+    /// Directory of catalog and recordings. It must exist.
     pub directory: &'a Path,
-    /// Directory of the mark file, which exists; often the same.
+    /// Directory of the mark file. It must exist, and is often the same directory.
     pub mark_file_directory: &'a Path,
-    /// Whether everything in the directory is removed, after it is certain that no process uses it.
+    /// Whether all other files in the directory are removed, after it is certain that no process
+    /// uses the directory.
     pub is_emptied: bool,
     /// Owner to be written into the mark file. Its process id and start time are also in the lock file.
     pub owner: &'a Owner,
@@ -59,19 +61,20 @@ pub struct OwnershipPolicy<'a> {
     pub lock_file: &'a str,
     /// The directory that is expected.
     pub expected: ExpectedDirectory,
-    /// Returns whether an owner is dead although its mark file is active. The lock file does not name this owner.
+    /// Returns whether an owner is dead although its mark file is active. It is called only for an
+    /// owner that the lock file does not name.
     pub is_dead: &'a dyn Fn(&MarkFileState) -> bool,
 }
 
 /// The directory that a process expects to own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedDirectory {
-    /// Any directory. If it has no lock file, it gets one, with a random id.
+    /// Any directory. If the directory has no lock file, a lock file with a random id is created.
     Any,
-    /// A directory without a lock file. It gets a lock file with this id.
+    /// A directory without a lock file. A lock file with this id is created.
     New(DirectoryId),
-    /// The directory whose lock file has this id. If the first owner was killed before it wrote the id, the lock file
-    /// gets this id.
+    /// The directory whose lock file has this id. If the first owner was killed before it wrote an
+    /// id, this id is written into the lock file.
     Existing(DirectoryId),
 }
 
@@ -86,10 +89,11 @@ pub enum OwnershipError {
     InUse {
         /// The directory.
         path: PathBuf,
-        /// Pid of its owner, or `unknown`.
+        /// Pid of the directory's owner, or `unknown`.
         owner: String,
     },
-    /// The last heartbeat in the mark file is recent, and its owner is not known to be dead.
+    /// The last heartbeat in the mark file is recent, and the owner in the mark file is not known
+    /// to be dead.
     #[error(
         "active mark file detected: process {pid} wrote {} {age_ms} ms ago: stop that archive, or wait until {ACTIVITY_TIMEOUT_MS} ms after its end",
         path.display()
@@ -108,12 +112,12 @@ pub enum OwnershipError {
         /// The directory.
         path: PathBuf,
     },
-    /// The lock file has another id than the one that is expected.
+    /// The id in the lock file is not the expected id.
     #[error("{} is the directory of another archive: {id}", path.display())]
     OtherDirectory {
         /// The directory.
         path: PathBuf,
-        /// Id in its lock file.
+        /// Id in the lock file of the directory.
         id: DirectoryId,
     },
     /// The lock file cannot be used.
@@ -160,7 +164,8 @@ impl OwnedDirectory {
             request.now_ms,
         );
         if checked.is_err() && found.is_new {
-            // The directory belongs to an archive of other software, which has no lock file.
+            // The directory belongs to an archive of other software, which uses no lock file. So
+            // the new lock file is removed.
             let _ = fs::remove_file(request.directory.join(policy.lock_file));
         }
         checked?;
@@ -207,8 +212,8 @@ impl OwnedDirectory {
         Ok(self.mark_file.record_error(now_ms, text)?)
     }
 
-    /// Writes the mark file, then the lock file. If the process is killed in between, the lock file does not name the
-    /// owner in the mark file.
+    /// Writes the mark file, and then the lock file. If the process is killed between the two
+    /// writes, the lock file does not name the owner in the mark file.
     fn establish(found: FoundLock, request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let io = |doing, source| io_error(doing, request.directory, source);
         let boot_id = boot_id().map_err(|source| io("find the machine of", source))?;
@@ -242,8 +247,8 @@ impl OwnedDirectory {
     }
 }
 
-/// Ownership of an archive directory while a tool changes its files. No archive runs in it, and the mark file is not
-/// changed.
+/// Ownership of an archive directory while a tool changes its files. Meanwhile no archive can start
+/// in the directory. The mark file is not changed.
 #[derive(Debug)]
 pub struct Maintenance {
     _lock: OwnershipLock,
@@ -272,8 +277,8 @@ impl Maintenance {
 impl Drop for Maintenance {
     fn drop(&mut self) {
         if let Some(path) = &self.new_lock_file {
-            // The directory belongs to an archive of other software, which has no lock file. If the removal fails, the
-            // file does no harm.
+            // The directory belongs to an archive of other software, which uses no lock file. If
+            // the removal fails, the file has no effect.
             let _ = fs::remove_file(path);
         }
     }
@@ -283,7 +288,7 @@ impl Drop for Maintenance {
 struct FoundLock {
     lock: OwnershipLock,
     record: Option<LockRecord>,
-    /// Whether the lock file was created now.
+    /// Whether this process has created the lock file.
     is_new: bool,
 }
 
@@ -339,7 +344,7 @@ fn check_id(
     }
 }
 
-/// Returns the id and the nonce of a directory that has none.
+/// Creates the id and the nonce of a new lock file.
 fn new_ids(expected: ExpectedDirectory) -> io::Result<(DirectoryId, LockNonce)> {
     let id = match expected {
         ExpectedDirectory::Any => DirectoryId::random()?,
@@ -348,8 +353,8 @@ fn new_ids(expected: ExpectedDirectory) -> io::Result<(DirectoryId, LockNonce)> 
     Ok((id, LockNonce::random()?))
 }
 
-/// Checks each mark file that may belong to `directory`: in the requested directory, in `directory`, and where the link
-/// file points.
+/// Checks each mark file that may belong to `directory`: in the given directories, and in the
+/// directory that the link file names.
 fn check_unused(
     mark_file_directories: &[&Path],
     directory: &Path,
@@ -375,8 +380,8 @@ fn check_unused(
     Ok(())
 }
 
-/// Returns whether the mark file was written by the last owner in the lock file. That owner is dead: this process holds
-/// the lock.
+/// Returns whether the mark file was written by the last owner in the lock file. That owner is
+/// dead, because this process holds the lock.
 fn is_of_dead_owner(state: &MarkFileState, record: Option<&LockRecord>) -> bool {
     record.is_some_and(|record| record.owner == owner_of(&state.owner))
 }
@@ -388,7 +393,7 @@ fn owner_of(owner: &Owner) -> LockOwner {
     }
 }
 
-/// Removes everything in a directory except the lock file.
+/// Removes all files and directories in a directory except the lock file.
 fn empty(directory: &Path, lock_file: &str) -> Result<(), OwnershipError> {
     let remove_entries = || -> io::Result<()> {
         for entry in fs::read_dir(directory)? {
@@ -487,7 +492,8 @@ mod tests {
             })
         }
 
-        /// Writes the mark file of an archive that has no lock file. Its last heartbeat is at `NOW_MS` if it is ready.
+        /// Writes the mark file of an archive without a lock file. If the archive is ready, its
+        /// last heartbeat is at `NOW_MS`.
         fn foreign_mark(&self, is_ready: bool) {
             let owner = Owner::without_server(4711, NOW_MS, String::new());
             let mut mark = MarkFile::take(&Directory::new(self.path()), &owner, NOW_MS).unwrap();
@@ -499,7 +505,7 @@ mod tests {
 
     /// 07-72, 07-73
     #[test]
-    fn an_owner_that_ended_leaves_the_directory_to_the_next_at_once() {
+    fn a_directory_can_be_taken_at_once_after_its_owner_has_ended() {
         let world = World::new();
         let mut first = world.take(1, NOW_MS).unwrap();
         first.ready(NOW_MS).unwrap();
@@ -512,7 +518,7 @@ mod tests {
 
     /// 07-73
     #[test]
-    fn a_second_start_while_the_owner_lives_is_refused_with_its_pid() {
+    fn the_error_of_a_second_start_has_the_pid_of_the_living_owner() {
         let world = World::new();
         let _first = world.take(1234, NOW_MS).unwrap();
         let error = world.take(2, NOW_MS + 60_000).unwrap_err().to_string();
@@ -532,7 +538,7 @@ mod tests {
 
     /// 07-73
     #[test]
-    fn the_young_mark_file_of_another_archive_is_refused_and_its_directory_left_as_it_was() {
+    fn a_start_is_refused_and_changes_no_file_while_a_foreign_heartbeat_is_recent() {
         let world = World::new();
         world.foreign_mark(true);
         let before = world.names();
@@ -547,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_ran_in_our_directory_later_is_detected() {
+    fn a_foreign_archive_that_used_the_directory_after_our_owner_is_detected() {
         let world = World::new();
         drop(world.take(1, NOW_MS - 60_000).unwrap());
         world.foreign_mark(true);
@@ -559,7 +565,7 @@ mod tests {
 
     /// Section 22: a start that was killed before it was ready.
     #[test]
-    fn a_mark_file_of_version_0_blocks_while_it_is_young_and_not_for_ever() {
+    fn a_mark_file_of_version_0_blocks_a_start_for_ten_seconds() {
         let world = World::new();
         world.foreign_mark(false);
         assert!(world.take(2, NOW_MS + 5_000).is_err());
@@ -568,7 +574,7 @@ mod tests {
 
     /// 07-74
     #[test]
-    fn a_link_file_names_the_directory_of_the_mark_file_and_is_removed_without_one() {
+    fn the_link_file_exists_only_while_the_mark_file_is_in_another_directory() {
         let world = World::new();
         let elsewhere = tempfile::tempdir().unwrap();
         let owned = world.take_with(1, NOW_MS, elsewhere.path(), false);
@@ -581,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_file_elsewhere_that_is_active_blocks_a_start_without_it() {
+    fn an_active_mark_file_in_the_directory_of_the_link_file_blocks_a_start() {
         let world = World::new();
         let elsewhere = World::new();
         elsewhere.foreign_mark(true);
@@ -612,7 +618,7 @@ mod tests {
 
     /// 07-75
     #[test]
-    fn maintenance_keeps_archives_away_and_leaves_the_files_as_they_were() {
+    fn maintenance_excludes_archives_and_changes_no_file() {
         let world = World::new();
         world.foreign_mark(true);
         let young = Maintenance::begin(world.path(), NOW_MS + 1);
@@ -633,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_owner_before_are_saved() {
+    fn errors_of_the_previous_owner_are_saved() {
         let world = World::new();
         let mut owned = world.take(1, NOW_MS).unwrap();
         owned.record_error(NOW_MS, "disk on fire").unwrap();

@@ -5,12 +5,13 @@ use std::io;
 
 /// Id of an archive directory, and the name of the directory of a private archive.
 ///
-/// Not Aeron's archive id: that is an `i64`, and distinguishes the archives of one driver.
+/// Aeron's archive id is another value: an `i64` that distinguishes the archives of one driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DirectoryId([u8; 16]);
 
-/// A random value in the lock file of an archive directory. A process that knows the nonce has read this very file, or
-/// got it from the file's owner. So a copied or recreated directory of the same name is not mistaken for the archive.
+/// A random value in the lock file of an archive directory. A process that knows the nonce has read
+/// this file, or received the nonce from the file's owner. So a new directory of the same name is
+/// not mistaken for the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LockNonce([u8; 16]);
 
@@ -23,7 +24,7 @@ impl DirectoryId {
         random_bytes().map(Self)
     }
 
-    /// Parses the text of an id: exactly 32 hexadecimal digits, with small letters.
+    /// Parses the text of an id: exactly 32 hexadecimal digits, with lower-case letters.
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(u128::from_str_radix(text, 16).ok()?.to_be_bytes());
         (id.to_string() == text).then_some(id)
@@ -85,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_directory_id_is_32_digits_and_nothing_else(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
+        fn only_32_lower_case_hexadecimal_digits_are_a_directory_id(bytes: [u8; 16], text in "[0-9a-fA-F+]{0,40}") {
             let id = DirectoryId(bytes);
             prop_assert_eq!(DirectoryId::parse(&id.to_string()), Some(id));
             if let Some(id) = DirectoryId::parse(&text) {

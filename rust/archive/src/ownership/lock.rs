@@ -1,8 +1,10 @@
-//! The lock file: which process owns an archive directory, and the random id that identifies the directory.
+//! The lock file. It shows which process owns an archive directory, and has the random id of the
+//! directory.
 //!
-//! The owner holds an exclusive `flock` on the file for as long as it lives; the kernel releases the lock when the
-//! process dies. The record in the file names the owner. The next owner uses the record to recognize the mark file of a
-//! dead owner. Other processes use it to check that the directory is the expected one.
+//! The owner holds an exclusive `flock` on the file until it ends; the kernel releases the lock
+//! when the process dies. The record in the file names the owner. The next owner uses the record to
+//! recognize the mark file of a dead owner. Other processes use the record to check that the
+//! directory is the expected directory.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -33,7 +35,7 @@ pub struct LockRecord {
     pub owner: LockOwner,
 }
 
-/// A process, as it is named in the lock file and in the mark file.
+/// The process that owns a directory, with the values that the lock file and the mark file have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockOwner {
     /// Process id.
@@ -45,7 +47,7 @@ pub struct LockOwner {
 /// Why the bytes of a lock file are not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LockDamage {
-    /// The length is wrong; the length that was found.
+    /// The file has a wrong length: the value is the length of the file, in bytes.
     #[error("it has {0} bytes instead of {RECORD_LENGTH}")]
     Length(usize),
     /// The file does not begin with the magic number of a lock file.
@@ -97,14 +99,14 @@ pub struct OwnershipLock {
 pub enum OwnershipLockAttempt {
     /// This process holds the lock.
     Acquired(OwnershipLock),
-    /// A living process holds the lock; its pid, if the file contains it.
+    /// A living process holds the lock. The value is its pid, if the file contains the pid.
     Held(Option<i64>),
     /// The file does not exist.
     Missing,
 }
 
 impl LockRecord {
-    /// Returns the bytes of the file. A boot id that is too long is cut.
+    /// Returns the bytes of the file. A boot id that is too long is shortened.
     pub fn encode(&self) -> [u8; RECORD_LENGTH] {
         let mut layout = LockRecordLayout::new_zeroed();
         layout.magic = MAGIC;
@@ -120,11 +122,11 @@ impl LockRecord {
         layout.to_bytes()
     }
 
-    /// Decodes the bytes of a file. Returns `None` if the file is empty because its first owner was killed before it
-    /// wrote a record.
+    /// Decodes the bytes of a file. Returns `None` for an empty file: its first owner was killed
+    /// before it wrote a record.
     ///
     /// # Errors
-    /// [`LockDamage`] says what is wrong.
+    /// [`LockDamage`] says why the bytes are not a record.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>, LockDamage> {
         if bytes.is_empty() {
             return Ok(None);
@@ -155,8 +157,8 @@ impl LockRecord {
         }))
     }
 
-    /// Reads the record of the lock file at `path` without taking the lock. Returns `None` as [`decode`](Self::decode)
-    /// does, and if the file does not exist.
+    /// Reads the record of the lock file at `path` without taking the lock. Returns `None` if the
+    /// file does not exist or is empty.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -204,13 +206,13 @@ impl OwnershipLock {
                 OwnershipLockAttempt::Acquired(Self { lock, path })
             }
             lock_file::LockAttempt::Held(file) => OwnershipLockAttempt::Held(holder(&file, path)),
-            // The file never existed, or its last owner removed it with the whole directory.
+            // The file never existed, or its last owner removed the whole directory.
             lock_file::LockAttempt::Missing => OwnershipLockAttempt::Missing,
         })
     }
 
-    /// Returns the pid of the living process that holds the lock at `path`, or the record of the last owner if no
-    /// process holds the lock. Does not disturb the owner.
+    /// Returns the pid of the living process that holds the lock at `path`, or the record of the
+    /// last owner if no process holds the lock. Does not take the lock.
     ///
     /// If no process holds the lock, the outer option is `None`. If the file does not contain the pid, the inner
     /// option is `None`.
@@ -227,7 +229,7 @@ impl OwnershipLock {
         }
     }
 
-    /// Reads the record. Returns `None` if the first owner was killed before it wrote anything.
+    /// Reads the record. Returns `None` if the first owner was killed before it wrote a record.
     ///
     /// # Errors
     /// The file cannot be read, or is damaged.
@@ -314,7 +316,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_survives_its_bytes_and_no_flipped_bit_passes(record in records(), bit in 0..RECORD_LENGTH * 8) {
+        fn a_record_is_decoded_unchanged_and_refused_after_a_flipped_bit(
+            record in records(), bit in 0..RECORD_LENGTH * 8,
+        ) {
             let mut bytes = record.encode();
             prop_assert_eq!(LockRecord::decode(&bytes), Ok(Some(record)));
             bytes[bit / 8] ^= 1 << (bit % 8);
@@ -322,13 +326,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_a_record_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        fn decoding_any_bytes_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
             let _ = LockRecord::decode(&bytes);
         }
     }
 
     #[test]
-    fn the_bytes_of_a_record_are_those_of_earlier_versions() {
+    fn a_record_has_the_same_bytes_as_in_earlier_versions() {
         let record = LockRecord {
             nonce: LockNonce::from_bytes([9; 16]),
             ..record()
@@ -350,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_file_of_an_earlier_version_opens_and_its_reserved_field_is_written_as_zero() {
+    fn a_lock_file_of_an_earlier_version_is_read_and_its_reserved_field_is_cleared() {
         let mut layout = *LockRecordLayout::of(&record().encode());
         assert_eq!(layout.reserved_after_owner, [0; 8]);
         // Earlier versions wrote a hash of options here.
@@ -366,7 +370,7 @@ mod tests {
 
     /// 08-28
     #[test]
-    fn a_held_lock_names_its_owner_and_a_freed_one_can_be_taken() {
+    fn a_held_lock_has_the_pid_of_its_owner_and_a_released_lock_can_be_taken() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
         let held = OwnershipLock::create(&path).unwrap();
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lock_of_a_removed_archive_is_no_lock() {
+    fn a_removed_lock_file_is_reported_as_missing() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
         assert!(matches!(
@@ -439,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_lock_file_is_refused_by_name() {
+    fn the_error_of_a_damaged_lock_file_has_the_name_of_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("archive.lock");
         std::fs::write(&path, b"APRV").unwrap();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_setting_makes_a_pause() {
+    fn a_setting_without_point_or_count_or_file_is_ignored() {
         let pause = Pause::parse("purged:3:/a:b").unwrap();
         assert_eq!(pause.point, "purged");
         assert_eq!(pause.count, 3);

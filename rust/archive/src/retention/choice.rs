@@ -7,8 +7,10 @@ use crate::extensions::{RetentionPolicy, RetentionScope};
 
 /// Returns the policy of a recording; a recording has at most one.
 ///
-/// The policy of the recording itself comes first. Otherwise it is the policy with the most specific match: one with a
-/// stream id before one without, then the longest part of the channel, then the first in the order of `policies`.
+/// If a policy is for this one recording, that policy is returned. Otherwise, the matching policy
+/// with the most specific scope is returned. A scope with a stream id is more specific than a scope
+/// without a stream id. Among these, a longer `channel_fragment` is more specific. If several
+/// policies are left, the first of `policies` is returned.
 pub fn policy_of<'a>(
     policies: impl IntoIterator<Item = &'a RetentionPolicy>,
     recording: &RecordingDescriptor,
@@ -26,7 +28,8 @@ pub fn policy_of<'a>(
         .map(|(_, policy)| policy)
 }
 
-/// How specific a match is: of the recording itself, with a stream id, and the length of the part of the channel.
+/// Order of scopes, compared from left to right: whether the scope is one recording, whether it has
+/// a stream id, and the length of its `channel_fragment` in bytes.
 type Specificity = (bool, bool, usize);
 
 /// Returns how specific a scope is for a recording; `None` if the recording is not in the scope.

@@ -7,14 +7,14 @@ use crate::extensions::NamedReader;
 /// Why a reader has expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReaderExpiry {
-    /// It has not committed for longer than its limit.
+    /// The reader has not committed for longer than its `max_age_ms`.
     Age {
         /// Time since the last commit in milliseconds.
         age_ms: i64,
         /// Limit of the reader in milliseconds.
         max_age_ms: i64,
     },
-    /// More bytes than its limit are recorded after its position.
+    /// More than `max_lag` bytes are recorded after the position of the reader.
     Lag {
         /// Bytes after the reader's position.
         lag: i64,
@@ -25,7 +25,8 @@ pub enum ReaderExpiry {
 
 /// Returns why a reader of a recording that ends at `end_position` has expired; `None` if it has not expired.
 ///
-/// The time before `running_since_ms`, when the archive started, does not count: no reader could commit.
+/// `running_since_ms` is the time at which the archive started. The time before that does not
+/// count, because no reader could commit.
 pub fn expiry_of(
     reader: &NamedReader,
     end_position: i64,

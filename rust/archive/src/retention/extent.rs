@@ -5,7 +5,7 @@ use crate::catalog::RecordingDescriptor;
 /// Positions and times of a recording, for retention. Times are milliseconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingExtent {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position of the first frame.
     pub start_position: i64,
@@ -19,7 +19,8 @@ pub struct RecordingExtent {
     pub start_timestamp_ms: i64,
     /// Time at which recording ended; `None` while it is active.
     pub stop_timestamp_ms: Option<i64>,
-    /// Times of the newest bytes of the first segments, as many as were read.
+    /// Time of the newest byte of each of the first segments. The list ends where the times were
+    /// not read.
     pub segment_times_ms: Vec<i64>,
 }
 
@@ -70,8 +71,8 @@ impl RecordingExtent {
         base.min(self.last_base())
     }
 
-    /// Returns whether both are of the same recording with the same range, so that a removal for one also fits the
-    /// other. An active recording may have become longer.
+    /// Returns whether a removal that was computed from `earlier` is still valid: both extents are
+    /// of the same recording and have the same range. An active recording may have become longer.
     pub fn is_still(&self, earlier: &Self) -> bool {
         let is_same_end = match self.stop_timestamp_ms {
             Some(_) => self.end_position == earlier.end_position,

@@ -1,4 +1,4 @@
-//! Leaves out of a removal what is still needed.
+//! Reduces a removal, so that data that is still needed is kept.
 
 use super::{RecordingExtent, Removal, RetentionHolder};
 
@@ -11,20 +11,21 @@ pub struct Holders<'a> {
     pub lowest_replay_position: Option<i64>,
     /// Whether a deletion, a migration or a start of the recording is in progress.
     pub is_changing: bool,
-    /// Whether the recording waits for an image that extends it. Then it is not deleted as a whole.
+    /// Whether the recording waits for an image that extends it. Such a recording is not deleted as
+    /// a whole.
     pub is_to_be_extended: bool,
 }
 
 /// A part of a recording that retention deletes, or would delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionOutcome {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Start position before the deletion.
     pub start_position: i64,
     /// Start position after the deletion; the stop position if the whole recording is deleted.
     pub new_start_position: i64,
-    /// Start position that the policy alone would cause, without readers and replays.
+    /// Start position after the deletion if there were no readers and replays.
     pub allowed_position: i64,
     /// Whether the whole recording is deleted.
     pub is_purge: bool,
@@ -48,7 +49,8 @@ struct Hold<'a> {
     reader: &'a str,
 }
 
-/// Leaves out of a removal what the holders need. `extent` is that of the recording of the removal.
+/// Reduces a removal to the data that no holder needs. `extent` is the extent of the same
+/// recording.
 pub fn outcome(
     extent: &RecordingExtent,
     removal: &Removal,
@@ -62,7 +64,7 @@ pub fn outcome(
         hold.new_start.min(removal.new_start_position)
     });
     let is_purge = removal.is_purge && hold.is_none();
-    // The first frame may be after the begin of the first segment.
+    // The start position may be after the base of the first segment.
     let new_start_position = match is_purge {
         true => new_start,
         false => new_start.max(extent.start_position),
@@ -80,7 +82,7 @@ pub fn outcome(
     }
 }
 
-/// Returns what each holder leaves to be deleted.
+/// Returns the highest start position that each holder allows.
 fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
     let change = |new_start| Hold {
         new_start,

@@ -1,10 +1,12 @@
-//! Deletion of old data: pure functions from policies, recordings and their readers to the deletions. No file is read
-//! or changed here.
+//! Deletion of old data. The functions of this module compute deletions from policies, recordings
+//! and readers. They read and change no files.
 //!
 //! 1. [`policy_of`] chooses the policy of a recording.
-//! 2. [`removals`] computes what the policy alone allows to delete, from the [extents](RecordingExtent) of all
-//!    recordings of the policy. [`needs_segment_time`] says which times of segments it needs.
-//! 3. [`outcome`] leaves out of it what readers, replays and changes in progress still need ([`Holders`]).
+//! 2. [`removals`] computes the part of each recording that the policy allows to delete. Its input
+//!    is the [extents](RecordingExtent) of all recordings of the policy. [`needs_segment_time`]
+//!    returns which times of segments must be in the extents.
+//! 3. [`outcome`] reduces such a part by the data that readers, replays and changes in progress
+//!    still need ([`Holders`]).
 //!
 //! Only whole segments are deleted, from the start of a recording, and never the segment with the end of the recording.
 //! A recording that has stopped can also be deleted as a whole.

@@ -1,17 +1,18 @@
-//! Computes what a policy alone allows to delete.
+//! Computes the data that a policy allows to delete, without regard to readers and replays.
 
 use std::collections::BTreeSet;
 
 use super::RecordingExtent;
 use crate::extensions::RetentionPolicy;
 
-/// Maximum number of segments of a recording that are deleted at once. Later evaluations delete the others.
+/// Maximum number of segments of a recording that one evaluation deletes. Later evaluations delete
+/// the others.
 pub const MAX_SEGMENTS: usize = 16 * 1024;
 
 /// The part of one recording that a policy allows to delete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removal {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Start position after the deletion; the stop position if the whole recording is deleted.
     pub new_start_position: i64,
@@ -19,15 +20,15 @@ pub struct Removal {
     pub is_purge: bool,
 }
 
-/// Progress of the evaluation in one recording.
+/// The part of one recording that the evaluation has marked for deletion so far.
 struct Marked<'a> {
     extent: &'a RecordingExtent,
-    /// Number of segments that are deleted.
+    /// Number of segments that are marked.
     segments: usize,
     is_purge: bool,
 }
 
-/// Returns the number of bytes above the limit of a policy, in the recordings of the policy.
+/// Returns the number of bytes by which the recordings of a policy exceed its `max_bytes`.
 pub fn excess_bytes<'a>(
     policy: &RetentionPolicy,
     extents: impl IntoIterator<Item = &'a RecordingExtent>,
@@ -51,7 +52,7 @@ pub fn needs_segment_time(
     let known = extent.segment_times_ms.len();
     let is_needed_for_bytes = || (known as i64) * extent.segment_length < excess_bytes;
     let is_needed_for_age = || {
-        // Everything is younger than the begin of the recording.
+        // All segments are younger than the start of the recording.
         is_old(policy, extent.start_timestamp_ms, now_ms)
             && !is_stopped_and_old(policy, extent, now_ms)
             && extent
@@ -63,16 +64,17 @@ pub fn needs_segment_time(
         && (is_needed_for_bytes() || is_needed_for_age())
 }
 
-/// Computes what a policy allows to delete. `extents` are all recordings of the policy. The result has only recordings
-/// of which something may be deleted, in the same order.
+/// Computes the data that a policy allows to delete. `extents` are the extents of all recordings of
+/// the policy. The result has the recordings from which data may be deleted, in the same order.
 ///
-/// * `max_age_ms`: segments at the start of a recording whose newest byte is older, and recordings that stopped before
-///   that time.
-/// * `max_bytes`: while all recordings together are longer, the oldest segment of all. The last segment of a stopped
-///   recording has the time at which the recording stopped; it is deleted with the whole recording. The last bytes of
-///   the policy are not deleted.
+/// * `max_age_ms`: allows to delete segments at the start of a recording if their newest byte is
+///   older, and recordings that stopped earlier.
+/// * `max_bytes`: allows to delete the oldest segment of all recordings while all recordings
+///   together are longer. The time of the last segment of a stopped recording is the time of the
+///   stop. This segment is deleted together with the recording. If the other recordings of the
+///   policy have no bytes left, this segment is kept.
 ///
-/// The time of a segment that was not read is not old.
+/// If the time of a segment was not read, the segment is not old.
 pub fn removals(
     policy: &RetentionPolicy,
     extents: &[RecordingExtent],
@@ -91,7 +93,7 @@ pub fn removals(
 fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
     let bytes = marked.iter().map(Marked::remaining_bytes);
     let mut total = bytes.fold(0, i64::saturating_add);
-    // The heads of all recordings, the oldest first.
+    // Time of the first segment that is left of each recording. The oldest time comes first.
     let mut heads: BTreeSet<(i64, usize)> = marked
         .iter()
         .enumerate()
@@ -104,7 +106,7 @@ fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
         let mark = &mut marked[at];
         let before = mark.remaining_bytes();
         if mark.is_last() && before == total {
-            // The last bytes of the policy. Other recordings have no bytes.
+            // These are the last bytes of the policy: the other recordings have no bytes left.
             return;
         }
         mark.take_next();

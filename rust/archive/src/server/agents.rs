@@ -1,4 +1,5 @@
-//! The archive's agents: conductor, recorder and replayer, in one agent loop or in three.
+//! The archive's agents: conductor, recorder and replayer. They run in one agent loop or in three
+//! agent loops.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +13,8 @@ use super::recording::Recorder;
 use super::replay::Replayer;
 use crate::storage::Storage;
 
-/// Runs the conductor. In the threading modes SHARED and INVOKER it also runs the recorder and the replayer.
+/// Runs the conductor. In the threading modes SHARED and INVOKER, it also runs the recorder and the
+/// replayer.
 pub(super) struct ConductorAgent<S: Storage + Clone> {
     pub conductor: ArchiveConductor<S>,
     /// `None` if the recorder has its own thread.

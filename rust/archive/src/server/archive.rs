@@ -14,10 +14,11 @@ use super::conductor::Clocks;
 use super::context::{ArchiveContext, ArchiveThreadingMode};
 use super::startup::{self, ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
 
-/// An archive of a media driver. Dropping it closes it.
+/// An archive of a media driver. Dropping the value closes the archive.
 ///
-/// Its agents run on their own threads, with one exception: the caller runs the conductor in mode
-/// [`ArchiveThreadingMode::Invoker`], and after [`launch_with_main_loop`](Self::launch_with_main_loop).
+/// The agents run on threads of their own, with one exception. In mode
+/// [`ArchiveThreadingMode::Invoker`], and after
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the conductor.
 pub struct Archive {
     archive_id: i64,
     main_loop: Option<MainLoop>,
@@ -36,17 +37,17 @@ impl Archive {
     /// Starts an archive with its agents on their own threads. Waits for the driver.
     ///
     /// # Errors
-    /// The configuration is not valid, or another archive is active in the directory or has the same id. The catalog or
-    /// a recording is damaged. The driver does not serve the archive.
+    /// The configuration is not valid. Another archive is active in the directory, or has the same
+    /// id. The catalog or a recording is damaged. The driver does not serve the archive.
     pub fn launch(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
         Self::start(context, false)
     }
 
-    /// Starts an archive whose conductor the caller runs: by calling [`do_work`](Self::do_work) often, and
-    /// [`idle`](Self::idle) in between.
+    /// Starts an archive. The caller runs its conductor by calling [`do_work`](Self::do_work)
+    /// repeatedly, with [`idle`](Self::idle) in between.
     ///
     /// # Errors
-    /// As [`launch`](Self::launch).
+    /// The same errors as [`launch`](Self::launch).
     pub fn launch_with_main_loop(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
         Self::start(context, true)
     }
@@ -56,7 +57,8 @@ impl Archive {
         self.archive_id
     }
 
-    /// Runs one duty cycle of the agent that the caller runs. Returns the work count, 0 if there is no such agent.
+    /// Runs one duty cycle of the agent that the caller runs. Returns the work count; 0 if the
+    /// caller runs no agent.
     pub fn do_work(&mut self) -> usize {
         self.main_loop
             .as_mut()
@@ -75,13 +77,13 @@ impl Archive {
         self.is_terminated.load(Ordering::Acquire)
     }
 
-    /// Ends all recordings, writes their stop positions to the catalog, and releases the directory. Closing again does
-    /// nothing.
+    /// Ends all recordings, writes their stop positions to the catalog, and releases the directory.
+    /// If the archive is closed already, does nothing.
     pub fn close(&mut self) {
         if std::mem::replace(&mut self.is_closed, true) {
             return;
         }
-        // Recorder and replayer are closed first, because the conductor stores the stop positions that they report.
+        // The conductor is closed last, because it stores the stop positions that the recorder reports.
         self.runners.iter().for_each(AgentRunner::close);
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.invoker.close();
@@ -118,7 +120,8 @@ impl Archive {
         Ok(archive)
     }
 
-    /// Starts the agent loops. The last one is the conductor's; the caller runs it if `has_main_loop`.
+    /// Starts the agent loops. The last loop has the conductor. If `has_main_loop`, the caller runs
+    /// this loop.
     fn run(&mut self, mut loops: Vec<Loop>, has_main_loop: bool) -> Result<(), ArchiveStartError> {
         let error_handler: Arc<dyn ErrorHandler> =
             Arc::new(|error: &AgentError| console::warn(format_args!("aeron archive: {error}")));

@@ -28,7 +28,7 @@ use crate::ownership::BootId;
 use crate::storage::Directory;
 use crate::store::{DetachedSegments, StoreOptions};
 
-/// Time limit for a step of a replication, in nanoseconds: Aeron's message timeout.
+/// Time limit for a step of a replication, in nanoseconds. It is Aeron's default message timeout.
 const REPLICATION_MESSAGE_TIMEOUT_NS: i64 = 10_000_000_000;
 /// Interval at which the start polls for the driver's replies.
 const START_POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -44,7 +44,7 @@ pub(super) struct Foundation<'a> {
 
 /// The agent loops of an archive that is ready.
 pub(super) struct Assembly {
-    /// In the order in which they are closed; the conductor's loop is the last.
+    /// The loops in the order in which they are closed. The conductor's loop is the last.
     pub loops: Vec<Loop>,
     /// Set when the conductor has ended.
     pub is_terminated: Arc<AtomicBool>,
@@ -60,8 +60,8 @@ impl Assembly {
     /// Connects to the driver and starts the archive. Waits for the driver.
     ///
     /// # Errors
-    /// The driver does not serve the archive, or it serves another archive with the same id. Or the store cannot be
-    /// opened.
+    /// The driver does not serve the archive, or serves another archive with the same id. The store
+    /// cannot be opened.
     pub fn new(
         foundation: &Foundation<'_>,
         directory: OwnedArchiveDirectory,
@@ -194,7 +194,7 @@ pub(super) fn control_streams(
     Ok(ControlStreams::new(subscriptions, gone))
 }
 
-/// Returns the control channel with the archive's setting of `sparse`.
+/// Returns the control channel, with the archive's setting for the parameter `sparse`.
 fn control_channel(context: &ArchiveContext) -> Result<String, ArchiveError> {
     let mut channel = ChannelUri::parse(&context.control_channel)?;
     let is_sparse = context.control_term_buffer_sparse;
@@ -233,8 +233,8 @@ pub(super) fn replication_settings(
     }
 }
 
-/// Returns the channel for responses of replication sources: a port that the driver chooses, on the host of the control
-/// channel.
+/// Returns the channel for responses of replication sources. It has the host of the control channel
+/// and a port that the driver chooses.
 fn replication_response_channel(context: &ArchiveContext) -> String {
     let control = ChannelUri::parse(&context.control_channel).ok();
     let endpoint = control
@@ -313,7 +313,7 @@ impl Security {
     }
 }
 
-/// Returns a random number, which cannot be guessed.
+/// Returns a random number that cannot be guessed.
 fn random() -> i64 {
     getrandom::u64().expect("the system gives random numbers") as i64
 }

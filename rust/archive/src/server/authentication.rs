@@ -21,14 +21,16 @@ pub trait Authenticator: Send {
         now_ms: i64,
     );
 
-    /// Decides about a session that sent its connect request. Called again until the decision was sent.
+    /// Decides about a session that has sent its connect request. The function is called again
+    /// until the decision was sent.
     fn on_connected_session(
         &mut self,
         control_session_id: i64,
         now_ms: i64,
     ) -> AuthenticationDecision;
 
-    /// Decides about a session that was challenged. Called again until the decision was sent.
+    /// Decides about a session that has responded to a challenge. The function is called again
+    /// until the decision was sent.
     fn on_challenged_session(
         &mut self,
         control_session_id: i64,

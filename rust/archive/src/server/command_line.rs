@@ -13,7 +13,7 @@ use super::Archive;
 use super::context::ArchiveContext;
 
 const FAILURE: i32 = 1;
-/// Interval at which the command polls for the driver; a signal ends the wait.
+/// Interval of the polls for the driver. A signal ends the wait.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [properties-file ...]";
@@ -54,7 +54,7 @@ impl Command {
     /// Parses the arguments of the command. They take precedence over the environment of the process.
     ///
     /// # Errors
-    /// A text that says which argument is wrong.
+    /// A text about the wrong argument.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut sources = Sources::environment().with_dialect(Dialect::Java);
         let mut late = OverridingArguments::default();
@@ -181,7 +181,7 @@ fn await_driver(context: &ArchiveContext, signals: &ShutdownSignalBarrier) -> Dr
     loop {
         match is_driver_active(&context.aeron_dir, timeout) {
             Ok(false) | Err(Error::DriverTimeout(_)) => {}
-            // If the driver's file is unusable, the launch returns the error.
+            // If the CnC file is unusable, the launch returns the error.
             Ok(true) | Err(_) => return DriverWait::Found,
         }
         if Instant::now() >= deadline {
@@ -201,13 +201,13 @@ fn status(signals: &ShutdownSignalBarrier) -> i32 {
     }
 }
 
-/// Prints why the command failed. Returns the exit status of a failed command.
+/// Prints the reason why the command failed. Returns the exit status of a failed command.
 pub fn fail(reason: impl Display) -> i32 {
     console::warn(reason);
     FAILURE
 }
 
-/// Returns the lines of an error as one line, for tools that read stderr line by line.
+/// Returns the text of an error on one line, for tools that read stderr line by line.
 pub fn one_line(error: &impl Display) -> String {
     error.to_string().replace('\n', ": ")
 }
@@ -223,7 +223,7 @@ mod tests {
     #[track_caller]
     fn context_of(arguments: &[&str]) -> ArchiveContext {
         let Command::Run(run) = parse(arguments).unwrap() else {
-            panic!("the archive is not to run");
+            panic!("the command does not run an archive");
         };
         let mut context = ArchiveContext::default();
         context.apply(&run.sources).unwrap();
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_files_win_over_definitions_and_options_over_both() {
+    fn options_override_properties_files_and_properties_files_override_definitions() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(
             file.path(),
@@ -254,17 +254,17 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_of_its_own_is_an_option() {
+    fn the_option_with_driver_is_parsed() {
         for (arguments, expected) in [(&[][..], false), (&["--with-driver"], true)] {
             let Command::Run(run) = parse(arguments).unwrap() else {
-                panic!("the archive is not to run");
+                panic!("the command does not run an archive");
             };
             assert_eq!(run.is_with_driver, expected);
         }
     }
 
     #[test]
-    fn help_and_version_are_texts_and_other_options_errors() {
+    fn help_and_version_are_shown_and_unknown_options_are_refused() {
         let Command::Show(help) = parse(&["-h"]).unwrap() else {
             panic!("no help");
         };

@@ -1,4 +1,5 @@
-//! [`ArchiveConductor`]: the operations of the archive as typed functions, and the conductor's duty cycle.
+//! [`ArchiveConductor`]: one function for each operation of the archive, and the conductor's duty
+//! cycle.
 
 use std::sync::Arc;
 
@@ -24,8 +25,8 @@ use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// Owns the archive's state, and serves its requests. Runs in one thread; recorder and replayer run in the same or in
-/// their own threads.
+/// Owns the archive's state, and serves its requests. Runs on one thread. The recorder and the
+/// replayer run on the same thread or on threads of their own.
 pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) archive_id: i64,
     pub(super) aeron: Aeron,
@@ -59,8 +60,8 @@ pub(super) struct Clocks {
 
 /// Recording.
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Subscribes to a stream and records each of its images. Responds with the registration id once the driver has
-    /// added the subscription.
+    /// Subscribes to a stream and records each of its images. Responds with the registration id
+    /// when the driver has added the subscription.
     ///
     /// # Errors
     /// See [`Recordings::start`].
@@ -71,7 +72,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.recordings.start(&self.aeron, &self.store, request)
     }
 
-    /// Subscribes to a stream and extends a recording by its image. Responds as
+    /// Subscribes to a stream and extends a recording by its image. Responds like
     /// [`start_recording_now`](Self::start_recording_now).
     ///
     /// # Errors
@@ -86,7 +87,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .map(drop)
     }
 
-    /// Stops the recordings of a subscription.
+    /// Stops the recordings of the subscription with this stream id and channel.
     ///
     /// # Errors
     /// No subscription has the channel and stream.
@@ -96,7 +97,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .map(|()| 0)
     }
 
-    /// Stops the recordings of a subscription.
+    /// Stops the recordings of the subscription with this id.
     ///
     /// # Errors
     /// No subscription has the id.
@@ -129,7 +130,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.store.recording(recording_id)?.start_position)
     }
 
-    /// Returns the recorded position of an active recording, otherwise −1.
+    /// Returns the recorded position of an active recording; −1 if the recording is not active.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -138,7 +139,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.recordings.position(recording_id).unwrap_or(NULL_VALUE))
     }
 
-    /// Returns the stop position of a recording, or −1 while the recording is active.
+    /// Returns the stop position of a recording; −1 while the recording is active.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -146,7 +147,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(self.store.recording(recording_id)?.stop_position)
     }
 
-    /// Returns the recorded position of an active recording, otherwise its stop position.
+    /// Returns the recorded position of an active recording, or the stop position of another
+    /// recording.
     ///
     /// # Errors
     /// The recording does not exist.
@@ -158,8 +160,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .unwrap_or(stop_position))
     }
 
-    /// Finds the recording with the highest id of a session and a stream whose channel contains a text, from
-    /// `min_recording_id` on.
+    /// Finds the recording with the highest id that has this session id and stream id and a channel
+    /// that contains a text. The id is at least `min_recording_id`.
     ///
     /// Returns −1 if no recording matches.
     ///
@@ -252,7 +254,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.poll_replays() + self.run_retention() + self.delete_files();
         work += self.search_by_time() + self.scrub();
         if !self.aeron.is_closed() {
-            // Images also end because the driver has died. Then the subscriptions are not forgotten.
+            // Images also end when the driver has died. Then the subscriptions must stay stored for the next start.
             self.recordings.store_memory(&mut self.store);
         }
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
@@ -262,10 +264,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work
     }
 
-    /// Ends the archive: stores the stop positions that the recorder reported, sends signals to their sessions, and
-    /// closes everything.
+    /// Ends the archive: stores the stop positions that the recorder reported, sends the signals of
+    /// these recordings, and closes all resources.
     ///
-    /// If the client has ended (`is_abort`), the catalog is not changed: recovery finds the ends at the next start.
+    /// If the Aeron client has ended (`is_abort`), the catalog is not changed. The recovery at the
+    /// next start finds the ends of the recordings.
     pub fn close(&mut self, is_abort: bool) {
         if !is_abort {
             self.end_replications();

@@ -1,9 +1,10 @@
-//! [`ArchiveContext`]: every setting of the archive, with its field, default, property and limits.
+//! [`ArchiveContext`]: all settings of the archive. Each setting has a field, a default, a property
+//! and limits.
 //!
-//! Values come from the defaults, then from the environment, `-D` definitions and properties files
-//! ([`ArchiveContext::apply`]), then from code that sets fields directly. If a text does not match its setting's
-//! grammar, or a value is outside of its limits, it is refused as in the Java archive; no value is clamped. Lengths are
-//! bytes.
+//! A context begins with the defaults. [`ArchiveContext::apply`] then applies the environment, `-D`
+//! definitions and properties files. After that, code may set fields directly. A text that does not
+//! match the grammar of its setting is refused, and so is a value outside of its limits. Like in
+//! the Java archive, no value is clamped. Lengths are in bytes.
 
 mod conclude;
 mod modes;
@@ -32,7 +33,8 @@ const MS: i64 = 1_000_000;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
 
-/// Settings of the archive that take the value of a driver's setting if they are not set.
+/// Pairs of an archive setting and a driver setting. If the archive setting is not set, the driver
+/// setting is its default.
 const STAND_INS: [(&str, &str); 2] = [
     ("aeron.archive.control.mtu.length", "aeron.mtu.length"),
     (
@@ -47,8 +49,9 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct ArchiveContext {
             $($(#[doc = $doc])+ pub $name: $type,)*
-            /// After one second without work, agents that back off park up to this long, if it is longer than their
-            /// idle strategy's longest park; 0 turns it off.
+            /// Longest park in nanoseconds of an agent with the idle strategy `backoff`, after one
+            /// second without work. It has no effect if the idle strategy itself has a longer park.
+            /// 0 turns it off.
             pub max_idle_park_ns: u64,
         }
 
@@ -79,49 +82,52 @@ macro_rules! settings {
 settings! {
     /// Directory of the driver.
     aeron_dir: PathBuf = aeron_memory::directory::default_directory(), "aeron.dir" Text;
-    /// Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead and the archive ends.
+    /// Maximum age of the driver's heartbeat, in milliseconds. If the heartbeat is older, the
+    /// driver counts as dead, and the archive ends.
     driver_timeout_ms: i64 = 10_000, "aeron.driver.timeout" Integer(1, MAX);
     /// Directory of catalog and recordings.
     archive_dir: PathBuf = PathBuf::from("aeron-archive"), "aeron.archive.dir" Text;
-    /// Delete the archive directory, with everything in it, before the archive starts.
+    /// Delete the archive directory with all its files before the archive starts.
     archive_dir_delete_on_start: bool = false, "aeron.archive.dir.delete.on.start" Boolean;
     /// Directory of the mark file; if empty, the archive directory.
     mark_file_dir: Option<PathBuf> = None, "aeron.archive.mark.file.dir" Text;
     /// Id of the archive, unique among the archives of its driver; -1 lets the driver choose one.
     archive_id: i64 = -1, "aeron.archive.id" Integer(i64::MIN, MAX);
 
-    /// Channel of control requests over the network; required unless it is turned off.
+    /// Channel of control requests over the network. It is required if such requests are accepted.
     control_channel: String = String::new(), "aeron.archive.control.channel" Text;
-    /// Stream of control requests over the network.
+    /// Stream id of control requests over the network.
     control_stream_id: i32 = 10, "aeron.archive.control.stream.id" Integer(i32::MIN as i64, MAX_I32);
     /// Accept control requests over the network.
     control_channel_enabled: bool = true, "aeron.archive.control.channel.enabled" Boolean;
     /// Channel of control requests on the same machine.
     local_control_channel: String = "aeron:ipc?term-length=64k".into(), "aeron.archive.local.control.channel" Text;
-    /// Stream of control requests on the same machine.
+    /// Stream id of control requests on the same machine.
     local_control_stream_id: i32 = 10, "aeron.archive.local.control.stream.id" Integer(i32::MIN as i64, MAX_I32);
     /// Term length of control streams; a power of two.
     control_term_buffer_length: usize = 64 * KIB as usize,
         "aeron.archive.control.term.buffer.length" Size(64 * KIB, GIB);
-    /// Log files of control streams are sparse.
+    /// Create sparse logs for control streams.
     control_term_buffer_sparse: bool = true, "aeron.archive.control.term.buffer.sparse" Boolean;
-    /// Longest frame of control streams; a multiple of 32. If it is not set, the driver's `aeron.mtu.length`.
+    /// Longest frame of control streams; a multiple of 32. If it is not set, the driver's
+    /// `aeron.mtu.length` applies.
     control_mtu_length: usize = 1408, "aeron.archive.control.mtu.length" Size(64, 65_504);
-    /// Channel of recording events; required if they are enabled.
+    /// Channel of recording events. It is required if recording events are published.
     recording_events_channel: String = String::new(), "aeron.archive.recording.events.channel" Text;
-    /// Stream of recording events.
+    /// Stream id of recording events.
     recording_events_stream_id: i32 = 30,
         "aeron.archive.recording.events.stream.id" Integer(i32::MIN as i64, MAX_I32);
     /// Publish recording events.
     recording_events_enabled: bool = false, "aeron.archive.recording.events.enabled" Boolean;
-    /// Channel for replies of other archives, such as `aeron:udp?endpoint=localhost:0`; required.
+    /// Channel of the replays that source archives send for replications, for example
+    /// `aeron:udp?endpoint=localhost:0`. It is required.
     replication_channel: String = String::new(), "aeron.archive.replication.channel" Text;
 
     /// Length of segment files; a power of two.
     segment_file_length: usize = 128 * MIB as usize, "aeron.archive.segment.file.length" Size(64 * KIB, GIB);
-    /// Longest block that is read or written at once; a power of two.
+    /// Maximum length of a block in one read or write; a power of two.
     file_io_max_length: usize = MIB as usize, "aeron.archive.file.io.max.length" Size(64 * KIB, GIB);
-    /// No recording starts if at most this much space is free in the file system.
+    /// A recording starts only if more than this space is free in the file system.
     low_storage_space_threshold: u64 = 128 * MIB as u64,
         "aeron.archive.low.storage.space.threshold" Size(0, MAX);
     /// Part of each block of a recording that is forced to the disk: 0 nothing, 1 data, 2 also metadata.
@@ -130,19 +136,21 @@ settings! {
     catalog_file_sync_level: SyncLevel = SyncLevel::None, "aeron.archive.catalog.file.sync.level" Integer(0, 2);
     /// Length of a new catalog.
     catalog_capacity: u64 = MIB as u64, "aeron.archive.catalog.capacity" Size(32, MAX_I32);
-    /// Decision about a last frame that may be torn after a kill, if no index decides: `refuse` the start and name the
-    /// frame, or `truncate` the recording before it.
+    /// Treatment of a last frame that may be torn after a kill, if no index proves that it is whole
+    /// or torn. With `refuse`, the archive does not start, and the error has the position of the
+    /// frame. With `truncate`, the frame is removed.
     on_torn_fragment: OnTornFragment = OnTornFragment::Refuse, "aeron.archive.on.torn.fragment" Text;
-    /// Write an index beside each segment: arrival times, ends of messages, and whether a last frame is whole after a
-    /// kill.
+    /// Write an index file for each segment. It has arrival times and ends of messages. After a
+    /// kill, it shows whether the last frame is whole.
     index: bool = true, "aeron.archive.index" Boolean;
-    /// Take up recording subscriptions again that were active when the archive ended. A stream that goes on extends its
-    /// recording, or becomes a new recording that is linked to the former one if data between were not recorded.
+    /// Resume the recording subscriptions that were active when the archive ended. A stream that
+    /// continues without a gap extends its recording. After a gap, the stream becomes a new
+    /// recording that is linked to the former recording.
     resume: bool = false, "aeron.archive.resume" Boolean;
-    /// Bytes of sealed segments that are read for each second to find damage, which is reported and never repaired; 0
-    /// reads none.
+    /// Number of bytes of sealed segments that are read per second to find damage. Damage is
+    /// reported and never repaired. 0 turns this off.
     scrub_rate: u64 = 0, "aeron.archive.scrub.rate" Size(0, MAX);
-    /// Time between the begins of two passes over all sealed segments.
+    /// Time from the begin of a pass over all sealed segments to the begin of the next pass.
     scrub_interval_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.scrub.interval" Duration(0, MAX);
     /// Maximum number of recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
@@ -158,8 +166,8 @@ settings! {
     /// Time between two pings of a control session.
     session_liveness_check_interval_ns: i64 = SECOND,
         "aeron.archive.session.liveness.check.interval" Duration(0, MAX);
-    /// How long the publication of a finished replay is kept. If it is not set, the driver's
-    /// `aeron.publication.linger.timeout`.
+    /// Time for which the publication of a finished replay stays open. If it is not set, the
+    /// driver's `aeron.publication.linger.timeout` applies.
     replay_linger_timeout_ns: i64 = 5 * SECOND, "aeron.archive.replay.linger.timeout" Duration(0, MAX);
 
     /// Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`.
@@ -170,20 +178,21 @@ settings! {
     recorder_idle_strategy: String = String::new(), "aeron.archive.recorder.idle.strategy" Text;
     /// Idle strategy of the replayer; if empty, the conductor's strategy.
     replayer_idle_strategy: String = String::new(), "aeron.archive.replayer.idle.strategy" Text;
-    /// Duty cycles of the conductor that take longer are counted.
+    /// Duty cycles of the conductor that take longer than this time are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.conductor.cycle.threshold" Duration(0, MAX);
-    /// Duty cycles of the recorder that take longer are counted.
+    /// Duty cycles of the recorder that take longer than this time are counted.
     recorder_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.recorder.cycle.threshold" Duration(0, MAX);
-    /// Duty cycles of the replayer that take longer are counted.
+    /// Duty cycles of the replayer that take longer than this time are counted.
     replayer_cycle_threshold_ns: i64 = 100 * MS, "aeron.archive.replayer.cycle.threshold" Duration(0, MAX);
     /// Length of the distinct error log in the mark file.
     error_buffer_length: usize = MIB as usize, "aeron.archive.error.buffer.length" Size(MIB, MAX_I32);
 
-    /// Clients that may connect: if empty, the users of `aeron.archive.users.file`, or everybody without such a file.
-    /// The class name of Aeron's sample requires the file.
+    /// Clients that may connect. If it is empty, the users in `aeron.archive.users.file` may
+    /// connect, or all clients if that file is not set. With the class name of Aeron's sample, the
+    /// file is required.
     authenticator_supplier: String = String::new(), "aeron.archive.authenticator.supplier" Text;
-    /// Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`; if empty, those that the roles in
-    /// `aeron.archive.users.file` allow, or all without such a file.
+    /// Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`. If it is empty, the roles in
+    /// `aeron.archive.users.file` decide. Without that file, all requests are allowed.
     authorisation_service_supplier: String = String::new(),
         "aeron.archive.authorisation.service.supplier" Text;
     /// TOML file of users, their secrets and their roles; mode 0600.
@@ -191,7 +200,7 @@ settings! {
 }
 
 impl ArchiveContext {
-    /// Returns the setting of a field, for instance `segment_file_length`.
+    /// Returns the setting of a field, for example `segment_file_length`.
     pub fn setting(name: &str) -> Option<&'static ArchiveSetting> {
         ARCHIVE_SETTINGS.iter().find(|setting| setting.name == name)
     }
@@ -201,11 +210,12 @@ impl ArchiveContext {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
     }
 
-    /// Applies every setting of `sources`. Settings of the driver apply where they are defaults for settings of the
-    /// archive.
+    /// Applies every setting of `sources`. Two settings of the driver are also applied, because
+    /// they are the defaults of archive settings.
     ///
     /// # Errors
-    /// A text does not match its setting's grammar. The settings before it are applied.
+    /// A text does not match the grammar of its setting. The settings before this setting stay
+    /// applied.
     pub fn apply(&mut self, sources: &Sources) -> Result<(), ArchiveConfigurationError> {
         for setting in ARCHIVE_SETTINGS {
             let stand_in = STAND_INS
@@ -238,7 +248,7 @@ mod tests {
         context.apply(&sources).map(|()| context)
     }
 
-    /// Returns a text that changes the setting's value.
+    /// Returns a text with another value than the default.
     fn other_text(setting: &ArchiveSetting) -> String {
         match (setting.get(&ArchiveContext::default()), setting.grammar) {
             (Value::Boolean(value), _) => (!value).to_string(),
@@ -253,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn every_property_and_every_variable_changes_the_setting_that_it_names() {
+    fn each_property_and_each_variable_changes_only_its_own_setting() {
         let default = ArchiveContext::default();
         for setting in ARCHIVE_SETTINGS {
             let text = other_text(setting);
@@ -277,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_durations_have_suffixes_or_are_bytes_and_nanoseconds() {
+    fn sizes_and_durations_without_a_suffix_are_bytes_and_nanoseconds() {
         let context = applied(&[
             "aeron.archive.segment.file.length=64m",
             "aeron.archive.catalog.capacity=65536",
@@ -292,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_driver_replace_those_that_are_not_set() {
+    fn a_driver_setting_is_the_default_of_an_archive_setting_that_is_not_set() {
         let driver = ["aeron.mtu.length=8k", "aeron.publication.linger.timeout=1s"];
         let context = applied(&driver).unwrap();
         assert_eq!(
@@ -304,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_does_not_fit_is_refused_by_property_and_value() {
+    fn the_error_of_an_invalid_text_has_the_property_the_value_and_the_remedy() {
         for (definition, reason) in [
             (
                 "aeron.archive.segment.file.length=big",
@@ -328,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn properties_files_of_java_are_read_with_their_escapes() {
+    fn java_properties_files_are_read_with_their_escape_sequences() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "aeron.archive.control.channel aeron\\:udp?endpoint\\=localhost\\:8010\naeron.archive.dir = /tmp/\\u00fc";
         std::fs::write(file.path(), text).unwrap();

@@ -1,8 +1,8 @@
 //! [`ArchiveCore`]: conductor, recorder and replayer of an archive. Its owner provides the storage, the clocks and the
 //! client.
 //!
-//! [`ArchiveStart`] sends its commands to the driver and never waits, so that the simulator starts archives in the same
-//! way as production.
+//! [`ArchiveStart`] sends its commands to the driver and never waits. So the simulator can start
+//! archives with the same code as a real process.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -39,8 +39,8 @@ use crate::ownership::BootId;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, RecoveredRecording};
 
-/// Marks the archive as ready, at a time in milliseconds since the epoch, and returns the receiver of its errors. The
-/// counter counts them.
+/// Function that marks the archive as ready and returns the receiver of its errors. The arguments
+/// are the time in milliseconds since the epoch, and the counter of errors.
 pub type OpenReports =
     Box<dyn FnOnce(i64, Counter) -> Result<Box<dyn ErrorReports>, ArchiveStartError> + Send>;
 
@@ -48,7 +48,7 @@ pub type OpenReports =
 pub struct ArchiveEnvironment<S> {
     /// Catalog and segment files. Only this archive changes them.
     pub storage: S,
-    /// A client without its own thread, used only by this archive.
+    /// An Aeron client without a thread of its own. Only this archive uses it.
     pub aeron: Aeron,
     /// Id of the archive, unique among the archives of its driver.
     pub archive_id: i64,
@@ -56,11 +56,11 @@ pub struct ArchiveEnvironment<S> {
     pub epoch_clock: Arc<dyn EpochClock>,
     /// The monotonic clock.
     pub nano_clock: Arc<dyn NanoClock>,
-    /// Returns random numbers, which cannot be guessed.
+    /// Function that returns random numbers that cannot be guessed.
     pub random: Box<dyn FnMut() -> i64 + Send>,
     /// The current boot of the machine, if it is known.
     pub boot_id: Option<BootId>,
-    /// Called once, when everything else is ready.
+    /// Function that is called once, when all other parts are ready.
     pub reports: OpenReports,
 }
 
@@ -74,7 +74,7 @@ pub struct ArchiveStart<S: Storage> {
 
 /// The step that the start is waiting for.
 enum StartStep<S: Storage> {
-    /// Another archive with the same id may be about to end.
+    /// Waits for the end of another archive with the same id.
     ArchiveId {
         deadline_ns: i64,
     },
@@ -118,11 +118,12 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         })
     }
 
-    /// Makes progress without waiting for the driver. Returns the archive once it is ready. Must not be called after
-    /// that, or after an error.
+    /// Makes progress without waiting for the driver. Returns the archive when it is ready. Do not
+    /// call it after it has returned the archive or an error.
     ///
     /// # Errors
-    /// The driver does not serve the archive or serves one with the same id, or the store cannot be opened.
+    /// The driver does not serve the archive, or serves another archive with the same id. The store
+    /// cannot be opened.
     ///
     /// # Panics
     /// If the start has already returned the archive or an error.
@@ -191,7 +192,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
 }
 
 impl<S: Storage> OpenedStore<S> {
-    /// Returns the publisher of recording events, once the driver has added its publication.
+    /// Returns the publisher of recording events when the driver has added its publication.
     fn poll_events(&mut self) -> Result<Option<RecordingEvents>, ArchiveStartError> {
         Ok(match &mut self.events {
             None => Some(RecordingEvents::default()),
@@ -230,7 +231,8 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         let security = Security::of(choices)?;
         let sessions = ControlSessions::new(
             session_settings(context, archive_id),
-            // Random, so that the ids of a restarted archive differ from those before the restart.
+            // The first session id is random, so that a restarted archive does not use the session
+            // ids of the previous process.
             random() & i64::from(i32::MAX),
             security.authenticator,
             security.authorisation,
@@ -306,7 +308,7 @@ where
     S: Storage + Clone + Send + 'static,
     S::File: Send,
 {
-    /// Returns the archive as one agent, as in the threading modes SHARED and INVOKER.
+    /// Converts the archive to one agent that runs conductor, recorder and replayer.
     pub fn into_agent(self) -> impl Agent {
         ConductorAgent {
             conductor: self.conductor,

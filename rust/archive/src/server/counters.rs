@@ -20,7 +20,7 @@ mod type_id {
     pub const TOTAL_READ_TIME: i32 = 110;
     pub const RECORDING_SESSIONS: i32 = 111;
     pub const REPLAY_SESSIONS: i32 = 112;
-    // Of this project, far above the ids that Aeron uses.
+    // Type ids of this project. They are far above the type ids of Aeron.
     pub const RETENTION_FREED_BYTES: i32 = 20_101;
     pub const RETENTION_FREED_SEGMENTS: i32 = 20_102;
     pub const RETENTION_EXPIRED_READERS: i32 = 20_103;
@@ -56,20 +56,20 @@ pub(super) struct ArchiveCounters {
 
 /// Counters for the frames that scrubbing has read since the archive started.
 pub(super) struct ScrubCounters {
-    /// Bytes of sound frames.
+    /// Number of bytes of valid frames.
     pub checked_bytes: Counter,
-    /// Damaged frames.
+    /// Number of damaged frames.
     pub findings: Counter,
 }
 
-/// Counters for what retention has deleted since the archive started.
+/// Counters for the deletions by retention since the archive started.
 #[derive(Clone)]
 pub(super) struct RetentionCounters {
-    /// Bytes of recordings.
+    /// Number of deleted bytes of recordings.
     pub freed_bytes: Counter,
-    /// Segments.
+    /// Number of deleted segments.
     pub freed_segments: Counter,
-    /// Named readers that have expired.
+    /// Number of named readers that have expired.
     pub expired_readers: Counter,
 }
 
@@ -100,17 +100,18 @@ pub(super) struct TransferMeter {
 pub(super) struct CounterLabels<'a> {
     /// Id of the archive.
     pub archive_id: i64,
-    /// Threading mode, as its property names it.
+    /// Name of the threading mode.
     pub threading_mode: &'a str,
-    /// Whether recorder and replayer have their own threads.
+    /// Whether the recorder and the replayer have threads of their own.
     pub is_dedicated: bool,
-    /// Thresholds of conductor, recorder and replayer, in nanoseconds. A longer duty cycle is counted.
+    /// Thresholds of conductor, recorder and replayer, in nanoseconds. Duty cycles that take longer
+    /// are counted.
     pub cycle_thresholds_ns: [i64; 3],
 }
 
 /// Counters that the driver has been asked to add.
 pub(super) struct PendingCounters {
-    /// In the order in which [`PendingCounters::poll`] reads them.
+    /// The operations in the order in which [`PendingCounters::poll`] reads them.
     operations: Vec<PendingOperation<Counter>>,
     is_dedicated: bool,
     cycle_thresholds_ns: [i64; 3],
@@ -214,7 +215,7 @@ const OWN_COUNTERS: [(i32, &str); 5] = [
 ];
 
 impl PendingCounters {
-    /// Returns the counters, once the driver has added all of them. Does not wait.
+    /// Returns the counters when the driver has added all of them. Does not wait.
     ///
     /// # Errors
     /// The driver refuses a counter.
@@ -227,7 +228,7 @@ impl PendingCounters {
             }
         }
         let mut counters = counters.into_iter();
-        let mut next = || counters.next().expect("as many were asked for");
+        let mut next = || counters.next().expect("all counters were added");
         let errors = next();
         let [conductor_ns, recorder_ns, replayer_ns] = self.cycle_thresholds_ns;
         let mut cycles = |threshold_ns| CycleCounters {
@@ -300,8 +301,8 @@ impl TransferMeter {
         Self { counters, clock }
     }
 
-    /// Runs `turn`, which returns its result and the number of bytes that it transferred. If the number is not 0,
-    /// counts the bytes and the time.
+    /// Runs `turn`, which returns a result and the number of transferred bytes. If this number is
+    /// not 0, counts the bytes and the time.
     pub fn measure<T>(&self, turn: impl FnOnce() -> (T, usize)) -> T {
         let begin_ns = self.clock.nano_time();
         let (result, bytes) = turn();
@@ -312,7 +313,8 @@ impl TransferMeter {
     }
 }
 
-/// Returns whether the driver has counters of an archive with this id, which is then running.
+/// Returns whether an archive with this id is running: then the driver has counters of this
+/// archive.
 pub(super) fn is_archive_there(counters: &CountersReader<SharedBuffer>, archive_id: i64) -> bool {
     counters.records().any(|record| {
         matches!(record.type_id, type_id::ERRORS | type_id::MAX_WRITE_TIME)

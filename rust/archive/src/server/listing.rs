@@ -13,29 +13,29 @@ const ENTRIES_PER_CYCLE: usize = 64;
 
 /// The recordings and subscriptions that a client may list.
 pub(super) trait ListingSource {
-    /// Returns the recording with the lowest id that is not below `recording_id`.
+    /// Returns the recording with the lowest id that is at least `recording_id`.
     fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor>;
 
     /// Returns the recording subscription at an index. The order changes only when a subscription is added or removed.
     fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>>;
 }
 
-/// A recording subscription, with the values that are sent to a client.
+/// The values of a recording subscription that are sent to a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubscriptionEntry<'a> {
     /// Registration id of the subscription.
     pub registration_id: i64,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Channel that the archive subscribed to.
+    /// Channel of the archive's subscription.
     pub channel: &'a str,
 }
 
-/// A request to list, and its progress.
+/// A request for a listing, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listing {
     correlation_id: i64,
-    /// Number of descriptors that are still to be sent.
+    /// Number of descriptors that may still be sent.
     left: i32,
     entries: Entries,
 }
@@ -57,19 +57,19 @@ enum Entries {
     Descriptors(DescriptorPage),
 }
 
-/// Selects recordings of a stream whose channel contains a text.
+/// Selects recordings with a stream id and a channel that contains a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StreamFilter {
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Part of the original channel; empty for all.
+    /// Part of the original channel; empty for all channels.
     pub channel_fragment: Vec<u8>,
 }
 
 /// The outcome of one duty cycle of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ListingProgress {
-    /// Messages that were sent.
+    /// Number of sent messages.
     pub sent: usize,
     /// Whether the listing is complete.
     pub is_over: bool,
@@ -114,8 +114,8 @@ impl Listing {
         }
     }
 
-    /// Lists up to `count` recording subscriptions from an index on, of one stream or of all, whose channel contains
-    /// `fragment`.
+    /// Lists up to `count` recording subscriptions from an index on. Only subscriptions with a
+    /// channel that contains `fragment` are listed, and only those with `stream_id` if it is set.
     pub fn subscriptions(
         correlation_id: i64,
         first_index: i32,
@@ -139,7 +139,7 @@ impl Listing {
     pub fn descriptors(correlation_id: i64, page: DescriptorPage) -> Self {
         Self {
             correlation_id,
-            // The page decides when the listing ends.
+            // The number of descriptors is not limited: the listing ends at the end of the page.
             left: i32::MAX,
             entries: Entries::Descriptors(page),
         }

@@ -1,5 +1,5 @@
-//! The conductor's requests that remove, move or attach parts of recordings. Files are deleted one by one in later duty
-//! cycles.
+//! The conductor's operations that remove, move or attach parts of recordings. Later duty cycles
+//! delete the files one by one.
 
 use aeron_protocol::archive::{RecordingSignal, RequestIds};
 
@@ -10,7 +10,7 @@ use super::outbox::{Outbox, SignalPlace};
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
 
-/// Deletions that are not finished. Each one only concerns the files of its own recording.
+/// Unfinished deletions. Each deletion only concerns the files of its own recording.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
     running: Vec<DeletionRequest>,
@@ -18,13 +18,14 @@ pub(super) struct Deletions {
 
 #[derive(Debug)]
 struct DeletionRequest {
-    /// The client that is told of the end; `None` if retention deletes.
+    /// The request that started the deletion; `None` if retention deletes.
     requester: Option<RequestIds>,
     operation: DeleteOperation,
 }
 
 impl Deletions {
-    /// Responds with the number of files of an operation. The files are deleted later.
+    /// Adds the operation of a request, and responds with the number of its files. The files are
+    /// deleted later.
     fn begin(
         &mut self,
         requester: RequestIds,
@@ -53,13 +54,13 @@ impl Deletions {
         }
     }
 
-    /// Returns whether no file is to be deleted.
+    /// Returns whether no deletion is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Deletes a file of the first operation whose recording `may_delete` accepts. Returns the work count, and the
-    /// error if that fails.
+    /// Deletes one file: the next file of the first operation for which `may_delete` accepts the
+    /// recording id. Returns the work count, and the error if the file cannot be deleted.
     fn do_work<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -173,7 +174,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Moves the start of a recording back over the files before it. Returns the number of files.
+    /// Attaches the files before the start of a recording, so that the recording starts earlier.
+    /// Returns the number of attached files.
     ///
     /// # Errors
     /// See [`ArchiveStore::attach_segments`].
@@ -202,7 +204,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Deletes the next of the files to be deleted. Returns the work count.
+    /// Deletes the next file of the unfinished deletions. Returns the work count.
     pub(super) fn delete_files(&mut self) -> usize {
         let replays = &self.replays;
         let (work, error) = self.deletions.do_work(

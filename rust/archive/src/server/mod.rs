@@ -1,5 +1,5 @@
-//! The archive server: control sessions decode the requests of Aeron's archive protocol, and the conductor executes
-//! them.
+//! The archive server. Control sessions decode the requests of Aeron's archive protocol, and the
+//! conductor executes them.
 //!
 //! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `assembly` and `agents`
 //!   (parts and agent loops), [`context`] (settings), [`command_line`] (`aeronarchive`), `core` ([`ArchiveCore`], for

@@ -20,19 +20,20 @@ pub(super) enum SessionNotice {
     Signal(RecordingSignalEvent),
 }
 
-/// The recording and position of a signal.
+/// The recording, the subscription and the position of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SignalPlace {
     /// Recording id.
     pub recording_id: i64,
     /// Registration id of the subscription.
     pub subscription_id: i64,
-    /// Position.
+    /// Position of the signal in the recording.
     pub position: i64,
 }
 
 impl SignalPlace {
-    /// Creates the place for a recording, without a subscription and position.
+    /// Creates the place of a signal that has only a recording, without a subscription and a
+    /// position.
     pub const fn recording(recording_id: i64) -> Self {
         Self {
             recording_id,
@@ -54,7 +55,7 @@ impl Outbox {
         self.respond(requester, Response::Error(error));
     }
 
-    /// Adds a signal of a recording, for the session of `requester`.
+    /// Adds a signal of a recording. The signal is sent to the control session of `requester`.
     pub fn signal(&mut self, requester: RequestIds, signal: RecordingSignal, place: SignalPlace) {
         self.notices
             .push(SessionNotice::Signal(RecordingSignalEvent {

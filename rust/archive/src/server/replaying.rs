@@ -1,4 +1,4 @@
-//! The requests about replays that the conductor of the archive executes.
+//! The conductor's operations for replay requests.
 
 use aeron_client::Image;
 use aeron_protocol::archive::extension::ReplayAtRateRequest;
@@ -10,7 +10,7 @@ use super::control::Response;
 use super::replay::{ReplayEvent, ReplayRange, ReplayRequested, RequestedPace};
 use crate::storage::Storage;
 
-/// A request to replay, bounded or not.
+/// A replay request: bounded by a counter or unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplayOrder<'a> {
     pub requester: RequestIds,
@@ -24,8 +24,8 @@ pub(super) struct ReplayOrder<'a> {
     pub response_correlation_id: Option<i64>,
 }
 
-/// Replays of recordings whose counters are not available to the archive yet: clients may find a counter before the
-/// archive does.
+/// Requests for replays of recordings that are starting: the archive does not have their position
+/// counters yet. A client may find the counter of such a recording earlier than the archive.
 #[derive(Debug, Default)]
 pub(super) struct HeldReplays {
     held: Vec<HeldReplay>,
@@ -118,11 +118,11 @@ impl<'a> ReplayOrder<'a> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a replay, now or when the counter of its recording is available. The response is sent when the first
-    /// frame of the replay is found.
+    /// Begins a replay at once, or when the position counter of its recording is available. The
+    /// response is sent when the first frame of the replay is found.
     ///
     /// # Errors
-    /// The request is refused.
+    /// The reason why the request is refused.
     pub fn replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
         if !self.recordings.is_starting(order.recording_id) {
             return self.begin_replay(order);
@@ -166,7 +166,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.replays.request(&self.aeron, &request)
     }
 
-    /// Creates a token with which a replay can be requested over another connection.
+    /// Creates a token with which a client can request a replay on another publication.
     pub fn replay_token(&mut self, requester: RequestIds, recording_id: i64) -> i64 {
         self.replays
             .issue_token(requester.control_session_id, recording_id, self.now_ns)
@@ -185,8 +185,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         0
     }
 
-    /// Returns the order of a request with a token, which was received over another connection than its session's. The
-    /// response goes to the session of the token.
+    /// Returns the order of a request with a token. Such a request was received from another image
+    /// than that of its control session. The response goes to the control session of the token.
     ///
     /// # Errors
     /// The token is unknown or expired.

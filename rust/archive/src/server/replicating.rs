@@ -1,4 +1,4 @@
-//! The requests about replications that the conductor of the archive executes.
+//! The conductor's operations for replication requests.
 
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 
@@ -9,8 +9,8 @@ use super::replication::{ReplicationRequest, ReplicationTurn, active_destination
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins to copy a recording of another archive. Responds with the id of the replication; its progress is reported
-    /// by signals.
+    /// Begins to copy a recording of another archive. Responds with the id of the replication.
+    /// Recording signals report the progress of the replication.
     ///
     /// # Errors
     /// The destination is unknown or active, or a channel is not valid.

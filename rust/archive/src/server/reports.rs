@@ -10,7 +10,7 @@ pub trait ErrorReports: Send {
     /// Reports an error.
     fn report(&mut self, now_ms: i64, error: &str);
 
-    /// Writes the archive's heartbeat; called in each duty cycle.
+    /// Writes the archive's heartbeat. The conductor calls it in each duty cycle.
     fn heartbeat(&mut self, now_ms: i64);
 
     /// Releases the archive's directory.
@@ -19,7 +19,7 @@ pub trait ErrorReports: Send {
 
 /// Writes errors to the error log of the mark file, and counts them.
 pub(super) struct MarkFileReports {
-    /// `None` after the directory is released.
+    /// The directory of the archive; `None` after it was released.
     directory: Option<OwnedDirectory>,
     errors: Counter,
 }

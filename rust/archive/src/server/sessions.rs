@@ -1,5 +1,5 @@
-//! [`ControlSessions`]: all control sessions of the archive, their connect requests, and the authorisation of their
-//! requests.
+//! [`ControlSessions`]: the control sessions of the archive. Handles connect requests, and checks
+//! whether a session may send a request.
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation};
 use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
@@ -11,12 +11,12 @@ use super::recording::truncated;
 use super::{ArchiveError, Authenticator, AuthorisationService};
 use crate::channel::{ControlStreamDefaults, response_channel};
 
-/// Type of the counter of a session.
+/// Type id of the counter of a session.
 const CONTROL_SESSION_TYPE_ID: i32 = 113;
 /// Longest label of a counter, in bytes.
 const MAX_LABEL_LENGTH: usize = 380;
-/// Maximum number of sessions. Each has a response publication, so a client that connects again and again could exhaust
-/// the driver.
+/// Maximum number of sessions. Each session has a response publication. Without the limit, a client
+/// that connects repeatedly could use up the resources of the driver.
 const MAX_SESSIONS: usize = 1024;
 
 /// Settings of the control sessions.
@@ -28,7 +28,7 @@ pub(super) struct SessionSettings {
     pub connect_timeout_ns: i64,
     /// Interval of pings, in nanoseconds.
     pub liveness_check_interval_ns: i64,
-    /// Parameters of response channels that a client does not set.
+    /// Defaults for the parameters of response channels that a client does not set.
     pub response_defaults: ControlStreamDefaults,
 }
 
@@ -55,16 +55,17 @@ pub(super) struct ControlSessions {
 /// Why a session does not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NotServed {
-    /// No session has the id, or the request was received over another image.
+    /// No session has the id, or the request was received from another image than the connect
+    /// request.
     UnknownSession,
-    /// The session is not connected yet, or ending.
+    /// The session is not connected yet, or it is ending.
     NotActive,
     /// The user may not send such requests.
     Unauthorised,
 }
 
 impl ControlSessions {
-    /// Creates an empty set of sessions. The first session gets the id `first_id`.
+    /// Creates an empty set of sessions. The id of the first session is `first_id`.
     pub fn new(
         settings: SessionSettings,
         first_id: i64,
@@ -141,10 +142,11 @@ impl ControlSessions {
         Ok(())
     }
 
-    /// Accepts a request that was received over `image`. The first request makes the session active.
+    /// Accepts a request that was received from `image`. The first request makes the session
+    /// active.
     ///
     /// # Errors
-    /// The session does not serve the request.
+    /// The reason why the session does not serve the request.
     pub fn accept(
         &mut self,
         control_session_id: i64,
@@ -213,7 +215,7 @@ impl ControlSessions {
         }
     }
 
-    /// Returns whether a listing of the session has not ended.
+    /// Returns whether a listing of the session is in progress.
     pub fn is_listing(&mut self, control_session_id: i64) -> bool {
         find(&mut self.sessions, control_session_id).is_some_and(|session| session.is_listing())
     }
@@ -243,8 +245,9 @@ impl ControlSessions {
         }
     }
 
-    /// Runs all sessions, the last first, and removes those that ended. Calls `on_end` with the id of each, and the
-    /// reason if the archive ended it.
+    /// Runs all sessions, beginning with the last session, and removes ended sessions. Calls
+    /// `on_end` with the id of each ended session, and with the reason if the archive ended the
+    /// session.
     pub fn do_work(
         &mut self,
         now_ns: i64,
@@ -282,13 +285,14 @@ impl ControlSessions {
     }
 }
 
-/// Rejects the image of the client's request publication with the reason why its session ended, unless the client
-/// closed it.
+/// Rejects the image of the client's request publication with the reason why the archive ended the
+/// session. If the client has closed the session, does nothing.
 fn reject_image<'a>(session: &ControlSession, end: &'a SessionEnd) -> Option<&'a str> {
     let SessionEnd::Aborted(reason) = end else {
         return None;
     };
-    // An unavailable image cannot be rejected, and need not be. Dropping the operation does not cancel the rejection.
+    // An error is ignored: an unavailable image need not be rejected. Dropping the operation does
+    // not cancel the rejection.
     drop(session.image().async_reject(reason));
     Some(reason)
 }

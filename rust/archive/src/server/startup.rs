@@ -1,9 +1,9 @@
 //! The order in which an archive starts, and the state of its directories after a failed start.
 //!
 //! An archive creates its directories, finds its id, takes ownership of the directories, and only then creates counters
-//! and opens the catalog. From [`OwnedArchiveDirectory::take`] to [`OwnedArchiveDirectory::ready`] the mark file has
-//! version 0, and clients and tools wait. If a step in between fails, the mark file is marked as ended, so that the
-//! next start need not wait.
+//! and opens the catalog. From [`OwnedArchiveDirectory::take`] to [`OwnedArchiveDirectory::ready`], the mark file has
+//! version 0, so clients and tools wait. If a step in this time fails, the mark file is marked as ended. Otherwise the
+//! next start would wait.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipPolicy, OwnershipRequest};
 use crate::store::StoreError;
 
-/// Interval at which the start polls for the driver's file.
+/// Interval of the polls for the driver's CnC file.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A reason why an archive does not start.
@@ -68,7 +68,7 @@ pub enum ArchiveStartError {
     },
 }
 
-/// The directories of an archive, by their canonical paths.
+/// The directories of an archive, as canonical paths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ArchiveDirectories {
     /// Directory of catalog and recordings.
@@ -77,10 +77,11 @@ pub(super) struct ArchiveDirectories {
     pub mark_file: PathBuf,
 }
 
-/// Returns the id of the archive: the configured one, or a unique one from the driver. Waits for the driver's file.
+/// Returns the id of the archive: the configured id, or a unique id from the driver. Waits for the
+/// driver's CnC file.
 ///
 /// # Errors
-/// No driver starts within the driver timeout, or its file cannot be used.
+/// No driver starts within the driver timeout, or its CnC file cannot be used.
 pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartError> {
     if context.archive_id != NULL_VALUE {
         return Ok(context.archive_id);
@@ -96,16 +97,16 @@ pub(super) fn archive_id(context: &ArchiveContext) -> Result<i64, ArchiveStartEr
     }
 }
 
-/// An archive directory from taking ownership until the archive is ready. If it is dropped before that, it is released
-/// as after a regular end.
+/// The archive directories during a start. If this value is dropped before the archive is ready,
+/// the ownership is released, and the mark file looks like after a regular end.
 #[derive(Debug)]
 pub(super) struct OwnedArchiveDirectory {
-    /// `None` once the archive is ready.
+    /// The owned directory; `None` after the archive is ready.
     owned: Option<OwnedDirectory>,
 }
 
 impl ArchiveDirectories {
-    /// Creates the directories that are missing.
+    /// Creates the missing directories.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -118,8 +119,9 @@ impl ArchiveDirectories {
 }
 
 impl OwnedArchiveDirectory {
-    /// Takes ownership of the directories, unless a living archive uses them, and writes the owner. Then deletes the
-    /// content of the archive directory, if the context says so.
+    /// Takes ownership of the directories, unless a living archive uses them, and writes the owner
+    /// into the lock file and the mark file. If `archive_dir_delete_on_start` is set, also deletes
+    /// the content of the archive directory.
     ///
     /// # Errors
     /// Another archive uses a directory, a file is damaged, or the file system returns an error.
@@ -156,8 +158,7 @@ impl OwnedArchiveDirectory {
 impl Drop for OwnedArchiveDirectory {
     fn drop(&mut self) {
         if let Some(owned) = self.owned.take() {
-            // The start has failed with an error that the caller reports. The release lets the next start begin without
-            // waiting.
+            // The start has failed, and the caller reports its error. After the release, the next start need not wait.
             let _ = owned.release();
         }
     }
@@ -172,8 +173,8 @@ fn made(path: &Path) -> Result<PathBuf, ArchiveStartError> {
         })
 }
 
-/// Returns the owner for the mark file. Earlier steps have checked the channels, and that the directory's name is
-/// UTF-8.
+/// Returns the owner for the mark file. Earlier steps have checked the channels, and that the path
+/// of the driver's directory is UTF-8.
 fn owner(context: &ArchiveContext, archive_id: i64, now_ms: i64) -> Owner {
     let channel_if = |is_used, channel: &String| match is_used {
         true => channel.clone(),
@@ -231,7 +232,7 @@ mod tests {
 
     /// 07-71, 07-74
     #[test]
-    fn an_archive_that_is_up_has_a_mark_file_with_its_settings() {
+    fn the_mark_file_of_a_ready_archive_has_its_settings() {
         let world = World::new();
         let owned = world.take(NOW_MS).unwrap().ready(NOW_MS + 5).unwrap();
         let mark = world.mark();
@@ -255,7 +256,7 @@ mod tests {
 
     /// 07-71, 07-75, 07-76
     #[test]
-    fn the_error_log_has_the_length_of_the_setting_and_is_cleared_at_any_length() {
+    fn the_error_log_has_the_configured_length_and_is_cleared_at_each_start() {
         let mut world = World::new();
         world.context.error_buffer_length = (2 << 20) + 100;
         let mut owned = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_closes_its_mark_file_and_blocks_no_later_start() {
+    fn after_a_failed_start_the_mark_file_is_ended_and_the_next_start_succeeds() {
         let world = World::new();
         drop(world.take(NOW_MS).unwrap());
         assert_eq!(world.mark().activity_timestamp_ms, -1);
@@ -283,7 +284,7 @@ mod tests {
 
     /// 07-73
     #[test]
-    fn a_directory_in_use_is_not_taken() {
+    fn a_start_in_a_directory_of_a_running_archive_is_refused() {
         let world = World::new();
         let _first = world.take(NOW_MS).unwrap().ready(NOW_MS).unwrap();
         let error = world.take(NOW_MS + 1).unwrap_err();
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_made_is_named() {
+    fn the_error_of_a_directory_that_cannot_be_created_has_its_path() {
         let world = World::new();
         std::fs::write(world.directory.path().join("deep"), "a file").unwrap();
         let error = world.take(NOW_MS).unwrap_err().to_string();

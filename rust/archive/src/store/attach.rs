@@ -1,4 +1,4 @@
-//! Attaches detached segment files to their recording again.
+//! Attaches detached segment files to their recording.
 
 use std::io;
 
@@ -10,18 +10,19 @@ use crate::stream::RecordedStream;
 use aeron_layout::frame::DataHeaderLayout;
 use aeron_memory::log::frame::{FRAME_ALIGNMENT, HEADER_LENGTH};
 
-/// Bytes that are read at once in the search for the first frame of a file.
+/// Number of bytes that one read returns in the search for the first frame of a file.
 const CHUNK_LENGTH: usize = 64 * 1024;
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Moves the start position back over the segment files before it, up to the first gap. Returns the number of
-    /// segments.
+    /// Attaches the segment files before the start position, up to the first missing file, and sets
+    /// the new start position. Returns the number of attached segments.
     ///
-    /// A file that begins with zeros is the last one: the recording then starts with the first frame of the file.
+    /// If a file begins with zeros, no earlier file is attached, and the first frame of the file is
+    /// the start of the recording.
     ///
     /// # Errors
-    /// The recording does not exist, or files of it are being deleted. A file has another length or another stream. The
-    /// file system returns an error. Nothing changed then.
+    /// The recording does not exist, or files of it are being deleted. A file has another length or
+    /// another stream. The file system returns an error. In all these cases, nothing has changed.
     pub fn attach_segments(&mut self, recording_id: i64) -> Result<usize, StoreError> {
         let descriptor = self.recording(recording_id)?;
         self.check_not_deleting(recording_id)?;
@@ -29,7 +30,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let mut start = descriptor.start_position;
         let mut base = descriptor.first_segment_base();
         let mut count = 0;
-        // If the start is within a segment, the recording began there, and no file before it can exist.
+        // If the start position is within a segment, the recording began there, and no earlier file can exist.
         while start == base && base >= stream.segment_length() {
             base -= stream.segment_length();
             let Some(first_frame) = self.first_frame_of(&stream, base)? else {
@@ -44,7 +45,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(count)
     }
 
-    /// Returns the position of the first frame of a segment file. Returns `None` if there is no file.
+    /// Returns the position of the first frame of a segment file. Returns `None` if the file does
+    /// not exist.
     fn first_frame_of(
         &self,
         stream: &RecordedStream,

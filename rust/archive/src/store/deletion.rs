@@ -12,12 +12,13 @@ use crate::storage::Storage;
 
 /// Extension, without the dot, of segment files that Aeron's archive has renamed before deleting them.
 const DELETED_EXTENSION: &str = "rec.del";
-/// Maximum number of files whose names are made from their positions. In a directory with many thousands of files, this
-/// is much faster than a list of the directory. A damaged entry may span any number of segments.
+/// Maximum number of files for which the names are computed from the positions. In a directory with
+/// many thousands of files, this is much faster than a list of the directory. The limit exists
+/// because a damaged entry may span any number of segments.
 const MAX_NAMED_FILES: i64 = 64;
 
-/// Segment files that are to be deleted. They are no longer part of the recording in the catalog. Until the operation
-/// is done, no other deletion of the recording can begin.
+/// Segment files to be deleted. In the catalog, they are no longer part of the recording. Until the
+/// operation is done, no other deletion of files of this recording can begin.
 #[derive(Debug)]
 #[must_use = "files are only deleted by `step`"]
 pub struct DeleteOperation {
@@ -42,7 +43,8 @@ impl DeleteOperation {
         self.recording_id
     }
 
-    /// Returns the number of files of the whole operation: the result of the request.
+    /// Returns the number of files of the whole operation. It is the result that the request
+    /// reports.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -58,7 +60,8 @@ impl DeleteOperation {
     ///
     /// # Errors
     /// [`StoreError::Delete`]: the file still exists, and the next step continues with the next file.
-    /// [`StoreError::Storage`]: the files are deleted, but they may come back if the machine loses power.
+    /// [`StoreError::Storage`]: the files are deleted, but they may exist again after a loss of
+    /// power.
     pub fn step<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -67,16 +70,17 @@ impl DeleteOperation {
         if let Err(StoreError::Delete { .. }) = deleted {
             self.files.pop_front();
             self.is_incomplete = true;
-            // The first error is the more useful one.
+            // An error of this call is ignored: the first error is more useful.
             let _ = self.conclude(store);
         }
         deleted
     }
 
-    /// Deletes the next file as [`step`](Self::step), but a file that cannot be deleted stays the next one.
+    /// Deletes the next file like [`step`](Self::step). If the file cannot be deleted, the next
+    /// call tries the same file again.
     ///
     /// # Errors
-    /// As [`step`](Self::step).
+    /// The same errors as [`step`](Self::step).
     pub fn try_step<S: Storage + Clone>(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -101,7 +105,7 @@ impl DeleteOperation {
             return Ok(true);
         }
         store.deleting.remove(&self.recording_id);
-        // The archive sends the signal next. If the machine loses power after the signal, the files must not come back.
+        // The archive now sends the recording signal. After the signal, a loss of power must not restore the files.
         store.sync_directory().map(|()| false)
     }
 }
@@ -113,11 +117,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.deleting.get(&recording_id).copied()
     }
 
-    /// Checks that no file of the recording is being deleted, if segments may be attached. If nothing is ever attached,
-    /// the files of several deletions differ, so that they do not disturb each other.
+    /// If segments may be attached in this archive, checks that no file of the recording is being
+    /// deleted. Without attached segments, several deletions never have the same files, so they can
+    /// run at the same time.
     ///
     /// # Errors
-    /// [`StoreError::DeleteInProgress`], [`StoreError::HalfMigrated`].
+    /// [`StoreError::DeleteInProgress`] if a file is being deleted. [`StoreError::HalfMigrated`] if
+    /// a migration from or to the recording is unfinished.
     pub(super) fn check_not_deleting(&self, recording_id: i64) -> Result<(), StoreError> {
         self.check_not_half_migrated(recording_id)?;
         match self.deleting_up_to(recording_id) {
@@ -147,7 +153,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Syncs the directory if a request finds no file to delete. An earlier request may have deleted the files without
-    /// forcing the deletion to the disk. Without the sync, the files could come back if the machine loses power.
+    /// forcing the deletion to the disk. Without the sync, a loss of power could restore the files.
     pub(super) fn check_deleted(&self, files: &[SegmentFile]) -> Result<(), StoreError> {
         match files {
             [] => self.sync_directory(),
@@ -155,8 +161,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Returns the segment files of a range of a recording between two segment bases, the lowest first. Missing files
-    /// may be among them.
+    /// Returns the segment files of a recording between two segment bases, in ascending order. Some
+    /// of these files may be missing.
     pub(super) fn segment_files_between(
         &self,
         descriptor: &RecordingDescriptor,
@@ -178,7 +184,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .collect())
     }
 
-    /// Returns all segment files of a recording, the lowest first, including those that were renamed for deletion.
+    /// Returns all segment files of a recording in ascending order, including files that were
+    /// renamed for deletion.
     pub(super) fn segment_files(&self, recording_id: i64) -> Result<Vec<SegmentFile>, StoreError> {
         let mut files = segment_files_where(&self.names()?, |file| file == recording_id);
         files.sort_by_key(|file| file.base);
@@ -186,12 +193,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 }
 
-/// Returns whether a file is a segment, also if its deletion has begun.
+/// Returns whether a file is a segment, even if it was renamed for deletion.
 pub(super) fn is_segment(file: &SegmentFileName<'_>) -> bool {
     [SEGMENT_EXTENSION, DELETED_EXTENSION].contains(&file.extension)
 }
 
-/// Returns the segment files among `names` whose recording ids `is_chosen` accepts.
+/// Returns the segment files among `names` for which `is_chosen` accepts the recording id.
 pub(super) fn segment_files_where(
     names: &[String],
     is_chosen: impl Fn(i64) -> bool,
@@ -206,7 +213,8 @@ pub(super) fn segment_files_where(
     files.collect()
 }
 
-/// Deletes all segment files of the recordings whose ids `is_chosen` accepts. Returns their number.
+/// Deletes all segment files for which `is_chosen` accepts the recording id. Returns the number of
+/// deleted files.
 pub(crate) fn remove_segment_files<S: Storage>(
     storage: &S,
     is_chosen: impl Fn(i64) -> bool,

@@ -21,7 +21,7 @@ pub enum StoreError {
         /// Length in bytes.
         segment_length: i32,
     },
-    /// Blocks would be forced to the disk, but not the catalog, which records where they end.
+    /// Blocks would be forced to the disk, but not the catalog, which has their end positions.
     #[error(
         "catalog file sync level {} is below file sync level {}: raise it",
         *catalog as u8,
@@ -46,9 +46,9 @@ pub enum StoreError {
     OtherStream {
         /// Recording id.
         recording_id: i64,
-        /// Stream of the request.
+        /// Stream id of the request.
         stream_id: i32,
-        /// Stream of the recording.
+        /// Stream id of the recording.
         recorded: i32,
     },
     /// The recording to be extended is active.
@@ -103,12 +103,12 @@ pub enum StoreError {
         /// Position of the request.
         new_start: i64,
     },
-    /// Not even the first segment ends before the new start.
+    /// The new start is within the first segment, so no segment would be detached.
     #[error("invalid detach: newStartPosition={new_start} lowerBound={lower_bound}")]
     DetachesNothing {
         /// Position of the request.
         new_start: i64,
-        /// Lowest start position that removes a segment.
+        /// Lowest start position that detaches a segment.
         lower_bound: i64,
     },
     /// The new start is after the segment with the end of the recording. This segment must stay.
@@ -225,12 +225,13 @@ pub enum StoreError {
         /// Name of the file.
         name: String,
     },
-    /// The file system has too little space. The text is Aeron's, in which the comparison is reversed.
+    /// The file system has too little space. The text is Aeron's: its comparison sign is the wrong
+    /// way round.
     #[error("low storage threshold={threshold} <= usableSpace={usable}")]
     LowSpace {
-        /// No recording begins if at most this number of bytes is free.
+        /// A recording begins only if more than this number of bytes is free.
         threshold: u64,
-        /// Bytes that are free.
+        /// Number of free bytes.
         usable: u64,
     },
     /// The catalog cannot be used or changed.
@@ -239,7 +240,7 @@ pub enum StoreError {
     /// The catalog entry has values that no stream can have.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// The end of a recording cannot be found.
+    /// The search for the end of a recording failed.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
     /// A segment file cannot be created or opened for recording.
@@ -317,7 +318,8 @@ fn has_no_room(error: &io::Error) -> bool {
     )
 }
 
-/// Describes a frame of another recording. Uses the words of Aeron's archive if it has a text for the fault.
+/// Returns a text about a frame of another recording. If Aeron's archive has a text for the fault,
+/// returns Aeron's text.
 fn describe(fault: &FrameFault) -> String {
     match fault {
         FrameFault::Field {
@@ -335,7 +337,7 @@ mod tests {
 
     /// 07-60
     #[test]
-    fn a_file_that_cannot_grow_is_a_lack_of_space_whatever_the_limit() {
+    fn a_write_that_fails_because_a_file_cannot_grow_has_the_code_storage_space() {
         use io::ErrorKind::{FileTooLarge, PermissionDenied, QuotaExceeded, StorageFull};
         let code = |kind: io::ErrorKind| {
             let recorder = RecorderError::Write {

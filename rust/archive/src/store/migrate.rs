@@ -1,9 +1,9 @@
-//! Moves all segments of one recording to an adjacent recording: it begins where the first recording ends, or it ends
-//! where the first recording begins.
+//! Moves all segments of one recording to an adjacent recording. Two recordings are adjacent if one
+//! ends at the position at which the other begins.
 //!
-//! A file, the *note*, is created before the first segment is renamed, and removed after the catalog has changed. If a
-//! note exists when a store is opened, the store finishes the migration. So after a kill, no recording lacks a part of
-//! its segments.
+//! Before the first segment is renamed, a file is created: the *note*. The note is removed after the catalog has
+//! changed. If a note exists when a store is opened, the store finishes the migration. So after a kill, no
+//! recording stays without a part of its segments.
 
 use std::io;
 
@@ -14,16 +14,17 @@ use crate::index::hand_over;
 use crate::segments::segment_name;
 use crate::storage::{Storage, SyncLevel};
 
-/// First and last part of a note's name; between them are the ids of source and destination.
+/// First and last part of a note's name. Between the two parts are the ids of source and
+/// destination.
 const NOTE_PREFIX: &str = "archive-migrate-";
 const NOTE_SUFFIX: &str = ".note";
 
 /// Result of a migration.
 #[derive(Debug)]
 pub struct Migration {
-    /// Number of segments that were moved: the value of the response.
+    /// Number of moved segments. It is the value of the response.
     pub moved: usize,
-    /// The empty last file of the source, if it has one.
+    /// Deletion of the empty last file of the source, if the source has such a file.
     pub deletion: DeleteOperation,
 }
 
@@ -58,8 +59,8 @@ impl MigrationNote {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Moves all segments of `source` to `destination`, which then also covers the range of the source. The source
-    /// is then an empty recording.
+    /// Moves all segments of `source` to `destination`. Then the destination has the range of both
+    /// recordings, and the source is an empty recording.
     ///
     /// # Errors
     /// * One of the recordings does not exist, or its files are being deleted; the source is active; the streams
@@ -67,8 +68,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// * The recordings do not meet at a segment base.
     /// * A segment file is missing, or a file with its new name exists.
     ///
-    /// In these cases nothing changed. If the file system returns an error, the migration is finished when the store is
-    /// opened again. Until then the ends of both recordings cannot be changed.
+    /// In these cases, nothing has changed. If the file system returns an error, the next opening
+    /// of the store finishes the migration. Until then, the start and stop positions of both
+    /// recordings cannot be changed.
     pub fn migrate_segments(
         &mut self,
         source: i64,
@@ -121,7 +123,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(())
     }
 
-    /// Returns whether both recordings exist. A note waits while one of its recordings is marked as invalid.
+    /// Returns whether both recordings exist. If one of them is marked as invalid, the migration
+    /// stays unfinished until the recording is valid again.
     fn has_both(&self, route: Route) -> bool {
         [route.source, route.destination]
             .iter()
@@ -131,7 +134,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Checks that the recording has no unfinished migration.
     ///
     /// # Errors
-    /// [`StoreError::HalfMigrated`].
+    /// [`StoreError::HalfMigrated`] if a migration from or to the recording is unfinished.
     pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), StoreError> {
         match self.half_migrated.contains(&recording_id) {
             true => Err(StoreError::HalfMigrated { recording_id }),
@@ -139,7 +142,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
-    /// Makes the remaining steps of a migration.
+    /// Does the remaining steps of a migration.
     fn finish_migration(&mut self, route: Route) -> Result<(), StoreError> {
         self.sync_directory()?;
         let from = self.recording(route.source)?.clone();

@@ -1,11 +1,13 @@
 //! [`ArchiveStore`]: the recordings of an archive directory, and all operations that change them.
 //!
-//! The store owns the catalog and manages the segment files. It knows no messages, sessions or clients. The archive
-//! server uses it, and so does the private archive of a Spark query. [`StoreOptions`] and [`OpenPolicy`] contain what
-//! differs between them. Errors of the store have the codes and texts of Aeron's archive.
+//! The store owns the catalog and manages the segment files. It has no knowledge of messages,
+//! sessions or clients. The archive server and the private archive of a Spark query use it.
+//! [`StoreOptions`] and [`OpenPolicy`] contain the differences between the two. Errors of the store
+//! have the codes and texts of Aeron's archive.
 //!
-//! If the process is killed at any moment, the directory can still be opened. The catalog changes first if a range is
-//! removed, and last if a range is added. So the catalog never contains a range whose bytes are in no file.
+//! If the process is killed at any moment, the directory can still be opened. Before a range is
+//! removed from the files, it is removed from the catalog. After a range is added to the files, it
+//! is added to the catalog. So every range in the catalog has its bytes in the files.
 
 mod attach;
 mod deletion;
@@ -42,9 +44,9 @@ pub struct ArchiveStore<S: Storage> {
     catalog: Catalog<S>,
     extensions: Extensions<S>,
     options: StoreOptions,
-    /// Recordings with files that are being deleted, each with the base of its highest such file.
+    /// Recordings with files that are being deleted. The value is the highest base of such a file.
     deleting: BTreeMap<i64, i64>,
-    /// Recordings of a migration that failed before its end.
+    /// Sources and destinations of migrations that failed before their end.
     half_migrated: BTreeSet<i64>,
     /// Clock for the arrival times in indexes.
     arrivals: ArrivalClock,
@@ -67,12 +69,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Returns the descriptor of a recording that exists.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRecording`]: it never existed, or is deleted or invalid.
+    /// [`StoreError::UnknownRecording`]: the recording never existed, or it is deleted or invalid.
     pub fn recording(&self, recording_id: i64) -> Result<&RecordingDescriptor, StoreError> {
         self.entry(recording_id).map(|entry| &entry.descriptor)
     }
 
-    /// Returns the id that will be given to the next recording.
+    /// Returns the id of the next new recording.
     #[must_use]
     pub fn next_recording_id(&self) -> i64 {
         self.catalog.next_recording_id()
@@ -81,7 +83,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Returns the catalog entry of a recording that exists.
     ///
     /// # Errors
-    /// As [`recording`](Self::recording).
+    /// The same errors as [`recording`](Self::recording).
     pub fn entry(&self, recording_id: i64) -> Result<&CatalogEntry, StoreError> {
         self.catalog
             .entry(recording_id)
@@ -89,17 +91,18 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .ok_or(StoreError::UnknownRecording { recording_id })
     }
 
-    /// Returns all catalog entries, by ascending id, also those of recordings that are deleted or invalid.
+    /// Returns all catalog entries, by ascending id, including the entries of deleted and invalid
+    /// recordings.
     #[must_use]
     pub fn entries(&self) -> &[CatalogEntry] {
         self.catalog.entries()
     }
 
-    /// Removes the catalog entries of deleted recordings for which `keep` is false. Their ids are not used again. The
-    /// entry of a recording whose files are being deleted stays.
+    /// Removes the catalog entries of deleted recordings for which `keep` is false. Their ids are
+    /// not used again. If files of a recording are being deleted, its entry stays.
     ///
     /// # Errors
-    /// The file system returns an error. Then the catalog is as it was.
+    /// The file system returns an error. Then the catalog is unchanged.
     pub fn compact(
         &mut self,
         mut keep: impl FnMut(&CatalogEntry) -> bool,
@@ -111,12 +114,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(())
     }
 
-    /// Returns named readers, retention policies, and names, metadata and links of recordings.
+    /// Returns the named readers, the retention policies, and the names, metadata and links of
+    /// recordings.
     pub fn extensions(&self) -> &Extensions<S> {
         &self.extensions
     }
 
-    /// Returns the same as [`extensions`](Self::extensions), for changes.
+    /// Returns mutable access to the same data as [`extensions`](Self::extensions).
     pub fn extensions_mut(&mut self) -> &mut Extensions<S> {
         &mut self.extensions
     }
@@ -131,11 +135,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.arrivals = clock;
     }
 
-    /// Changes the channels of a recording, which may be active.
+    /// Changes the channels of a recording. The recording may be active.
     ///
     /// # Errors
-    /// The recording does not exist, its entry would be too long, or the file system returns an error; then nothing
-    /// changed.
+    /// The recording does not exist, its entry would be too long, or the file system returns an
+    /// error. Then nothing has changed.
     pub fn update_channel(
         &mut self,
         recording_id: i64,

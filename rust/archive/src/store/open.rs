@@ -1,5 +1,5 @@
-//! Opens a store. Finds the end of each recording whose recorder was killed, and finishes other operations that a kill
-//! interrupted.
+//! Opens a store. If recorders were killed, finds the ends of their recordings. Also finishes other
+//! operations that a kill interrupted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -25,15 +25,17 @@ pub struct RecoveredRecording {
     pub recording_id: i64,
     /// Position at which the recording ends: its new stop position.
     pub stop_position: i64,
-    /// Whether an incomplete frame was removed there.
+    /// Whether an incomplete frame was removed after this position.
     pub is_torn: bool,
 }
 
-/// The part of an archive's owner in the opening of its store. A closure only keeps the owner's client alive.
+/// Functions of an archive's owner that the opening of a store calls. A closure can be used as a
+/// policy: it is called for [`keep_alive`](OpenPolicy::keep_alive).
 pub trait OpenPolicy<S: Storage> {
-    /// Returns a position up to which bytes were recorded for certain, in a recording without a stop position. It is
-    /// at least the start position. The bytes below are not checked. If files are missing below, the end is searched
-    /// from the start.
+    /// Returns a position of a recording without a stop position. All bytes below this position
+    /// were certainly recorded and are not checked. The position is at least the start position. If
+    /// the segment files end below this position, the search for the end begins at the start
+    /// position.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -70,14 +72,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Opens the archive in a directory that this process owns, and creates its catalog if the directory has no
     /// catalog.
     ///
-    /// Recordings whose recorder was killed get the end of their segment files as stop position, and `now_ms` as stop
-    /// timestamp. Files of purged recordings that a kill has left are deleted, and migrations are finished. Returns the
-    /// store, and the recordings that got a stop position.
+    /// If the recorder of a recording was killed, the stop position becomes the end of the last
+    /// frame in the segment files, and the stop timestamp becomes `now_ms`. Leftover files of
+    /// purged recordings are deleted, and interrupted migrations are finished. Returns the store
+    /// and the recordings with a new stop position.
     ///
     /// # Errors
-    /// An option is out of range, the catalog or a segment file is damaged, or the file system returns an error. If
-    /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse) is the reason, only the capacity of the
-    /// catalog may have changed.
+    /// An option is out of range, the catalog or a segment file is damaged, or the file system
+    /// returns an error. If opening fails because of
+    /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse), only the capacity of
+    /// the catalog may have changed.
     pub fn open(
         storage: S,
         options: StoreOptions,
@@ -86,10 +90,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Self::open_with(storage, options, now_ms, &mut || ())
     }
 
-    /// Opens the archive as [`open`](Self::open), with the owner's policy.
+    /// Opens the archive like [`open`](Self::open), with a policy of the owner.
     ///
     /// # Errors
-    /// As [`open`](Self::open); also an error of the policy.
+    /// The same errors as [`open`](Self::open), and the errors of the policy.
     pub fn open_with(
         storage: S,
         options: StoreOptions,
@@ -136,8 +140,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             catalog.stop(stream.recording_id(), end.position, now_ms)?;
             owner.keep_alive();
         }
-        // All stop positions are forced to the disk together. A killed process may also have changed the catalog
-        // without forcing the change.
+        // Forces all stop positions to the disk together. A killed process may also have changed the catalog without
+        // forcing the change to the disk.
         catalog.set_sync_level(options.catalog_sync_level);
         catalog.sync()?;
         remove_leftovers(&storage, &catalog, &files, &options, owner)?;
@@ -146,7 +150,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .filter_map(|name| MigrationNote::parse(name))
             .flat_map(|note| note.recordings)
             .collect();
-        // If the segment of a dense index is missing, it may still come back from a backup.
+        // A dense index stays if its segment is missing: the segment may still be restored from a backup.
         let is_dense = options.index == Some(IndexForm::Dense);
         let is_kept = |file: &SegmentFileName<'_>| {
             moving.contains(&file.recording_id)
@@ -166,8 +170,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         };
         store.finish_migrations(&names)?;
         store.finish_deletions(&names)?;
-        // A missing sparse index stays missing until the recording is extended. Creating the indexes of a hundred
-        // thousand recordings would take half a minute on a disk, and no recording needs its index before that.
+        // A missing sparse index stays missing until the recording is extended. No recording needs its index earlier,
+        // and creating a hundred thousand indexes would take half a minute on a disk.
         let indexed = match ends.is_empty() || is_dense {
             true => HashSet::new(),
             false => indexes_among(&files),
@@ -177,7 +181,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             if !indexed.contains(&(stream.recording_id(), base)) {
                 continue;
             }
-            // If the repair fails, the next recorder of the recording tries again. Until then the index is too short.
+            // If the repair fails, the index stays too short, and the next recorder of the recording repairs it.
             let _ = store.repair_index(stream, end.position);
             owner.keep_alive();
         }
@@ -196,7 +200,7 @@ impl fmt::Display for RecoveredRecording {
             is_torn,
         } = self;
         let cut = match is_torn {
-            true => "; a fragment that was not whole was cut there",
+            true => "; an incomplete fragment was removed there",
             false => "",
         };
         write!(
@@ -225,7 +229,7 @@ fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, Ca
     }
 }
 
-/// Opens the file of extensions, and removes everything that belongs to recordings that do not exist.
+/// Opens the file of extensions, and removes all data of recordings that do not exist.
 fn open_extensions<S: Storage + Clone>(
     storage: &S,
     catalog: &Catalog<S>,
@@ -238,12 +242,13 @@ fn open_extensions<S: Storage + Clone>(
         let entry = catalog.entry(recording_id);
         entry.is_some_and(|entry| entry.state == RecordingState::Valid)
     };
-    // An archive whose disk is full starts too. Entries of recordings that do not exist have no effect.
+    // An error is ignored, so that an archive with a full disk can start. Data of recordings that
+    // do not exist have no effect.
     let _ = extensions.retain(exists);
     Ok(extensions)
 }
 
-/// Returns recording id and segment base of each index among the files.
+/// Returns the recording id and the segment base of each index file in `files`.
 fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
     files
         .iter()
@@ -252,7 +257,7 @@ fn indexes_among(files: &[SegmentFileName<'_>]) -> HashSet<(i64, i64)> {
         .collect()
 }
 
-/// Deletes the segments that are left from deletions that a kill interrupted.
+/// Deletes the segments that interrupted deletions have left.
 fn remove_leftovers<S: Storage>(
     storage: &S,
     catalog: &Catalog<S>,
@@ -270,7 +275,7 @@ fn remove_leftovers<S: Storage>(
     Ok(())
 }
 
-/// Returns whether a segment, or the file beside one, is left from a deletion that a kill interrupted.
+/// Returns whether an interrupted deletion has left this segment or sidecar.
 fn is_removed<S: Storage>(
     file: &SegmentFileName<'_>,
     catalog: &Catalog<S>,

@@ -9,19 +9,21 @@ use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 use aeron_memory::log::position::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 
-/// Configuration of a store. The defaults are those of Aeron's archive, which has no index.
+/// Configuration of a store. The defaults are the defaults of Aeron's archive, so no index is
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Length in bytes of a new catalog. A catalog that is shorter is extended to this length.
+    /// Length of a new catalog in bytes. A shorter catalog is extended to this length.
     pub catalog_capacity: u64,
-    /// Length in bytes of the segment files of new recordings: a power of two from 64 KiB to 1 GiB. If a stream's terms
-    /// are longer, its segments have the length of a term.
+    /// Length of the segment files of new recordings in bytes: a power of two from 64 KiB to 1 GiB.
+    /// If the terms of a stream are longer, its segments have the length of a term.
     pub segment_length: i32,
     /// How much of each block is forced to the disk before the recorded position moves.
     pub file_sync_level: SyncLevel,
-    /// How much of each change of the catalog is forced to the disk; at least `file_sync_level`.
+    /// How much of each change of the catalog is forced to the disk: at least as much as
+    /// `file_sync_level`.
     pub catalog_sync_level: SyncLevel,
-    /// Checksum of recorded frames and of catalog entries, if any are written.
+    /// Checksum of recorded frames and catalog entries; `None` if no checksums are written.
     pub record_checksum: Option<Checksum>,
     /// Decision about a last frame that may be torn, in a recording whose recorder was killed.
     pub on_torn_fragment: OnTornFragment,
@@ -32,17 +34,17 @@ pub struct StoreOptions {
     pub boot_id: Option<BootId>,
     /// Treatment of segment files before the start of their recording.
     pub detached_segments: DetachedSegments,
-    /// No recording begins if at most this number of bytes is free in the file system.
+    /// A recording begins only if more than this number of bytes is free in the file system.
     pub low_storage_space_threshold: u64,
 }
 
 /// Treatment of segment files before the start of their recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetachedSegments {
-    /// They stay: an operator has detached them, and may attach them again.
+    /// The files stay: an operator has detached them, and may attach them again.
     Kept,
-    /// They are deleted when the store is opened: a kill has interrupted their deletion. In this archive nothing is
-    /// ever detached.
+    /// The files are deleted when the store is opened. In this archive nothing is ever detached, so
+    /// such files come from an interrupted deletion.
     Deleted,
 }
 
@@ -67,7 +69,7 @@ impl StoreOptions {
     /// Checks the options.
     ///
     /// # Errors
-    /// [`StoreError::SegmentLength`], [`StoreError::SyncLevels`].
+    /// [`StoreError::SegmentLength`] or [`StoreError::SyncLevels`] if an option is not valid.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let segment_length = self.segment_length;
         let possible = MIN_TERM_LENGTH as i32..=MAX_TERM_LENGTH as i32;

@@ -15,7 +15,7 @@ use crate::stream::RecordedStream;
 /// An image that is to be recorded from its join position on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRecording {
-    /// Time in epoch milliseconds.
+    /// Time at which recording begins, in milliseconds since the epoch.
     pub start_timestamp_ms: i64,
     /// Position at which the image was joined.
     pub join_position: i64,
@@ -25,7 +25,7 @@ pub struct NewRecording {
     pub term_length: i32,
     /// Longest frame of the stream in bytes.
     pub mtu_length: i32,
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
@@ -48,7 +48,7 @@ pub struct Continuation {
     pub term_length: i32,
     /// Longest frame of the stream in bytes.
     pub mtu_length: i32,
-    /// Session of the image.
+    /// Session id of the image.
     pub session_id: i32,
     /// Control session of the request.
     pub control_session_id: i64,
@@ -57,11 +57,12 @@ pub struct Continuation {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Checks that the file system has more free bytes than the threshold. The server checks this for each request, and
-    /// again when a recording begins.
+    /// Checks that the file system has more free bytes than the threshold. The server calls this
+    /// function for each request, and again when a recording begins.
     ///
     /// # Errors
-    /// [`StoreError::LowSpace`], [`StoreError::Storage`].
+    /// [`StoreError::LowSpace`] if too few bytes are free, [`StoreError::Storage`] if the file
+    /// system returns an error.
     pub fn check_storage_space(&self) -> Result<(), StoreError> {
         let usable = self
             .storage
@@ -77,8 +78,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins a recording: adds it to the catalog and creates its first segment file.
     ///
     /// # Errors
-    /// The file system has too little space or returns an error, or a value of the image is not valid. Then no
-    /// recording is active; if the segment file could not be created, an empty recording remains.
+    /// The file system has too little space or returns an error, or a value of the image is not
+    /// valid. Then no recording is active. If the segment file could not be created, an empty
+    /// recording remains.
     pub fn start_recording(
         &mut self,
         recording: NewRecording,
@@ -89,8 +91,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let recording_id = self.catalog.add(descriptor)?;
         let begun = self.create_session(recording_id);
         if begun.is_err() {
-            // The first error is the more useful one. If this call fails too, the entry gets a stop position when the
-            // store is opened again.
+            // An error of this call is ignored: the first error is more useful, and the next
+            // opening of the store sets the stop position.
             let _ = self.catalog.stop(recording_id, start, now_ms);
         }
         begun
@@ -99,7 +101,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Checks whether an image of a stream may extend a recording, before the image is available.
     ///
     /// # Errors
-    /// The recording does not exist, has another stream, is active, or its end is being deleted; or space is low.
+    /// The recording does not exist, has another stream, is active, or its end is being deleted.
+    /// The file system has too little space.
     pub fn check_extension(&self, recording_id: i64, stream_id: i32) -> Result<(), StoreError> {
         let descriptor = self.recording(recording_id)?;
         if descriptor.stream_id != stream_id {
@@ -139,8 +142,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             self.options.file_sync_level,
         )?;
         let index = self.reopen_index(descriptor, &extended, image)?;
-        // From now on, recovery searches the end in the last file. Files that a truncation has deleted must not come
-        // back after a power loss.
+        // From now on, recovery searches the end of the recording in the last file. So a loss of
+        // power must not restore files that a truncation has deleted.
         self.sync_directory()?;
         let extension = Extension {
             session_id: image.session_id,
@@ -208,7 +211,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             self.is_index_trusted(descriptor, image.join_position)?,
         );
         match index {
-            // The index of a damaged segment cannot be repaired. The recording is extended without an index.
+            // The index of a damaged segment cannot be repaired, so the recording continues without an index.
             Err(IndexError::Read(_)) => Ok(None),
             index => Ok(Some(index?)),
         }
@@ -252,7 +255,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let file = IndexFile::open(&self.storage, id, base, Access::Read)
             .map_err(|source| StoreError::storage(".", "read an index", source))?;
         Ok(file.is_some_and(|file| match file.header().form {
-            // No other software writes into a directory whose indexes are dense.
+            // No other software writes into a directory with dense indexes.
             IndexForm::Dense => self.options.index == Some(IndexForm::Dense),
             IndexForm::Sparse => {
                 let recorder = file.recorder();
@@ -333,8 +336,8 @@ impl NewRecording {
 }
 
 impl Continuation {
-    /// Checks that the image continues at the end of the recording, with the same initial term id and lengths of terms
-    /// and datagrams.
+    /// Checks that the image continues at the end of the recording, and has the same initial term
+    /// id, term length and MTU.
     fn check(&self, recording: &RecordingDescriptor) -> Result<(), StoreError> {
         let fields = [
             (

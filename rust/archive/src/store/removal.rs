@@ -1,8 +1,8 @@
 //! Operations of the store that remove a part of a recording or the whole recording: truncate, purge, detach, purge
 //! segments, delete detached segments.
 //!
-//! Each operation first checks its arguments. Then it changes the catalog, and then it deletes files. If the process is
-//! killed before all files are deleted, some files belong to no recording.
+//! Each operation first checks its arguments, then changes the catalog, and then deletes files. If
+//! the process is killed before all files are deleted, the remaining files belong to no recording.
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
@@ -15,7 +15,8 @@ use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
 use aeron_memory::log::frame::HEADER_LENGTH;
 
-/// Current use of a recording. Only the caller has this information.
+/// Current use of a recording. The caller passes it, because the store does not know recorders and
+/// replays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingActivity {
     /// Recorded position, if the recording is active.
@@ -25,15 +26,16 @@ pub struct RecordingActivity {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Ends a recording at `position`: the new stop position. The caller must stop the replays of the recording before
-    /// the caller deletes the files.
+    /// Ends a recording at `position`: the new stop position. Before the first step of the
+    /// deletion, the caller must stop the replays of the recording.
     ///
     /// Files after the stop position that remain from an earlier truncation are also deleted. They are not counted.
     ///
     /// # Errors
     /// The recording does not exist, is active, or has files that are being deleted. `position` is not in the
-    /// recording, or no frame begins at `position`. The file system returns an error. Then nothing has changed. If only
-    /// the file of `position` could not be cut, the bytes after the stop position remain. They are not used.
+    /// recording, or no frame begins at `position`. The file system returns an error. Then nothing has
+    /// changed. If only the file of `position` could not be shortened, the bytes after the stop position
+    /// remain in it. They are not used.
     pub fn truncate(
         &mut self,
         recording_id: i64,
@@ -79,8 +81,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Deletes a whole recording. The recording id is never used again.
     ///
     /// # Errors
-    /// The recording does not exist, is active or being replayed, or has files that are being deleted; or the file
-    /// system returns an error. Nothing changed then.
+    /// The recording does not exist, is active or being replayed, or has files that are being
+    /// deleted; or the file system returns an error. Then nothing has changed.
     pub fn purge_recording(
         &mut self,
         recording_id: i64,
@@ -90,11 +92,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.purge_recording_at(recording_id, activity, stop_position)
     }
 
-    /// Deletes a whole recording, as [`purge_recording`](Self::purge_recording). One write marks the catalog entry as
-    /// deleted and sets its stop position, which may be [`NULL_VALUE`](crate::catalog::NULL_VALUE).
+    /// Deletes a whole recording like [`purge_recording`](Self::purge_recording). The write that
+    /// marks the catalog entry as deleted also sets the stop position, which may be
+    /// [`NULL_VALUE`](crate::catalog::NULL_VALUE).
     ///
     /// # Errors
-    /// As [`purge_recording`](Self::purge_recording).
+    /// The same errors as [`purge_recording`](Self::purge_recording).
     pub fn purge_recording_at(
         &mut self,
         recording_id: i64,
@@ -119,7 +122,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         };
         self.check_deleted(&files)?;
         self.catalog.delete(recording_id, stop_position)?;
-        // If it fails, the next start removes the entries, which have no effect until then.
+        // If this call fails, the next start removes the data of the recording. Until then, they have no effect.
         let _ = self.extensions.forget(recording_id);
         Ok(self.delete_files(recording_id, files.len(), files))
     }
@@ -128,8 +131,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// [attached](Self::attach_segments) again.
     ///
     /// # Errors
-    /// The recording does not exist. `new_start` is not the base of a segment after the first segment and up to the
-    /// last segment. A replay reads before `new_start`. The file system returns an error. Then nothing has changed.
+    /// The recording does not exist. `new_start` is not the base of a segment, is not after the
+    /// first segment, or is after the last segment. A replay still reads bytes before `new_start`.
+    /// The file system returns an error. Then nothing has changed.
     pub fn detach_segments(
         &mut self,
         recording_id: i64,
@@ -143,7 +147,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Changes the start position to `new_start`. Deletes the files between the old and the new start position.
     ///
     /// # Errors
-    /// As [`detach_segments`](Self::detach_segments); also if files of the recording are being deleted.
+    /// The same errors as [`detach_segments`](Self::detach_segments). Files of the recording are
+    /// being deleted.
     pub fn purge_segments(
         &mut self,
         recording_id: i64,
@@ -181,8 +186,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(self.delete_files(recording_id, count, files))
     }
 
-    /// Deletes the files before the start position. The reported number of files includes missing files
-    /// between others.
+    /// Deletes the files before the start position. The reported number of files includes missing
+    /// files between the lowest file and the start position.
     ///
     /// # Errors
     /// The recording does not exist, files of it are being deleted, or the file system returns an error.
@@ -250,7 +255,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(((to - from) / segment_length) as usize)
     }
 
-    /// Opens the segment file of `position` for writing, if a frame begins there.
+    /// Opens the segment file of `position` for writing, if a frame begins at `position`.
     fn open_at_frame(
         &self,
         descriptor: &RecordingDescriptor,
@@ -283,7 +288,7 @@ pub(super) fn header_fault(
 ) -> Option<FrameFault> {
     match stream.rules().check(position, header) {
         Ok(_) => None,
-        // The rest of the frame was not read.
+        // Only the header was read, so the rest of the frame is missing.
         Err(FrameFault::Incomplete { .. }) => None,
         Err(fault) => Some(fault),
     }

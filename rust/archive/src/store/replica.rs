@@ -5,7 +5,8 @@ use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Adds an empty recording, which a copy of `source` will extend. Returns the recording id.
+    /// Adds an empty recording of the same stream as `source`. The replication then extends it.
+    /// Returns the recording id.
     ///
     /// # Errors
     /// The descriptor is not valid, or the file system returns an error.
@@ -13,7 +14,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(self.catalog.add(empty_copy(source))?)
     }
 
-    /// Turns an empty recording into one that a copy of `source` will extend.
+    /// Replaces the descriptor of an empty recording by an empty copy of `source`. The replication
+    /// then extends the recording.
     ///
     /// # Errors
     /// The recording does not exist, the descriptor is not valid, or the file system returns an error; then nothing

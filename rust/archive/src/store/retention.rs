@@ -1,4 +1,4 @@
-//! The store's part of retention: extents of recordings, times of segments, and the deletion.
+//! The store's part of retention: extents of recordings, times of segments, and deletion of files.
 
 use std::io;
 use std::ops::Range;
@@ -12,14 +12,15 @@ use crate::retention::{RecordingExtent, RetentionOutcome, policy_of};
 use crate::segments::segment_name;
 use crate::storage::{Access, Storage, StorageFile};
 
-/// Time of a segment without a file, in milliseconds since the epoch: it has no data that could be younger.
+/// Time of a segment without a file, in milliseconds since the epoch. Such a segment has no data,
+/// so it is older than any limit.
 const NO_DATA_MS: i64 = i64::MIN;
 
 impl<S: Storage + Clone> ArchiveStore<S> {
     /// Returns the retention policy of a recording.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRecording`].
+    /// [`StoreError::UnknownRecording`] if the recording does not exist.
     pub fn retention_policy(
         &self,
         recording_id: i64,
@@ -28,10 +29,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(policy_of(self.extensions().policies(), recording))
     }
 
-    /// Returns the extent of a recording, without times of segments. An active recording has a recorded position.
+    /// Returns the extent of a recording, without times of segments. The caller passes the recorded
+    /// position of an active recording.
     ///
     /// # Errors
-    /// [`StoreError::UnknownRecording`].
+    /// [`StoreError::UnknownRecording`] if the recording does not exist.
     pub fn extent(
         &self,
         recording_id: i64,
@@ -41,11 +43,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(RecordingExtent::new(recording, recorded_position))
     }
 
-    /// Returns a time in milliseconds since the epoch at or after the arrival of each message in a segment. The segment
-    /// is before the segment with the end of the recording.
+    /// Returns the time of a segment, in milliseconds since the epoch. No message of the segment
+    /// arrived after this time. The segment must not be the segment with the end of the recording.
     ///
-    /// It is the arrival time of the segment's last entry in the index. If the index does not have it, it is the
-    /// time at which the segment file was modified.
+    /// The time is the arrival time in the last index entry of the segment. If the index does not
+    /// have this time, it is the modification time of the segment file.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -65,13 +67,15 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.check_not_deleting(recording_id).is_err()
     }
 
-    /// Deletes what retention has decided: segments at the start of a recording, or the whole recording.
+    /// Begins to delete the part of a recording that retention has chosen: segments at the start,
+    /// or the whole recording.
     ///
-    /// If the process is killed before all files are deleted, the next start deletes the others.
+    /// If the process is killed before all files are deleted, the next start deletes the other
+    /// files.
     ///
     /// # Errors
-    /// See [`purge_segments`](Self::purge_segments) and [`purge_recording`](Self::purge_recording). Nothing changed
-    /// then.
+    /// The same errors as [`purge_segments`](Self::purge_segments) and
+    /// [`purge_recording`](Self::purge_recording). Then nothing has changed.
     pub fn remove(
         &mut self,
         outcome: &RetentionOutcome,
@@ -82,8 +86,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             return self.purge_recording(id, activity);
         }
         let first = self.recording(id)?.first_segment_base();
-        // After a kill, files before the start position could also be detached segments, which must stay. On a full
-        // disk the note may be missing: to free space is more important than to delete all files after a kill.
+        // After a kill, files before the start position could also be detached segments, which must
+        // stay. The note tells them apart. If the note cannot be written because the disk is full,
+        // the deletion begins nevertheless: free space is more important than complete deletion
+        // after a kill.
         self.note_deletion(id, first..new_start);
         let operation = self.purge_named_segments(id, new_start, activity);
         if operation.is_err() {
@@ -92,7 +98,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         operation
     }
 
-    /// Deletes the segments that a killed process has left of deletions by retention.
+    /// Deletes the segments that are left because a kill interrupted a deletion by retention.
     pub(super) fn finish_deletions(&mut self, names: &[String]) -> Result<(), StoreError> {
         let deletions: Vec<_> = self
             .extensions
@@ -100,7 +106,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .map(|(id, range)| (id, range.clone()))
             .collect();
         for (id, range) in deletions {
-            // The process may have been killed before the catalog changed.
+            // The process may have been killed before the catalog changed. Then the segments still
+            // belong to the recording.
             let first = self.recording(id).map_or(0, |it| it.first_segment_base());
             let files = segment_files_where(names, |file| file == id);
             for file in files {
@@ -114,7 +121,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         Ok(())
     }
 
-    /// Notes that no file of a deletion is left.
+    /// Removes the note of a deletion after its last file was deleted.
     pub(super) fn on_deleted(&mut self, recording_id: i64) {
         if self.extensions.deletion(recording_id).is_some() {
             self.note_deletion(recording_id, 0..0);
@@ -129,7 +136,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let _ = self.extensions.apply(vec![change]);
     }
 
-    /// Returns the arrival time of the last bytes of a segment in microseconds since the epoch, if the index has it.
+    /// Returns the arrival time of the last bytes of a segment in microseconds since the epoch, if
+    /// the index has this time.
     fn last_arrival_us(&self, extent: &RecordingExtent, base: i64) -> io::Result<Option<i64>> {
         let id = extent.recording_id;
         let Some(index) = IndexFile::open(&self.storage, id, base, Access::Read)? else {
@@ -137,7 +145,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         };
         let end = base + extent.segment_length;
         let last = index.last_entry(end)?.map(|(_, entry)| entry);
-        // If the entry at the end is missing, later bytes have no time.
+        // If the last entry does not end at the end of the segment, the time of the last bytes is unknown.
         Ok(last
             .filter(|entry| entry.end_position == end)
             .and_then(|entry| entry.arrival_us))

@@ -9,19 +9,19 @@ use crate::reader::RecordingReader;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-/// Bytes of frames that are written at once.
+/// Maximum number of bytes of frames that one write contains.
 const BLOCK_LENGTH: usize = 1024 * 1024;
 
-/// The numbers of files and frames of a recording into which checksums were written.
+/// Numbers of segment files and frames of a recording that got a new checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChecksumReport {
     /// Number of segment files.
     pub segments: usize,
-    /// Number of data frames in them.
+    /// Number of data frames in these files.
     pub frames: u64,
 }
 
-/// Consecutive frames of a segment file that are not written yet.
+/// Consecutive frames of a segment file that were not written yet.
 struct Block<'a, F> {
     file: &'a F,
     checksum: Checksum,
@@ -33,12 +33,13 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Writes the checksum of the catalog entry of a recording. Then writes the checksum of each data frame, in the
     /// last segment file or in all segment files.
     ///
-    /// A deleted recording has only its entry. A recording without a stop position ends after its last whole frame.
-    /// `on_progress` is called after each segment file with the number of its bytes, and may stop the work.
+    /// For a deleted recording, only the checksum of the entry is written. A recording without a
+    /// stop position ends after its last whole frame. `on_progress` is called after each segment
+    /// file with the length of the file in bytes, and may stop the work.
     ///
     /// # Errors
-    /// The recording is unknown, its frames cannot be read, or the file system returns an error. Then some of the
-    /// checksums may be written.
+    /// The recording is unknown, its frames cannot be read, or the file system returns an error.
+    /// Then some of the checksums may already be written.
     pub fn write_checksums(
         &mut self,
         recording_id: i64,

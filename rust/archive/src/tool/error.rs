@@ -26,7 +26,8 @@ pub enum ToolError {
     /// The catalog cannot be used.
     #[error(transparent)]
     Catalog(CatalogError),
-    /// The catalog has no entry with this id, or the recording is deleted and the command needs an existing one.
+    /// The catalog has no entry with this id. Or the recording is deleted, and the command needs a
+    /// recording that exists.
     #[error("no recording found with recordingId: {recording_id}")]
     UnknownRecording {
         /// Recording id.
@@ -61,7 +62,7 @@ pub enum ToolError {
     /// The frames of a recording cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The end of a recording cannot be found or cut.
+    /// The end of a recording cannot be found, or the bytes after it cannot be removed.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
     /// Segment files of recordings that do not exist cannot be listed or deleted.

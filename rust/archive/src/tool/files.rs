@@ -1,4 +1,4 @@
-//! [`ArchiveFiles`]: catalog and segment files of an archive directory.
+//! [`ArchiveFiles`]: the catalog and the segment files of an archive directory.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Opens the archive in a directory. With [`Access::Read`] every change fails.
     ///
     /// # Errors
-    /// There is no catalog, it is damaged or of another version, or the file system returns an error.
+    /// The catalog does not exist, is damaged or has another version, or the file system returns an
+    /// error.
     pub fn open(storage: S, access: Access) -> Result<Self, ToolError> {
         let catalog = Catalog::open_unchecked(&storage, access)?;
         let names = storage
@@ -47,10 +48,10 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         &self.catalog
     }
 
-    /// Returns the entry of a recording, whatever its state is.
+    /// Returns the entry of a recording in any state.
     ///
     /// # Errors
-    /// [`ToolError::UnknownRecording`].
+    /// [`ToolError::UnknownRecording`] if the catalog has no entry with this id.
     pub fn entry(&self, recording_id: i64) -> Result<&CatalogEntry, ToolError> {
         self.catalog
             .entry(recording_id)
@@ -65,7 +66,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(self.catalog.grow(capacity)?)
     }
 
-    /// Marks a recording as broken, or lifts that mark. Returns whether the state has changed.
+    /// Marks a recording as broken, or removes this mark. Returns whether the state has changed.
     ///
     /// # Errors
     /// The recording is unknown or deleted, its values are not valid, or the file system returns an error.
@@ -86,7 +87,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(from != to)
     }
 
-    /// Returns the length of the segment files that a command on a recording reads: all of them, or only the last one.
+    /// Returns the length of the segment files that a command on a recording reads: all segment
+    /// files, or only the last segment file.
     ///
     /// Returns 0 if the recording is deleted.
     ///
@@ -121,7 +123,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(find_end_from(&self.storage, stream, start, last, &policy)?.position)
     }
 
-    /// Returns an error if the recording has an unfinished migration: the next start of an archive finishes it.
+    /// Returns an error if the recording has an unfinished migration. The next start of an archive
+    /// finishes the migration.
     pub(super) fn check_not_half_migrated(&self, recording_id: i64) -> Result<(), ToolError> {
         let exists = |id: &i64| {
             let entry = self.catalog.entry(*id);
@@ -139,8 +142,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
     }
 
-    /// Returns the bases of a recording's segment files, in ascending order. Files before the segment of the start
-    /// position are left out.
+    /// Returns the bases of a recording's segment files, in ascending order, from the segment of
+    /// the start position on.
     pub(super) fn segments(&self, descriptor: &RecordingDescriptor) -> &[i64] {
         let term_length = i64::from(descriptor.term_length);
         let first = descriptor.start_position & !(term_length - 1);

@@ -26,11 +26,12 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         self.frames_in_time(recording_id, None, None)
     }
 
-    /// As [`frames`](Self::frames), only of messages that arrived in a range of time, in microseconds since the epoch.
-    /// Without an index, the range has whole segments: see [`TimeSearch`](crate::index::TimeSearch).
+    /// Creates a reader like [`frames`](Self::frames), but only of messages that arrived in a range
+    /// of time, in microseconds since the epoch. Without an index, the range has whole segments: see
+    /// [`TimeSearch`](crate::index::TimeSearch).
     ///
     /// # Errors
-    /// As [`frames`](Self::frames); also if the index cannot be read.
+    /// The same errors as [`frames`](Self::frames). The index cannot be read.
     pub fn frames_in_time(
         &self,
         recording_id: i64,

@@ -1,8 +1,8 @@
 //! The operations of `ArchiveTool` on the files of an archive: describe, verify and repair recordings, compute
 //! checksums, delete unused files.
 //!
-//! Reading ([`ArchiveFiles::open`] with [`Access::Read`]) is possible while an archive runs. For changes the caller
-//! owns the directory: see [`Maintenance`](crate::ownership::Maintenance).
+//! Reading ([`ArchiveFiles::open`] with [`Access::Read`]) is possible while an archive runs. For
+//! changes, the caller must own the directory: see [`Maintenance`](crate::ownership::Maintenance).
 
 mod checksums;
 mod error;

@@ -1,4 +1,5 @@
-//! Deletes unused files and entries: segments outside of their recording, and recordings that no longer exist.
+//! Deletes segment files outside of their recording, and the files and entries of recordings that
+//! no longer exist.
 
 use super::{ArchiveFiles, ToolError};
 use crate::catalog::{CatalogEntry, RecordingDescriptor, RecordingState};
@@ -9,19 +10,20 @@ use crate::store::{remove_segment, remove_segment_files};
 /// The entries and files that a compaction has removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compaction {
-    /// Number of catalog entries.
+    /// Number of removed catalog entries.
     pub entries: usize,
-    /// Bytes of these entries.
+    /// Number of bytes of these entries.
     pub bytes: u64,
-    /// Number of segment files.
+    /// Number of removed segment files.
     pub files: usize,
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Returns the names of segment files outside of their recording: before its first segment or after its last one.
+    /// Returns the names of segment files outside of their recording: before its first segment or
+    /// after its last segment.
     ///
-    /// Covers one recording, or all if there is no id. Files of deleted recordings are not included:
-    /// [`compact`](Self::compact) deletes those.
+    /// Without a recording id, covers all recordings. Files of deleted recordings are not included:
+    /// [`compact`](Self::compact) deletes such files.
     ///
     /// # Errors
     /// The recording is unknown, a migration of its segments is not finished, or the file system cannot list the files.
@@ -52,7 +54,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Deletes a file that [`orphans`](Self::orphans) has returned.
     ///
     /// # Errors
-    /// A migration of segments of its recording is not finished, or the file system returns an error.
+    /// A migration of segments of the file's recording is not finished, or the file system returns
+    /// an error.
     pub fn delete_orphan(&self, name: &str) -> Result<(), ToolError> {
         if let Some(file) = SegmentFileName::parse(name) {
             self.check_not_half_migrated(file.recording_id)?;
@@ -67,8 +70,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// catalog to the length of the other entries. The next start of an archive makes the catalog longer again.
     ///
     /// # Errors
-    /// A migration of segments of such a recording is not finished: nothing is deleted. The file system returns an
-    /// error: the entries still exist, unless only the last step failed.
+    /// If a migration of segments of such a recording is not finished, nothing is deleted. If the
+    /// file system returns an error, the entries still exist, unless only the last step failed.
     pub fn compact(&mut self) -> Result<Compaction, ToolError> {
         let is_dropped = |entry: &CatalogEntry| entry.state != RecordingState::Valid;
         let dropped: Vec<CatalogEntry> = self
@@ -101,7 +104,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             return false;
         }
         self.catalog.entry(file.recording_id).is_some_and(|entry| {
-            // If the values are not valid, it is unknown which files belong to the recording.
+            // If the values of the entry are not valid, it is unknown which files belong to the recording.
             entry.state != RecordingState::Deleted
                 && entry.descriptor.check().is_ok()
                 && is_outside(file.base, &entry.descriptor)
@@ -109,7 +112,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     }
 }
 
-/// Returns whether a segment at `base` is before the recording's first or after its last.
+/// Returns whether a segment at `base` is before the recording's first segment or after its last
+/// segment.
 fn is_outside(base: i64, descriptor: &RecordingDescriptor) -> bool {
     let is_after =
         !descriptor.is_unfinished() && base > descriptor.segment_base(descriptor.stop_position);

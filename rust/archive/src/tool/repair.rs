@@ -64,13 +64,15 @@ impl Verification {
 impl<S: Storage + Clone> ArchiveFiles<S> {
     /// Corrects the catalog according to a verification of the same files.
     ///
-    /// A broken recording is marked as `INVALID`. A sound recording gets the stop position of its files; if it was
-    /// marked as `INVALID` and has files, it becomes valid again. A deleted recording stays as it is. Each change of an
-    /// entry that has a checksum also writes a new checksum. The algorithm is `checksum`; if `checksum` is `None`, it
-    /// is the algorithm of the previous checksum.
+    /// A broken recording is marked as `INVALID`. For a sound recording, the stop position of the
+    /// files is written. If a sound recording was marked as `INVALID` and has files, it becomes
+    /// valid again. A deleted recording is not changed. If a changed entry has a checksum, a new
+    /// checksum is written. Its algorithm is `checksum`, or the algorithm of the previous checksum
+    /// if `checksum` is `None`.
     ///
     /// # Errors
-    /// A migration of its segments is not finished, or the file system returns an error.
+    /// A migration of the recording's segments is not finished, or the file system returns an
+    /// error.
     pub fn repair(
         &mut self,
         verification: &Verification,

@@ -1,4 +1,5 @@
-//! [`Verification`]: whether the files of a recording agree with its catalog entry. Changes nothing.
+//! [`Verification`]: the result of a comparison of a recording's files with its catalog entry.
+//! Nothing is changed.
 
 use std::ops::ControlFlow;
 
@@ -16,9 +17,10 @@ use aeron_memory::log::frame::HEADER_LENGTH;
 /// Scope of a verification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct VerifyOptions {
-    /// Read all segment files, not just the last one.
+    /// Whether all segment files are read, and not only the last segment file.
     pub all_segments: bool,
-    /// Compare the catalog entry and each frame with its checksum.
+    /// Algorithm of the checksums of the catalog entry and the frames; `None` if checksums are not
+    /// checked.
     pub checksum: Option<Checksum>,
 }
 
@@ -31,13 +33,14 @@ pub struct Verification {
     pub state: RecordingState,
     /// Stop position in the catalog; -1 if the entry has no stop position.
     pub recorded_stop_position: i64,
-    /// Stop position that the segment files have; a torn fragment counts as not recorded.
+    /// Stop position according to the segment files. A fragment that may be torn counts as not
+    /// recorded.
     pub stop_position: i64,
     /// Whether the recording has a segment file.
     pub has_segments: bool,
     /// The last fragment, if it may be torn.
     pub torn: Option<TornFragment>,
-    /// Why the recording is broken, `None` if it is sound.
+    /// Why the recording is broken; `None` if it is sound.
     pub broken: Option<BrokenRecording>,
 }
 
@@ -83,8 +86,8 @@ pub enum BrokenRecording {
         /// Checksum in the entry.
         actual: i32,
     },
-    /// The end of the recording cannot be found: the name of the last segment file is not one that the recording can
-    /// have.
+    /// The end of the recording cannot be found, because the recording cannot have a segment with
+    /// the name of the last segment file.
     #[error(transparent)]
     End(RecoveryError),
     /// The position in the name of a file is not a segment base of the recording.
@@ -98,7 +101,7 @@ pub enum BrokenRecording {
     Short {
         /// Name of the file.
         name: String,
-        /// Length of the file.
+        /// Length of the file in bytes.
         length: u64,
     },
     /// The last segment file ends within a frame. A killed recorder cannot cause this, because it creates files with
@@ -125,7 +128,7 @@ pub enum BrokenRecording {
     FrameChecksum {
         /// Name of the file.
         name: String,
-        /// Position and values.
+        /// Position of the frame, and the two checksums.
         mismatch: ChecksumMismatch,
     },
 }
@@ -143,10 +146,11 @@ impl<T: Into<ToolError>> From<T> for VerificationStop {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Verifies a recording and changes nothing. Missing segment files between others are not an error, as in Aeron's
-    /// tool.
+    /// Verifies a recording and changes nothing. A missing segment file between other segment files
+    /// is not an error. Aeron's tool does the same.
     ///
-    /// `on_progress` is called after each segment file with the number of its bytes, and may stop the work.
+    /// `on_progress` is called after each segment file with the length of the file in bytes, and
+    /// may stop the work.
     ///
     /// # Errors
     /// The recording is unknown, or the file system returns an error; [`ToolError::Interrupted`] if `on_progress` stops
@@ -241,7 +245,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             Ok(end) => return Ok(end),
             Err(RecoveryError::Torn { name, position }) => {
                 let end = by(OnTornFragment::Truncate)?;
-                // A fragment with all its bytes may be kept: the caller decides.
+                // The caller decides whether a fragment with all its bytes is kept.
                 if end.kept_position > end.position {
                     return Ok(end);
                 }
@@ -262,8 +266,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Err(VerificationStop::Broken(broken))
     }
 
-    /// Returns the last fragment, which may be torn. If a checksum is verified, the fragment is in doubt because its
-    /// checksum is wrong.
+    /// Returns the last fragment, which may be torn. If checksums are verified, the fragment is in
+    /// doubt only because its checksum is wrong.
     fn torn_fragment(
         &self,
         stream: &RecordedStream,
@@ -304,7 +308,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
     }
 
-    /// Walks over the frames of a segment file, up to a length of 0 or less.
+    /// Walks over the frames of a segment file, up to a frame length of 0 or less.
     fn verify_segment(
         &self,
         stream: &RecordedStream,

@@ -1,4 +1,4 @@
-//! Compares the bytes of header and entries with files that a real archive wrote.
+//! Compares the bytes of the header and the entries with files of a real archive.
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor, RecordingState};
 use aeron_archive::memory_storage::MemoryStorage;
@@ -15,7 +15,8 @@ fn real(bytes: &[u8]) -> Catalog<MemoryStorage> {
     Catalog::open_read_only(&storage).expect("a real archive wrote it")
 }
 
-/// Creates a catalog with the same recordings as the real catalog, by the changes that its entries show.
+/// Creates a catalog with the same recordings as the real catalog. Makes the changes that have led
+/// to the entries of the real catalog.
 fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
     let storage = MemoryStorage::new();
     let mut ours = Catalog::create(&storage, capacity).unwrap();
@@ -45,7 +46,7 @@ fn replay(real: &Catalog<MemoryStorage>, capacity: u64) -> MemoryStorage {
 
 /// 08-17, 07-70
 #[test]
-fn the_same_recordings_give_the_same_bytes_as_in_a_real_archive() {
+fn a_catalog_with_the_recordings_of_a_real_archive_has_the_same_bytes() {
     for bytes in [RUNNING, ENDED] {
         let storage = replay(&real(bytes), bytes.len() as u64);
         assert_eq!(storage.bytes(CATALOG).unwrap(), bytes);
@@ -79,7 +80,7 @@ fn a_catalog_of_a_real_archive_is_read() {
 
 /// 08-17, 07-62
 #[test]
-fn a_new_catalog_is_a_header_and_zeros() {
+fn a_new_catalog_has_a_header_and_then_only_zeros() {
     let storage = MemoryStorage::new();
     let catalog = Catalog::create(&storage, 1024 * 1024).unwrap();
     assert_eq!(
@@ -100,7 +101,8 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     let storage = MemoryStorage::new();
     let mut catalog = Catalog::create(&storage, 1024).unwrap();
     let texts = |length| "x".repeat(length);
-    // Header, block and three text lengths have 124 bytes, so 4 bytes of text fill two units of 64 bytes.
+    // The header, the block and the lengths of three texts have 124 bytes. So with 4 bytes of text,
+    // an entry fills two units of 64 bytes.
     for (length, frame) in [(4, 128), (5, 192)] {
         let before = used(&storage);
         catalog
@@ -119,7 +121,7 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     }
 }
 
-/// Returns the offset at which the entries end.
+/// Returns the offset of the end of the entries.
 fn used(storage: &MemoryStorage) -> usize {
     let bytes = storage.bytes(CATALOG).unwrap();
     let mut end = 32;
@@ -133,7 +135,7 @@ fn used(storage: &MemoryStorage) -> usize {
 }
 
 #[test]
-fn texts_that_are_not_ascii_survive() {
+fn texts_that_are_not_ascii_are_stored_unchanged() {
     let storage = MemoryStorage::new();
     let mut catalog = Catalog::create(&storage, 1024).unwrap();
     let channel = "aeron:ipc?alias=Ölpreis-€";

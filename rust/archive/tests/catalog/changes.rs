@@ -1,4 +1,4 @@
-//! Changes of a catalog: recordings are added, changed and removed.
+//! Changes of a catalog: adding, changing and removing recordings.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::common::{CAPACITY, CATALOG, TERM_LENGTH, empty, open, recording, reco
 
 /// 08-17, 07-64
 #[test]
-fn ids_are_never_given_twice() {
+fn a_recording_id_is_never_used_twice() {
     let (storage, mut catalog) = empty();
     assert_eq!(catalog.add(recording(1)).unwrap(), 0);
     assert_eq!(catalog.add(recording(2)).unwrap(), 1);
@@ -27,7 +27,7 @@ fn ids_are_never_given_twice() {
 
 /// An archive may have a hundred thousand recordings of a few channels.
 #[test]
-fn recordings_with_the_same_channel_share_its_text_in_memory() {
+fn the_text_of_a_channel_that_several_recordings_have_is_in_memory_once() {
     let (storage, mut catalog) = empty();
     let other = RecordingDescriptor {
         original_channel: "aeron:ipc?alias=other".into(),
@@ -43,7 +43,7 @@ fn recordings_with_the_same_channel_share_its_text_in_memory() {
 }
 
 #[test]
-fn everything_that_was_written_is_read_again() {
+fn a_reopened_catalog_has_all_changes() {
     let (storage, mut catalog) = empty();
     for session_id in 0..100 {
         catalog.add(recording(session_id)).unwrap();
@@ -93,9 +93,9 @@ fn an_invalid_recording_is_unknown() {
     assert!(recordings(&reopened).is_empty());
 }
 
-/// The catalog refuses values that would make the recording unreadable, and writes nothing.
+/// Such values would make the recording unreadable.
 #[test]
-fn values_that_no_reader_accepts_are_not_written() {
+fn invalid_values_are_refused_and_not_written() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.set_start_position(id, 1024).unwrap();
@@ -141,7 +141,7 @@ fn the_file_grows_by_half_until_an_entry_fits() {
 
 /// 07-65
 #[test]
-fn an_entry_over_1_mib_is_too_big() {
+fn an_entry_of_more_than_1_mib_is_refused() {
     let (_, mut catalog) = empty();
     let refusal = catalog
         .add(RecordingDescriptor {
@@ -177,7 +177,7 @@ fn a_capacity_out_of_range_is_refused() {
 }
 
 #[test]
-fn opening_makes_a_short_catalog_longer_and_leaves_a_long_one() {
+fn opening_extends_a_short_catalog_and_does_not_shorten_a_long_catalog() {
     let (storage, _) = empty();
     assert_eq!(Catalog::open(&storage, 1024).unwrap().capacity(), CAPACITY);
     assert_eq!(
@@ -189,7 +189,7 @@ fn opening_makes_a_short_catalog_longer_and_leaves_a_long_one() {
 }
 
 #[test]
-fn a_second_catalog_is_not_made_over_the_first() {
+fn creating_a_catalog_is_refused_if_the_directory_has_a_catalog() {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();
     assert!(Catalog::create(&storage, CAPACITY).is_err());
@@ -198,7 +198,7 @@ fn a_second_catalog_is_not_made_over_the_first() {
 
 /// 08-17
 #[test]
-fn compaction_drops_deleted_entries_only_unless_they_are_to_stay() {
+fn compaction_removes_the_deleted_entries_that_need_not_be_kept() {
     let (storage, mut catalog) = empty();
     for session_id in 0..6 {
         catalog.add(recording(session_id)).unwrap();
@@ -224,9 +224,9 @@ fn compaction_drops_deleted_entries_only_unless_they_are_to_stay() {
     assert_eq!(storage.names().unwrap(), [CATALOG]);
 }
 
-/// If a write fails, the catalog in memory and the file keep the old entry, and the change can be retried.
+/// The catalog in memory and the file keep the old entry.
 #[test]
-fn a_change_that_fails_did_not_happen_and_can_be_tried_again() {
+fn a_failed_change_has_no_effect_and_can_be_repeated() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     let before = catalog.entries().to_vec();
@@ -253,7 +253,7 @@ fn a_change_that_fails_did_not_happen_and_can_be_tried_again() {
 
 /// 08-17
 #[test]
-fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
+fn a_recording_can_be_added_after_an_addition_that_failed_at_any_step() {
     for step in 0..3 {
         let (storage, mut catalog) = empty();
         catalog.add(recording(1)).unwrap();
@@ -275,9 +275,9 @@ fn an_addition_that_fails_at_any_step_leaves_no_trace_in_the_next_one() {
     }
 }
 
-/// A catalog that is opened read-only refuses all changes.
+/// Such a catalog refuses all changes.
 #[test]
-fn reading_a_directory_changes_nothing() {
+fn a_catalog_that_is_opened_read_only_does_not_change_the_file() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     let before = storage.bytes(CATALOG);
@@ -289,7 +289,7 @@ fn reading_a_directory_changes_nothing() {
 }
 
 #[test]
-fn a_catalog_lives_in_a_directory_of_the_machine() {
+fn a_catalog_in_a_directory_of_the_file_system_is_reopened_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let storage = Directory::new(dir.path());
     let mut catalog = Catalog::create(&storage, 1024).unwrap();

@@ -10,7 +10,7 @@ use crate::kills::wrong_checksums;
 
 /// 07-59
 #[test]
-fn an_extended_recording_runs_again_with_the_ids_of_the_extension() {
+fn an_extended_recording_is_active_and_has_the_ids_of_the_extension() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.stop(id, 1024, 2_000).unwrap();
@@ -33,7 +33,7 @@ fn an_extended_recording_runs_again_with_the_ids_of_the_extension() {
 
 /// 07-69
 #[test]
-fn a_channel_of_any_length_leaves_the_entries_that_follow_as_they_were() {
+fn a_channel_of_any_length_does_not_change_the_following_entries() {
     for length in [0, 1, 9, 10, 60, 64, 128, 4000] {
         let (storage, mut catalog) = empty();
         for session_id in 0..3 {
@@ -103,7 +103,7 @@ fn a_longer_channel_makes_a_full_catalog_grow() {
 
 /// 07-108
 #[test]
-fn a_truncation_changes_the_stop_position_alone() {
+fn a_truncation_changes_only_the_stop_position() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.stop(id, 1024, 2_000).unwrap();
@@ -118,7 +118,7 @@ fn a_truncation_changes_the_stop_position_alone() {
 
 /// 07-66, 07-133
 #[test]
-fn an_invalid_recording_can_be_made_valid_again_and_a_deleted_one_cannot() {
+fn an_invalid_recording_can_be_made_valid_but_a_deleted_recording_cannot() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     for _ in 0..2 {
@@ -144,7 +144,7 @@ fn an_invalid_recording_can_be_made_valid_again_and_a_deleted_one_cannot() {
 
 /// 07-66
 #[test]
-fn an_invalid_entry_that_no_reader_could_use_stays_invalid() {
+fn an_invalid_recording_with_impossible_values_cannot_be_made_valid() {
     let (storage, mut catalog) = empty();
     let id = catalog.add(recording(1)).unwrap();
     catalog.invalidate(id).unwrap();
@@ -190,7 +190,7 @@ fn every_change_writes_the_checksum_of_the_entry() {
 }
 
 fn stored_checksum(storage: &MemoryStorage, id: i64) -> i32 {
-    // Each earlier entry has 192 bytes.
+    // Entries of 192 bytes precede the entry of this recording.
     let at = 32 + id as usize * 192 + 8;
     i32::from_le_bytes(
         storage.bytes(CATALOG).unwrap()[at..at + 4]

@@ -1,11 +1,11 @@
-//! Damaged catalogs are refused. The error names the field, its offset and its value.
+//! Damaged catalogs are refused. The error has the name of the field, its offset and its value.
 
 use aeron_archive::catalog::{Catalog, RecordingDescriptor};
 use aeron_archive::memory_storage::MemoryStorage;
 
 use crate::common::{CATALOG, TERM_LENGTH, empty, open, recording};
 
-/// Returns a catalog of two recordings whose bytes at `offset` are replaced by `bytes`.
+/// Returns a catalog of two recordings. The bytes of the file at `offset` are replaced by `bytes`.
 fn with(offset: usize, bytes: &[u8]) -> MemoryStorage {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();
@@ -39,7 +39,7 @@ fn another_major_version_is_refused() {
 
 /// 08-17
 #[test]
-fn a_next_id_that_was_given_already_is_refused_to_writers() {
+fn a_next_id_that_an_entry_already_has_is_refused_for_writing() {
     let storage = with(8, &1i64.to_le_bytes());
     assert_eq!(
         refusal(&storage),
@@ -58,7 +58,7 @@ fn a_next_id_of_zero_is_computed_from_the_entries() {
 
 /// 08-17, 08-27
 #[test]
-fn each_damaged_field_is_named_with_its_offset_and_value() {
+fn the_error_of_a_damaged_field_has_its_name_offset_and_value() {
     let i32_of = i32::to_le_bytes;
     // The file has two entries of 192 bytes, which begin at 32 and 224.
     let cases: [(usize, &[u8], &str); 16] = [
@@ -120,7 +120,7 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
         (
             148,
             &[0xC3],
-            "strippedChannel at offset 148 is 195, expected text",
+            "strippedChannel at offset 148 is 195, expected UTF-8 text",
         ),
     ];
     for (offset, bytes, expected) in cases {
@@ -132,17 +132,17 @@ fn each_damaged_field_is_named_with_its_offset_and_value() {
 
 /// 08-17
 #[test]
-fn the_last_id_of_all_is_not_given() {
+fn the_highest_possible_recording_id_is_not_used() {
     let storage = with(8, &i64::MAX.to_le_bytes());
     let mut catalog = open(&storage);
     assert_eq!(
         catalog.add(recording(3)).unwrap_err().to_string(),
-        "archive.catalog is damaged: nextRecordingId at offset 8 is 9223372036854775807, expected an id that is not the last of all"
+        "archive.catalog is damaged: nextRecordingId at offset 8 is 9223372036854775807, expected an id below 9223372036854775807"
     );
     assert_eq!(open(&storage).entries().len(), 2);
 }
 
-/// Values of a deleted recording are not validated.
+/// Such a recording may have any positions.
 #[test]
 fn the_values_of_a_deleted_recording_are_not_checked() {
     let (storage, mut catalog) = empty();
@@ -155,7 +155,7 @@ fn the_values_of_a_deleted_recording_are_not_checked() {
 }
 
 #[test]
-fn positions_of_a_stream_end_with_its_last_term() {
+fn a_stop_position_after_the_last_term_of_the_stream_is_refused() {
     let last = i64::from(TERM_LENGTH) << 31;
     for (position, fine) in [(last, true), (last + 32, false), (i64::MAX - 31, false)] {
         let start = RecordingDescriptor {
@@ -168,7 +168,7 @@ fn positions_of_a_stream_end_with_its_last_term() {
 
 /// 08-27, 08-35
 #[test]
-fn a_file_cut_anywhere_is_refused_or_has_fewer_entries() {
+fn a_catalog_that_is_shortened_to_any_length_is_refused_or_has_fewer_entries() {
     let whole = with(0, &[]).bytes(CATALOG).unwrap();
     for length in 0..512 {
         let storage = MemoryStorage::new();
@@ -194,7 +194,7 @@ fn a_file_cut_anywhere_is_refused_or_has_fewer_entries() {
 
 /// 08-35
 #[test]
-fn a_long_sparse_file_takes_no_memory() {
+fn a_very_long_sparse_file_is_refused_without_using_memory() {
     let storage = with(0, &[]);
     let file = aeron_archive::storage::Storage::open(
         &storage,
@@ -210,7 +210,7 @@ fn a_long_sparse_file_takes_no_memory() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_a_named_error() {
+fn the_error_of_a_file_that_cannot_be_read_has_its_name() {
     let storage = with(0, &[]);
     storage.fail_reads(Some(std::io::ErrorKind::PermissionDenied));
     assert_eq!(
@@ -226,7 +226,7 @@ fn a_file_that_cannot_be_read_is_a_named_error() {
 
 /// 08-27, 08-35
 #[test]
-fn any_flipped_bit_is_refused_or_read_without_harm() {
+fn a_catalog_with_a_flipped_bit_is_refused_or_read_without_a_panic() {
     let whole = with(0, &[]).bytes(CATALOG).unwrap();
     for bit in 0..448 * 8 {
         let storage = MemoryStorage::new();

@@ -1,7 +1,7 @@
 //! Kills the process at every step of random changes, and compares the catalog with a model.
 //!
 //! After the kill, each change whose call returned is present. The change during which the process was killed is
-//! present or absent. Further changes of the catalog are possible.
+//! present or absent. The catalog can still be changed.
 
 use aeron_archive::catalog::{
     Catalog, CatalogEntry, CatalogError, Extension, NULL_VALUE, RecordingDescriptor, RecordingState,
@@ -27,7 +27,7 @@ pub enum Change {
     Compact,
 }
 
-/// The expected content of the catalog: state and descriptor, ordered by id.
+/// The expected content of the catalog: states and descriptors, in the order of the ids.
 pub type Model = Vec<(RecordingState, RecordingDescriptor)>;
 
 pub fn changes() -> impl Strategy<Value = Vec<Change>> {
@@ -161,7 +161,7 @@ pub fn held(catalog: &Catalog<MemoryStorage>) -> Model {
     catalog.entries().iter().map(pair).collect()
 }
 
-/// Returns whether `held` is a permitted partial result of a change.
+/// Returns whether `held`, the content of the file, is a permitted partial result of a change.
 ///
 /// If the fields of the entry are on two pages, a killed deletion may have changed only the stop position. A killed
 /// extension may have changed only the session id.
@@ -199,7 +199,8 @@ pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     wrong
 }
 
-/// Makes all changes, and kills the process at `step`. Returns whether the changes have that many steps.
+/// Makes all changes, and kills the process at `step`. Returns `false` if the changes have fewer
+/// steps.
 fn survives_a_kill(
     changes: &[Change],
     step: u64,
@@ -238,7 +239,7 @@ fn survives_a_kill(
         }
         prop_assert!(reopened.next_recording_id() >= next_id);
 
-        let id = reopened.add(recording(99)).expect("the next one fits");
+        let id = reopened.add(recording(99)).expect("the next entry fits");
         prop_assert!(id >= next_id);
         let again = open(&storage);
         prop_assert_eq!(held(&again), held(&reopened));
@@ -253,7 +254,7 @@ proptest! {
 
     /// 08-17, 08-30, 07-59, 07-63, 07-69
     #[test]
-    fn a_kill_at_any_step_of_any_changes_loses_nothing_and_halves_nothing(
+    fn after_a_kill_at_any_step_each_change_is_complete_or_absent(
         changes in changes(), has_checksum: bool
     ) {
         let checksum = has_checksum.then_some(Checksum::Crc32c);
@@ -265,10 +266,10 @@ proptest! {
         }
     }
 
-    /// A process is killed while it adds a recording, and so is the next process. The addition after both kills must
-    /// work in spite of their leftover bytes.
+    /// A process is killed while it adds a recording, and so is the next process. The leftover
+    /// bytes of both additions must not damage the next addition.
     #[test]
-    fn a_second_kill_amid_an_addition_over_the_remains_of_the_first_is_survived(
+    fn additions_succeed_after_two_kills_during_additions_at_the_same_offset(
         first in 0..3000usize, second in 0..3000usize, progress in 0..3usize,
     ) {
         for (first_step, second_step) in [(1, 0), (1, 1), (1, 2), (2, 1), (2, 2)] {
@@ -293,7 +294,7 @@ proptest! {
 
 /// 08-17
 #[test]
-fn a_kill_during_the_creation_leaves_no_catalog_or_a_complete_one() {
+fn a_kill_during_the_creation_leaves_no_catalog_or_a_complete_catalog() {
     for step in 0..4 {
         for progress in 0..3 {
             let storage = MemoryStorage::new();
@@ -312,14 +313,15 @@ fn a_kill_during_the_creation_leaves_no_catalog_or_a_complete_one() {
     }
 }
 
-/// 08-30: the entry whose state and stop position are on different pages. One of 64 entries of this length is such an
-/// entry.
+/// 08-30: the state and the stop position of this entry are on different pages. With this length,
+/// one of 64 entries is such an entry.
 #[test]
-fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
+fn after_a_killed_deletion_over_a_page_end_a_deleted_entry_has_its_stop_position() {
     for progress in 0..3 {
         for step in 0..2 {
             let (storage, mut catalog) = empty();
-            // Entries of 192 bytes begin at 32, so the 22nd begins at 4064, just before the end of the first page.
+            // Entries of 192 bytes begin at 32, so the 22nd entry begins at 4064, just before the
+            // end of the first page.
             for session_id in 0..22 {
                 catalog.add(recording(session_id)).unwrap();
             }
@@ -338,7 +340,7 @@ fn a_deletion_over_a_page_end_is_never_seen_without_its_stop_position() {
 
 /// 07-59, 07-63: entries before, across and after the end of a page.
 #[test]
-fn a_kill_amid_an_extension_leaves_an_ended_or_an_extended_recording() {
+fn a_kill_during_an_extension_leaves_a_stopped_or_an_extended_recording() {
     let extension = Extension {
         session_id: 99,
         control_session_id: 3,

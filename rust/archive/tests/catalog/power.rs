@@ -1,5 +1,6 @@
-//! Losses of power at every step of random changes, compared with a model. At [`SyncLevel::Data`], each change whose
-//! call returned survives. The change in progress is present or absent.
+//! Loses power at every step of random changes, and compares the catalog with a model. At
+//! [`SyncLevel::Data`], each change whose call returned survives. The change in progress is present
+//! or absent.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
@@ -9,7 +10,7 @@ use proptest::prelude::*;
 use crate::common::{CAPACITY, empty, open, recording};
 use crate::kills::{Change, Model, apply, changes, held};
 
-/// Generates, for each unsynced write in order, whether it survives.
+/// Generates a list that says for each unsynced write whether the write survives.
 fn coins() -> impl Strategy<Value = Vec<bool>> {
     prop::collection::vec(any::<bool>(), 1..40)
 }
@@ -19,8 +20,8 @@ fn lose_power(storage: &MemoryStorage, coins: &[bool]) {
     storage.lose_power(|| coins.next() == Some(&true));
 }
 
-/// Returns whether `found` is a permitted partial result of a deletion or an extension. The fields of an entry can be
-/// on two pages, of which only one survives.
+/// Returns whether `found` is a permitted partial result of a deletion or an extension. The fields
+/// of an entry can be on two pages, and only one of the two pages may survive.
 fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
     found.len() == before.len()
         && found
@@ -36,7 +37,7 @@ fn is_part_of_change(found: &Model, before: &Model, after: &Model) -> bool {
             })
 }
 
-/// Makes all changes, and loses power at `step`. Returns whether the changes have that many steps.
+/// Makes all changes, and loses power at `step`. Returns `false` if the changes have fewer steps.
 fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestCaseError> {
     let (storage, mut catalog) = empty();
     catalog.set_sync_level(SyncLevel::Data);
@@ -59,7 +60,7 @@ fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestC
         );
         let id = open(&storage)
             .add(recording(99))
-            .expect("the next one fits");
+            .expect("the next entry fits");
         prop_assert!(
             model
                 .iter()
@@ -76,7 +77,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_loss_of_power_at_any_step_loses_no_change_that_was_done_07_53(
+    fn a_loss_of_power_at_any_step_keeps_all_completed_changes_07_53(
         changes in changes(), coins in coins()
     ) {
         let mut step = 0;
@@ -87,14 +88,14 @@ proptest! {
 }
 
 #[test]
-fn a_new_catalog_survives_a_loss_of_power_at_once_at_any_level() {
+fn a_new_catalog_survives_a_loss_of_power_without_a_sync_level() {
     let (storage, _) = empty();
     storage.lose_power(|| false);
     assert_eq!(open(&storage).capacity(), CAPACITY);
 }
 
 #[test]
-fn without_sync_a_loss_of_power_takes_a_change() {
+fn without_a_sync_level_a_loss_of_power_undoes_an_addition() {
     let (storage, mut catalog) = empty();
     catalog.add(recording(1)).unwrap();
     storage.lose_power(|| false);
@@ -102,7 +103,7 @@ fn without_sync_a_loss_of_power_takes_a_change() {
 }
 
 #[test]
-fn a_compaction_is_synced_before_it_replaces_the_catalog() {
+fn a_compacted_catalog_survives_a_loss_of_power_without_a_sync_level() {
     let (storage, mut catalog) = empty();
     for session_id in 0..3 {
         catalog.add(recording(session_id)).unwrap();
@@ -118,7 +119,7 @@ fn a_compaction_is_synced_before_it_replaces_the_catalog() {
 }
 
 #[test]
-fn an_addition_that_could_not_be_synced_does_not_exist() {
+fn a_recording_does_not_exist_if_the_sync_of_its_addition_fails() {
     for failing in [2, 4] {
         let (storage, mut catalog) = empty();
         catalog.set_sync_level(SyncLevel::Data);

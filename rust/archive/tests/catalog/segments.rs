@@ -7,7 +7,7 @@ use crate::common::{SEGMENT_LENGTH, TERM_LENGTH};
 const SEGMENT: i64 = SEGMENT_LENGTH as i64;
 
 #[test]
-fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base() {
+fn the_first_segment_begins_with_the_term_of_the_start_position() {
     // The start position and base were observed in a real archive.
     let start = 132_096;
     let base = |position| segment_base(position, start, TERM_LENGTH, SEGMENT_LENGTH);
@@ -21,7 +21,7 @@ fn segments_begin_at_the_term_of_the_start_position_and_are_named_by_their_base(
 }
 
 #[test]
-fn a_name_is_a_segment_only_as_an_archive_writes_it() {
+fn only_the_exact_form_of_a_segment_name_is_parsed() {
     let parsed = SegmentFileName::parse("7-131072.rec").unwrap();
     assert_eq!((parsed.recording_id, parsed.base), (7, 131_072));
     assert_eq!(parsed.extension, "rec");

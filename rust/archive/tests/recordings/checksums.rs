@@ -50,10 +50,10 @@ fn the_session_id_of_a_data_frame_is_the_checksum_of_its_aligned_payload_07_51()
 }
 
 #[test]
-fn a_changed_byte_of_a_payload_is_found_07_51() {
+fn a_changed_byte_of_a_payload_or_of_its_alignment_is_detected_07_51() {
     let storage = MemoryStorage::new();
     let end = record(&storage, Checksum::Crc32c);
-    // A byte of the alignment after a payload of one byte. The frame of an empty message follows.
+    // The offset of a byte of the alignment after a payload of one byte. The frame of an empty message follows.
     let at = end - 64 + 32 + 20 - 32;
     storage.flip_bit("3-0.rec", at as u64, 3);
     let stream = recorded_stream(0).any_session();
@@ -68,7 +68,7 @@ fn a_changed_byte_of_a_payload_is_found_07_51() {
 }
 
 #[test]
-fn checksums_are_known_by_the_names_of_aeron() {
+fn checksums_are_parsed_from_the_names_of_aeron() {
     let names = [
         ("CRC-32", Checksum::Crc32),
         ("io.aeron.archive.checksum.Crc32", Checksum::Crc32),

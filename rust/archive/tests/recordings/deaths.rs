@@ -1,5 +1,5 @@
-//! A recorder on a disk that fails, or kills the process, at each step. The segment files are compared with the frames
-//! that were appended.
+//! A recorder on a disk that fails or kills the process at each step. The tests compare the segment
+//! files with the appended frames.
 
 use crate::stream::*;
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
@@ -14,13 +14,13 @@ use std::io::ErrorKind;
 /// The next action of a publisher.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// Offers messages of these lengths, in one block as far as they fit into the term.
+    /// Offers messages of these lengths. The messages that fit into the term are in one block.
     Offer(Vec<u16>),
     /// Adds padding of this many times 32 bytes.
     Pad(u16),
 }
 
-/// Position and length of the last block that was appended.
+/// Position and length of the last appended block.
 #[derive(Clone, Copy, Debug, Default)]
 struct LastBlock {
     position: i64,
@@ -32,9 +32,9 @@ struct LastBlock {
 struct Life {
     /// Position and bytes of each frame that the recorder accepted.
     frames: Vec<(i64, Vec<u8>)>,
-    /// The last block that was passed to the recorder.
+    /// The last block that was passed to `append`.
     block: LastBlock,
-    /// End of the last block that was appended. Other processes may have read the files up to this position.
+    /// End of the last appended block. Other processes may have read the files up to this position.
     appended: i64,
     published: i64,
     error: Option<RecorderError>,
@@ -119,7 +119,8 @@ fn run(
     Ok(())
 }
 
-/// Returns the end of the last whole frame, if only the first `written` bytes of the last block are in the file.
+/// Returns the end of the last whole frame if only the first `written` bytes of the last block are
+/// in the file.
 fn expected_end(life: &Life, written: usize) -> i64 {
     let begin = life.block.position;
     let whole = life
@@ -163,7 +164,8 @@ fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, 
     }
 }
 
-/// Returns the number of bytes of a block that are in the file after a kill that writes this many pages.
+/// Returns the number of bytes of a block that are in the file if a kill leaves this many pages of
+/// the write.
 fn left_by_kill(block: LastBlock, pages: usize) -> usize {
     let within = block.position as usize % PAGE_LENGTH;
     pages
@@ -176,7 +178,7 @@ pub fn stream_of(start_units: u16) -> RecordedStream {
     recorded_stream(TERM_LENGTH + i64::from(start_units) * 32)
 }
 
-/// Returns the number of steps for recording all blocks.
+/// Returns the number of steps that recording all blocks takes.
 fn steps(stream: RecordedStream, blocks: &[Vec<u8>]) -> u64 {
     let storage = MemoryStorage::new();
     let life = live(&storage, stream, blocks);
@@ -234,7 +236,7 @@ proptest! {
     }
 
     #[test]
-    fn a_full_disk_ends_the_recording_at_what_is_recorded_08_24(
+    fn a_full_disk_ends_the_recording_at_the_recorded_position_08_24(
         start_units in 0..2000u16, actions in actions(), pages in 0..40u64
     ) {
         let stream = stream_of(start_units);
@@ -250,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn a_kill_amid_undoing_and_recovering_changes_nothing_of_the_end_08_22(
+    fn kills_during_an_undo_and_during_recoveries_do_not_change_the_found_end_08_22(
         start_units in 0..2000u16, actions in actions(), pages in 0..20u64
     ) {
         let stream = stream_of(start_units);
@@ -264,7 +266,7 @@ proptest! {
         if live(&storage, stream, &blocks).error.is_none() {
             return Ok(());
         }
-        // The last two steps of an undo cut the file and set its length again.
+        // The last two steps of an undo shorten the file and set its length again.
         for (before_end, progress) in [(2, 0), (2, 1), (1, 0), (1, 1)] {
             let killed = full_disk();
             killed.fail_at(storage.steps() - before_end, StorageFault::Kill { progress });
@@ -280,7 +282,7 @@ proptest! {
     }
 
     #[test]
-    fn any_damage_is_an_error_or_other_frames_and_never_a_panic(
+    fn reading_and_recovering_a_damaged_segment_does_not_panic(
         actions in actions(), flips in prop::collection::vec((0..SEGMENT_LENGTH as u64, 0..8u32), 1..8)
     ) {
         let stream = recorded_stream(0);
@@ -298,14 +300,15 @@ proptest! {
     }
 }
 
-/// Recovers in several processes, each of which is killed at another step, and then in a process that is not killed.
+/// Recovers in several processes, and then in a process that is not killed. Each of the first
+/// processes is killed at another step.
 fn recover_through_kills(storage: &MemoryStorage, stream: &RecordedStream, known: i64) {
     let mut ends = Vec::new();
     for (steps, progress) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         ends.push(find_end(storage, stream, known).unwrap().position);
         let before = storage.steps();
         storage.fail_at(before + steps, StorageFault::Kill { progress });
-        // If no bytes must be cut, the recovery does not change files, so the kill does not happen.
+        // If no bytes must be removed, the recovery changes no file, so the kill does not happen.
         let is_recovered = recover(storage, stream, known).is_ok();
         assert!(!is_recovered || storage.steps() <= before + steps);
         storage.forget_faults();

@@ -17,7 +17,7 @@ fn record(session: &mut RecorderSession<&MemoryStorage>, publisher: &mut Publish
 }
 
 #[test]
-fn a_session_continues_at_the_end_of_the_previous_one_07_59() {
+fn a_session_continues_at_the_end_of_the_previous_session_07_59() {
     let storage = MemoryStorage::new();
     for start in [0, 1024, TERM_LENGTH + 32] {
         for first_count in [0, 3, 200] {
@@ -43,7 +43,7 @@ fn a_session_continues_at_the_end_of_the_previous_one_07_59() {
 }
 
 #[test]
-fn a_session_takes_frames_of_the_image_that_continues_the_recording_only_07_59() {
+fn a_session_accepts_only_frames_of_the_image_that_continues_the_recording_07_59() {
     let storage = MemoryStorage::new();
     let stream = recorded_stream(0);
     let mut first = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
@@ -66,7 +66,7 @@ fn a_session_takes_frames_of_the_image_that_continues_the_recording_only_07_59()
 }
 
 #[test]
-fn bytes_after_the_end_in_the_segment_are_removed() {
+fn reopening_removes_the_bytes_after_the_stop_position() {
     let storage = MemoryStorage::new();
     let stream = recorded_stream(0);
     let mut publisher = Publisher::new(0);
@@ -78,7 +78,7 @@ fn bytes_after_the_end_in_the_segment_are_removed() {
 }
 
 #[test]
-fn a_missing_segment_is_created_if_it_would_be_empty_and_is_an_error_otherwise() {
+fn a_missing_segment_is_created_only_if_it_would_have_no_recorded_bytes() {
     let start = TERM_LENGTH + 96;
     let stream = recorded_stream(start);
     for (position, fine) in [

@@ -1,5 +1,5 @@
-//! Tests of recorder session, reader and recovery: the recorded bytes, the frames that are read, and the end after a
-//! kill or a loss of power.
+//! Tests of the recorder session, the reader and the recovery. They check the recorded bytes, the
+//! returned frames, and the end of a recording after a kill or a loss of power.
 
 mod checksums;
 mod deaths;

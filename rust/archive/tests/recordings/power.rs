@@ -11,7 +11,7 @@ use aeron_archive::stream::RecordedStream;
 use proptest::prelude::*;
 use std::io::ErrorKind;
 
-/// The frames that were appended before the power failed, and the end of the published frames.
+/// The frames that were appended before the loss of power, and the end of the published frames.
 #[derive(Default)]
 struct Life {
     frames: Vec<(i64, Vec<u8>)>,
@@ -63,7 +63,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn published_data_survives_a_loss_of_power_at_any_step_07_53(
+    fn published_frames_survive_a_loss_of_power_at_any_step_07_53(
         start_units in 0..2000u16, actions in actions(), coins in prop::collection::vec(any::<bool>(), 1..40)
     ) {
         let stream = stream_of(start_units);
@@ -85,7 +85,7 @@ proptest! {
 }
 
 #[test]
-fn without_sync_a_loss_of_power_removes_published_data() {
+fn without_a_sync_level_a_loss_of_power_may_remove_published_frames() {
     let (storage, stream) = (MemoryStorage::new(), recorded_stream(0));
     let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
     let mut publisher = Publisher::new(0);

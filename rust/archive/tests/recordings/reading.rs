@@ -69,7 +69,7 @@ impl Recording {
 }
 
 #[test]
-fn a_recording_reads_as_it_was_published_over_all_its_segments() {
+fn reading_a_recording_returns_the_published_frames_of_all_segments() {
     let recording = Recording::new(TERM_LENGTH + 96);
     assert_eq!(
         recording.read(TERM_LENGTH + 96, recording.end).unwrap(),
@@ -111,7 +111,7 @@ fn a_range_may_begin_and_end_at_any_frame() {
 }
 
 #[test]
-fn a_segment_of_more_than_one_window_is_read_whole() {
+fn a_segment_that_is_longer_than_the_read_buffer_is_read_completely() {
     let place = TempDir::new().unwrap();
     let storage = Directory::new(place.path());
     let mut description = description(0);
@@ -132,7 +132,7 @@ fn a_segment_of_more_than_one_window_is_read_whole() {
 }
 
 #[test]
-fn a_field_that_does_not_fit_its_place_is_an_error_that_names_file_and_position_08_27() {
+fn the_error_of_an_invalid_header_field_has_the_file_and_the_position_08_27() {
     let recording = Recording::new(0);
     let frame = recording
         .frames
@@ -179,7 +179,7 @@ fn a_field_that_does_not_fit_its_place_is_an_error_that_names_file_and_position_
 }
 
 #[test]
-fn lengths_beyond_the_mtu_the_term_or_the_file_are_errors_08_27() {
+fn a_frame_that_exceeds_the_mtu_the_term_or_the_file_is_an_error_08_27() {
     let recording = Recording::new(0);
     let fault_of = |length: i32| {
         recording.write("3-0.rec", 0, &length.to_le_bytes());
@@ -226,7 +226,7 @@ fn lengths_beyond_the_mtu_the_term_or_the_file_are_errors_08_27() {
 }
 
 #[test]
-fn a_missing_segment_is_an_error_by_name_08_27() {
+fn the_error_of_a_missing_segment_has_its_name_08_27() {
     let recording = Recording::new(0);
     std::fs::remove_file(recording.place.path().join("3-131072.rec")).unwrap();
     let error = recording.read(0, recording.end).unwrap_err();
@@ -242,7 +242,7 @@ fn a_missing_segment_is_an_error_by_name_08_27() {
 }
 
 #[test]
-fn an_end_within_a_frame_is_an_error() {
+fn a_range_that_ends_within_a_frame_is_an_error() {
     let recording = Recording::new(0);
     let frame = recording
         .frames
@@ -262,7 +262,7 @@ fn an_end_within_a_frame_is_an_error() {
 }
 
 #[test]
-fn ranges_outside_the_recording_are_refused() {
+fn ranges_that_are_reversed_unaligned_or_outside_the_recording_are_refused() {
     let recording = Recording::new(TERM_LENGTH + 64);
     let start = TERM_LENGTH + 64;
     for (from, to) in [
@@ -278,10 +278,9 @@ fn ranges_outside_the_recording_are_refused() {
     }
 }
 
-/// With checksums, the session id in a frame is a checksum. Such frames are read only if the reader accepts any session
-/// id.
+/// An archive that writes checksums stores them in the session id field.
 #[test]
-fn frames_whose_session_id_holds_a_checksum_are_read_where_any_session_is_taken() {
+fn frames_with_checksums_are_read_if_the_reader_accepts_any_session_id() {
     let recording = Recording::new(0);
     recording.write("3-0.rec", 12, &0x1234_5678i32.to_le_bytes());
     assert!(recording.read(0, recording.end).is_err());
@@ -296,7 +295,7 @@ fn frames_whose_session_id_holds_a_checksum_are_read_where_any_session_is_taken(
 }
 
 #[test]
-fn streams_that_cannot_be_are_refused() {
+fn streams_with_impossible_values_are_refused() {
     let refused = |change: fn(&mut aeron_archive::stream::StreamDescription)| {
         let mut description = description(0);
         change(&mut description);
@@ -337,7 +336,7 @@ fn streams_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn bases_count_from_the_term_of_the_start_position_08_16() {
+fn segment_bases_begin_with_the_term_of_the_start_position_08_16() {
     let stream = recorded_stream(132_096);
     assert_eq!(stream.segment_base(132_096), 131_072);
     assert_eq!(stream.segment_base(262_143), 131_072);

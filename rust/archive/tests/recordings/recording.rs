@@ -33,7 +33,7 @@ fn names(directory: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
+fn the_file_offset_of_a_frame_is_its_position_minus_the_segment_base_08_15() {
     let (_place, storage) = directory();
     let start = 3 * TERM_LENGTH + 1024;
     let mut publisher = Publisher::new(start);
@@ -61,7 +61,7 @@ fn frames_lie_as_they_were_published_at_their_position_minus_the_base_08_15() {
 
 /// 07-50
 #[test]
-fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
+fn only_the_header_of_padding_is_written_and_zeros_follow_08_15() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
     let mut session =
@@ -81,7 +81,7 @@ fn of_padding_the_header_is_written_and_the_hole_stays_zero_08_15() {
 }
 
 #[test]
-fn the_segment_after_a_full_one_is_created_at_once_08_16() {
+fn the_next_segment_is_created_when_a_segment_is_full_08_16() {
     let (place, storage) = directory();
     let mut publisher = Publisher::new(TERM_LENGTH + 64);
     let stream = recorded_stream(publisher.position());
@@ -107,7 +107,7 @@ fn the_segment_after_a_full_one_is_created_at_once_08_16() {
 
 /// 07-49
 #[test]
-fn a_next_segment_that_exists_ends_the_recording_at_what_is_recorded() {
+fn a_recording_ends_if_the_file_of_its_next_segment_exists() {
     let (_place, storage) = directory();
     let stream = recorded_stream(0);
     let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
@@ -126,7 +126,7 @@ fn a_next_segment_that_exists_ends_the_recording_at_what_is_recorded() {
 }
 
 #[test]
-fn segments_of_every_length_follow_each_other_08_16() {
+fn a_recording_continues_in_the_next_segment_with_every_segment_length_08_16() {
     for bits in 16..=30 {
         let term_length = 1i64 << bits;
         let mut description = description(6 * term_length - 96);
@@ -160,7 +160,7 @@ fn segments_of_every_length_follow_each_other_08_16() {
 }
 
 #[test]
-fn no_file_is_ever_used_again_08_25() {
+fn an_existing_file_is_never_overwritten_08_25() {
     let (place, storage) = directory();
     let next = place.path().join("3-131072.rec");
     std::fs::write(&next, b"somebody's").unwrap();
@@ -202,7 +202,7 @@ fn an_unpublished_append_can_be_undone_08_24() {
 }
 
 #[test]
-fn a_damaged_stream_is_not_recorded() {
+fn a_block_with_an_invalid_frame_is_not_recorded() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
     let mut session =
@@ -227,7 +227,7 @@ fn a_damaged_stream_is_not_recorded() {
 }
 
 #[test]
-fn a_block_over_the_end_of_its_segment_is_refused() {
+fn a_block_that_passes_the_end_of_its_segment_is_refused() {
     let (_place, storage) = directory();
     let mut session =
         RecorderSession::create(&storage, recorded_stream(0), SyncLevel::None).unwrap();
@@ -245,7 +245,7 @@ fn a_block_over_the_end_of_its_segment_is_refused() {
 }
 
 #[test]
-fn each_frame_is_shown_before_its_block_is_written() {
+fn append_calls_on_frame_with_each_frame_of_a_block() {
     let (_place, storage) = directory();
     let mut publisher = Publisher::new(0);
     let mut session =

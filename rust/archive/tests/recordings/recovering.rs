@@ -42,8 +42,8 @@ impl Left {
 
     /// Returns the end that `find_end` finds.
     ///
-    /// Also checks that a recovery finds the same end, leaves zeros after the end, and that a second search finds the
-    /// same end.
+    /// Also checks that a recovery finds the same end and leaves zeros after it, and that a second
+    /// search finds the same end.
     fn end(&self, known: i64) -> (i64, bool) {
         let found = find_end(&self.storage, &self.stream, known).unwrap();
         assert_eq!(recover(&self.storage, &self.stream, known).unwrap(), found);
@@ -55,7 +55,7 @@ impl Left {
     }
 }
 
-/// Returns the frames of these payloads, from position 0 on.
+/// Returns frames with these payloads, from position 0 on.
 fn frames(payloads: &[&[u8]]) -> Vec<u8> {
     let mut publisher = Publisher::new(0);
     payloads
@@ -72,7 +72,7 @@ fn the_end_is_after_the_last_whole_frame_08_22() {
 }
 
 #[test]
-fn a_file_with_nothing_after_its_frames_is_not_written() {
+fn recovery_does_not_change_a_file_with_only_zeros_after_its_frames() {
     for payloads in [
         &[][..],
         &[b"one".as_slice()],
@@ -87,26 +87,26 @@ fn a_file_with_nothing_after_its_frames_is_not_written() {
         let end = recover(&storage, &stream, 0).unwrap();
         assert_eq!((end.position, end.is_torn), (block.len() as i64, false));
         assert_eq!(storage.steps(), steps);
-        // A bit that is set after the end is zeroed.
+        // A bit that is set after the end is cleared.
         assert!(storage.flip_bit(NAME, block.len() as u64 + 40, 3));
         recover(&storage, &stream, 0).unwrap();
         assert!(is_zero_from(&storage, NAME, end.position));
     }
 }
 
-/// If a page of the last frame is missing, the frame is torn, and the default policy cuts it.
+/// The default policy removes the torn frame.
 #[test]
-fn a_frame_without_its_further_page_is_torn_and_cut_without_asking_08_23() {
+fn a_last_frame_with_a_missing_page_is_torn_and_removed_08_23() {
     let block = frames(&[&payload(4000), &payload(1000)]);
     let left = Left::new(&block[..4096]);
     assert_eq!(left.end(0), (4032, true));
-    // The same frame with one byte of the next page: no page of the frame is empty, so the frame counts as whole.
+    // With one byte of the next page, no page of the frame is all zeros. So the same frame counts as whole.
     let left = Left::new(&block[..4097]);
     assert_eq!(left.end(0), (block.len() as i64, false));
 }
 
 #[test]
-fn a_frame_of_several_pages_needs_each_of_them_08_23() {
+fn a_last_frame_with_any_page_of_zeros_is_torn_08_23() {
     let mut block = frames(&[&payload(20_000)]);
     block[8192..12_288].fill(0);
     assert_eq!(Left::new(&block).end(0), (0, true));
@@ -120,9 +120,9 @@ fn a_whole_last_frame_with_a_page_of_zeros_below_the_acknowledged_position_is_ke
     assert_eq!(Left::new(&block).end(64), (64, true));
 }
 
-/// Only the last frame can be torn: a page of zeros in an earlier frame is accepted.
+/// Only the last frame can be torn.
 #[test]
-fn a_page_of_zeros_amid_the_recording_is_not_doubted_08_23() {
+fn a_page_of_zeros_in_a_frame_before_the_last_frame_is_accepted_08_23() {
     let block = frames(&[&[0; 12_000], b"behind"]);
     assert_eq!(Left::new(&block).end(0), (block.len() as i64, false));
 }
@@ -138,16 +138,16 @@ fn a_last_padding_frame_longer_than_a_page_is_kept_08_23() {
     assert_eq!(Left::new(&block).end(0), (publisher.position(), false));
 }
 
-/// A frame whose header has another position does not belong to the recording, and ends it.
+/// The frame after the end has the term offset and the term id of another position.
 #[test]
-fn a_frame_of_another_position_is_not_a_frame_08_23() {
+fn a_recording_ends_before_a_frame_with_the_header_of_another_position_08_23() {
     let mut block = frames(&[b"first"]);
     block.extend(Publisher::new(TERM_LENGTH + 64).data(0xC0, b"of another term"));
     assert_eq!(Left::new(&block).end(0), (64, true));
 }
 
 #[test]
-fn a_cut_file_gets_its_length_again() {
+fn recovery_extends_a_shortened_segment_file_to_its_full_length() {
     let block = frames(&[b"one", &payload(900)]);
     for length in [0, 64, 100, block.len()] {
         let left = Left::new(&block);
@@ -166,7 +166,7 @@ fn a_cut_file_gets_its_length_again() {
 }
 
 #[test]
-fn a_recording_without_a_segment_ends_where_it_starts() {
+fn a_recording_without_a_segment_ends_at_its_start_position() {
     let place = TempDir::new().unwrap();
     let storage = Directory::new(place.path());
     let stream = recorded_stream(4096);
@@ -195,7 +195,7 @@ fn a_recording_without_a_segment_ends_where_it_starts() {
 }
 
 #[test]
-fn the_last_of_several_segments_decides_08_16() {
+fn the_end_is_searched_in_the_last_of_several_segments_08_16() {
     let place = TempDir::new().unwrap();
     let storage = Directory::new(place.path());
     let start = TERM_LENGTH + 32;
@@ -213,7 +213,7 @@ fn the_last_of_several_segments_decides_08_16() {
     let end = find_end(&storage, &stream, start).unwrap();
     assert_eq!((end.position, end.is_torn), (publisher.position(), false));
     assert!(end.modified.is_some());
-    // A recording that stopped exactly at the end of a segment: the last file is the empty next segment.
+    // The recording ends exactly at the end of a segment. The last file is the empty next segment.
     let base = session.segment_base();
     storage
         .open(&stream.segment_name(base), Access::Write)
@@ -232,9 +232,9 @@ fn the_last_of_several_segments_decides_08_16() {
     assert!(is_zero_from(&storage, &stream.segment_name(base), 0));
 }
 
-/// A recovery neither reads nor changes bytes before the position that is known to be recorded.
+/// The known position is a position up to which the recording is known to be recorded.
 #[test]
-fn data_below_the_known_position_is_neither_read_nor_cut_08_22() {
+fn data_below_the_known_position_are_neither_read_nor_removed_08_22() {
     let mut block = frames(&[b"one", b"two", b"three"]);
     block[64..96].fill(0xFF);
     assert_eq!(Left::new(&block).end(128), (192, false));
@@ -242,9 +242,10 @@ fn data_below_the_known_position_is_neither_read_nor_cut_08_22() {
     assert_eq!(left.end(128), (128, false));
 }
 
-/// Files of other recordings and kinds are ignored. A segment of this recording with an impossible base is an error.
+/// A segment file of this recording with an impossible base is an error. Files of other recordings
+/// and kinds are ignored.
 #[test]
-fn foreign_names_are_errors_or_ignored() {
+fn files_with_impossible_bases_are_errors_and_foreign_files_are_ignored() {
     let left = Left::new(&frames(&[b"one"]));
     for name in [
         "4-131072.rec",
@@ -291,7 +292,7 @@ fn an_archive_refuses_a_torn_frame_and_changes_nothing_07_79() {
 }
 
 #[test]
-fn a_frame_with_an_empty_page_is_accepted_by_its_checksum_07_80() {
+fn a_last_frame_with_a_page_of_zeros_is_accepted_if_its_checksum_is_correct_07_80() {
     for checksum in [Checksum::Crc32, Checksum::Crc32c] {
         let place = TempDir::new().unwrap();
         let storage = Directory::new(place.path());
@@ -321,7 +322,7 @@ fn a_frame_with_an_empty_page_is_accepted_by_its_checksum_07_80() {
 }
 
 #[test]
-fn an_archive_refuses_bytes_that_are_no_frame_and_takes_a_negative_length_for_the_end() {
+fn an_archive_refuses_bytes_that_are_not_a_frame_and_ends_at_a_negative_length() {
     let left = Left::new(&frames(&[b"one"]));
     left.write(64, &[1; 40]);
     let refusal = find_end_by(&left.storage, &left.stream, 0, &REFUSE).unwrap_err();
@@ -341,7 +342,7 @@ fn an_archive_refuses_bytes_that_are_no_frame_and_takes_a_negative_length_for_th
 }
 
 #[test]
-fn a_frame_that_the_end_of_the_file_cuts_is_torn() {
+fn a_frame_that_crosses_the_end_of_the_file_is_torn() {
     let block = frames(&[b"one", &payload(900)]);
     let left = Left::new(&block);
     let file = left.storage.open(NAME, Access::Write).unwrap();
@@ -351,7 +352,7 @@ fn a_frame_that_the_end_of_the_file_cuts_is_torn() {
 }
 
 #[test]
-fn a_kept_last_frame_that_extends_into_a_hole_is_kept_completely_08_23() {
+fn the_kept_position_is_the_end_of_a_last_frame_that_extends_into_a_hole_08_23() {
     let block = frames(&[b"before", &[0; 12_000]]);
     let (end, written) = (block.len() as i64, &block[..4096]);
     let check = |found: RecordingEnd| {
@@ -370,7 +371,7 @@ fn a_kept_last_frame_that_extends_into_a_hole_is_kept_completely_08_23() {
 }
 
 #[test]
-fn a_segment_after_all_positions_of_a_recording_is_refused() {
+fn a_segment_after_the_last_possible_position_is_refused() {
     let left = Left::new(&frames(&[b"one"]));
     let base = i64::MAX / SEGMENT_LENGTH * SEGMENT_LENGTH;
     let name = format!("3-{base}.rec");

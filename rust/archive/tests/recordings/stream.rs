@@ -12,7 +12,7 @@ pub const INITIAL_TERM_ID: i32 = i32::MAX;
 pub const SESSION_ID: i32 = -7;
 pub const STREAM_ID: i32 = 1001;
 
-/// Describes recording 3 of a stream, which starts at `start_position`.
+/// Returns the description of recording 3, which starts at `start_position`.
 pub fn description(start_position: i64) -> StreamDescription {
     StreamDescription {
         recording_id: 3,
@@ -29,7 +29,7 @@ pub fn recorded_stream(start_position: i64) -> RecordedStream {
     RecordedStream::new(&description(start_position)).unwrap()
 }
 
-/// Publishes frames from a position on. Terms have 64 KiB unless another length is set.
+/// Builds the frames of a publisher from a position on. The term length is 64 KiB by default.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     position: i64,
@@ -50,7 +50,7 @@ impl Publisher {
         }
     }
 
-    /// Returns a publisher with the same position and another session id.
+    /// Returns the publisher with another session id and the same position.
     pub fn of_session(self, session_id: i32) -> Self {
         Self { session_id, ..self }
     }
@@ -59,7 +59,8 @@ impl Publisher {
         self.position
     }
 
-    /// Returns the blocks of a message: padding to the end of the term if necessary, then its frames.
+    /// Returns the blocks of a message: if necessary, padding up to the end of the term, and then
+    /// the frames of the message.
     pub fn offer(&mut self, payload: &[u8]) -> Vec<Vec<u8>> {
         let max_payload = MTU_LENGTH - HEADER_LENGTH;
         let lengths = payload

@@ -1,4 +1,4 @@
-//! Attaches detached segment files again.
+//! Attaches detached segment files to their recording.
 
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
@@ -17,7 +17,7 @@ fn name(index: i64) -> String {
     format!("0-{}.rec", base(index))
 }
 
-/// Returns a store with a recording of four segments, of which the first two are detached.
+/// Returns a store with a recording of four segments. The first two segments are detached.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store) = empty();
     recorded(&mut store, START, 450);
@@ -25,7 +25,7 @@ fn prepared() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// Changes the bytes of the second segment's file, and returns the error of attaching it.
+/// Changes the bytes of the second segment's file. Returns the error of attaching the file.
 fn refusal_of(change: impl FnOnce(&mut Vec<u8>)) -> String {
     let (storage, mut store) = prepared();
     let mut bytes = storage.bytes(&name(1)).unwrap();
@@ -38,7 +38,7 @@ fn refusal_of(change: impl FnOnce(&mut Vec<u8>)) -> String {
 
 /// 07-110, 07-112
 #[test]
-fn attached_segments_are_part_of_the_recording_again() {
+fn segments_belong_to_the_recording_again_after_attaching() {
     let (storage, mut store) = empty();
     recorded(&mut store, START, 450);
     let before = frames(&storage, &store, 0);
@@ -52,7 +52,7 @@ fn attached_segments_are_part_of_the_recording_again() {
 
 /// 07-110: files after a gap stay detached.
 #[test]
-fn only_the_segments_next_to_the_start_are_attached() {
+fn only_segments_without_a_gap_before_the_start_are_attached() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 450);
     store.detach_segments(0, 3 * SEGMENT_LENGTH, &IDLE).unwrap();
@@ -77,7 +77,7 @@ fn a_file_that_begins_with_zeros_moves_the_start_to_its_first_frame() {
 
 /// 07-110
 #[test]
-fn files_that_are_not_of_the_recording_are_not_attached() {
+fn files_that_do_not_belong_to_the_recording_are_not_attached() {
     let short = refusal_of(|bytes| bytes.truncate(4096));
     let expected = "fileLength=4096 not equal to segmentLength=131072: ";
     assert!(short.starts_with(expected), "{short}");
@@ -95,7 +95,7 @@ fn files_that_are_not_of_the_recording_are_not_attached() {
 }
 
 #[test]
-fn segments_of_an_unknown_recording_or_during_a_deletion_are_not_attached() {
+fn attaching_is_refused_for_an_unknown_recording_and_during_a_deletion() {
     let (_, mut store) = prepared();
     assert_eq!(refusal(store.attach_segments(7)).0, 5);
     let operation = store.delete_detached_segments(0).unwrap();
@@ -108,7 +108,7 @@ fn segments_of_an_unknown_recording_or_during_a_deletion_are_not_attached() {
 
 /// 07-110
 #[test]
-fn a_kill_amid_detaching_and_attaching_loses_no_segment() {
+fn a_kill_during_detaching_or_attaching_loses_no_segment() {
     let (_, store) = prepared();
     let stop_position = positions(&store, 0).1;
     killed_at_each_step(

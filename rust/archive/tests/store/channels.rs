@@ -28,7 +28,7 @@ fn channels(store: &Store, id: i64) -> (&str, &str) {
 
 /// 07-65, 07-69
 #[test]
-fn longer_and_shorter_channels_leave_the_other_recordings_as_they_are() {
+fn longer_and_shorter_channels_do_not_change_the_other_recordings() {
     let (storage, mut store) = prepared();
     let others: Vec<_> = [0, 2].map(|id| store.recording(id).unwrap().clone()).into();
     for length in [10, 3000, 0, 200, 40_000] {
@@ -46,9 +46,9 @@ fn longer_and_shorter_channels_leave_the_other_recordings_as_they_are() {
     assert_eq!(recorded(&mut store, 0, 1), 3);
 }
 
-/// 07-69: the channel of an active recording can change, and the recording still stops at its position.
+/// 07-69: the stop position is written into the changed entry.
 #[test]
-fn the_channel_of_a_running_recording_changes_and_its_end_is_noted_as_ever() {
+fn the_channel_of_an_active_recording_can_change_and_the_recording_can_be_stopped() {
     let (storage, mut store) = prepared();
     let mut session = store.start_recording(image(0)).unwrap();
     store
@@ -63,7 +63,7 @@ fn the_channel_of_a_running_recording_changes_and_its_end_is_noted_as_ever() {
 }
 
 #[test]
-fn a_channel_that_no_entry_can_hold_is_refused_and_nothing_changes() {
+fn a_channel_that_is_too_long_for_an_entry_is_refused_and_nothing_changes() {
     let (_, mut store) = prepared();
     let before = store.recording(1).unwrap().clone();
     assert_eq!(
@@ -77,7 +77,7 @@ fn a_channel_that_no_entry_can_hold_is_refused_and_nothing_changes() {
 
 /// 07-69
 #[test]
-fn a_kill_amid_a_change_of_channels_leaves_the_old_ones_or_the_new_ones() {
+fn a_kill_during_a_change_of_channels_leaves_the_old_or_the_new_channels() {
     let (_, store) = prepared();
     let before: Vec<_> = store.recordings().cloned().collect();
     for length in [0, 8, 5000] {

@@ -18,9 +18,9 @@ use crate::stream::{
 pub type Store = ArchiveStore<MemoryStorage>;
 pub type Session = RecorderSession<MemoryStorage>;
 
-/// Time at which a store is opened, in epoch milliseconds.
+/// Time at which a store is opened, in milliseconds since the epoch.
 pub const OPENED_MS: i64 = 5_000;
-/// Time at which recordings are stopped, in epoch milliseconds.
+/// Time at which recordings are stopped, in milliseconds since the epoch.
 pub const STOPPED_MS: i64 = 2_000;
 
 pub fn options() -> StoreOptions {
@@ -44,7 +44,7 @@ pub fn empty() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// Describes a new recording of an image that was joined at `join_position`.
+/// Returns the values of a new recording of an image that was joined at `join_position`.
 pub fn image(join_position: i64) -> NewRecording {
     NewRecording {
         start_timestamp_ms: 1_000,
@@ -60,7 +60,8 @@ pub fn image(join_position: i64) -> NewRecording {
     }
 }
 
-/// Describes an image of the same session that continues a recording at `join_position`.
+/// Returns the values of an image of the same session that continues a recording at
+/// `join_position`.
 pub fn continuation(join_position: i64) -> Continuation {
     Continuation {
         join_position,
@@ -113,7 +114,7 @@ pub fn frames(storage: &MemoryStorage, store: &Store, id: i64) -> Vec<Seen> {
         .unwrap()
         .any_session();
     let (start, stop) = (recording.start_position, recording.stop_position);
-    read(storage, stream, start, stop).expect("every frame of the recording is there")
+    read(storage, stream, start, stop).expect("all frames of the recording can be read")
 }
 
 /// Returns the code and text of an error.
@@ -128,7 +129,7 @@ pub const IDLE: RecordingActivity = RecordingActivity {
     lowest_replay_position: None,
 };
 
-/// Returns the activity of a replay at this position.
+/// Returns the activity of a stopped recording that is replayed at this position.
 pub fn replayed_at(position: i64) -> RecordingActivity {
     RecordingActivity {
         lowest_replay_position: Some(position),
@@ -136,7 +137,7 @@ pub fn replayed_at(position: i64) -> RecordingActivity {
     }
 }
 
-/// Returns the bases of a recording's segment files, the lowest first.
+/// Returns the bases of a recording's segment files, in ascending order.
 pub fn bases(storage: &MemoryStorage, id: i64) -> Vec<i64> {
     let names = storage.names().unwrap();
     let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
@@ -158,8 +159,8 @@ pub fn delete_all(
     Ok(operation.count())
 }
 
-/// Runs `operation` on a store that `prepare` creates. Each run kills the process one step later, until a run ends
-/// without a kill.
+/// Runs `operation` on a store that `prepare` creates. Each run kills the process one step later
+/// than the previous run. The last run is the first run without a kill.
 ///
 /// After each run, opens the store again and calls `check` with the storage, the store, and whether `operation`
 /// succeeded.

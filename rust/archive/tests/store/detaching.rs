@@ -9,7 +9,8 @@ use crate::stream::{SEGMENT_LENGTH, Seen, TERM_LENGTH};
 
 const START: i64 = TERM_LENGTH + 1024;
 
-/// Returns the base of a segment. The base of the first segment is the start of the term in which the recording starts.
+/// Returns the base of the segment with this index. The first segment begins with the term of the
+/// start position.
 const fn base(index: i64) -> i64 {
     TERM_LENGTH + index * SEGMENT_LENGTH
 }
@@ -53,9 +54,9 @@ fn detached_segments_are_not_part_of_the_recording_and_their_files_stay() {
     assert_eq!(delete_detached(&mut store).unwrap(), 0);
 }
 
-/// 07-110, 07-112: the number of deleted files includes a missing file between the others.
+/// 07-110, 07-112: the number of deleted files includes a missing file between two files.
 #[test]
-fn a_gap_in_the_detached_segments_is_counted_and_does_no_harm() {
+fn a_missing_file_between_detached_segments_is_counted_as_deleted() {
     let (storage, mut store) = prepared();
     store.detach_segments(0, base(3), &IDLE).unwrap();
     storage.remove(&format!("0-{}.rec", base(1))).unwrap();
@@ -65,7 +66,7 @@ fn a_gap_in_the_detached_segments_is_counted_and_does_no_harm() {
 
 /// 07-110, 07-112
 #[test]
-fn purged_segments_are_deleted_and_earlier_detached_ones_stay() {
+fn purging_deletes_segments_but_not_the_segments_that_were_detached_before() {
     let (storage, mut store) = prepared();
     let before = frames(&storage, &store, 0);
     store.detach_segments(0, base(1), &IDLE).unwrap();
@@ -77,7 +78,7 @@ fn purged_segments_are_deleted_and_earlier_detached_ones_stay() {
 
 /// 07-110
 #[test]
-fn a_new_start_that_is_no_segment_base_or_out_of_bounds_is_refused() {
+fn a_new_start_that_is_not_a_segment_base_or_is_out_of_bounds_is_refused() {
     let (storage, mut store) = prepared();
     let refusals = [
         (-1, "invalid segment start: newStartPosition=-1".to_owned()),
@@ -120,7 +121,7 @@ fn a_new_start_that_is_no_segment_base_or_out_of_bounds_is_refused() {
 
 /// 07-110: an active recording ends at its recorded position.
 #[test]
-fn segments_of_a_running_recording_are_detached_up_to_the_recorded_position() {
+fn segments_of_an_active_recording_are_detached_up_to_the_recorded_position() {
     let (_, mut store) = empty();
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 130);
@@ -165,7 +166,7 @@ fn segments_that_a_replay_reads_are_not_detached() {
 
 /// 07-110: files that a killed purge leaves count as detached, so they can be deleted or attached.
 #[test]
-fn a_kill_amid_a_purge_of_segments_leaves_the_old_start_or_the_new_one() {
+fn a_kill_during_a_purge_of_segments_leaves_the_old_or_the_new_start_position() {
     let (storage, store) = prepared();
     let before = frames(&storage, &store, 0);
     killed_at_each_step(
@@ -185,7 +186,7 @@ fn a_kill_amid_a_purge_of_segments_leaves_the_old_start_or_the_new_one() {
 
 /// 07-110
 #[test]
-fn a_kill_amid_the_deletion_of_detached_segments_leaves_the_recording_whole() {
+fn a_kill_during_the_deletion_of_detached_segments_does_not_change_the_recording() {
     let detached = || {
         let (storage, mut store) = prepared();
         store.detach_segments(0, base(3), &IDLE).unwrap();

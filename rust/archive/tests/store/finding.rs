@@ -1,4 +1,5 @@
-//! Positions by time: the search beside a scan of all index entries, and recordings without an index.
+//! Positions by time. Compares the search with a scan of all index entries, and tests recordings
+//! without an index.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,21 +38,22 @@ impl EpochClock for Clock {
     }
 }
 
-/// A step in the life of a recording.
+/// A step of a recording.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Records a message of fragments, each in its own block, with this pause before each of them.
+    /// Records a message. Each fragment is a block of its own, and this pause precedes each
+    /// fragment.
     Message {
         fragments: Vec<usize>,
         pause_us: i64,
     },
-    /// Sets the clock forward or back.
+    /// Changes the clock by this number of microseconds, forward or back.
     Clock(i64),
     /// Stops and extends the recording.
     Restart,
 }
 
-/// Damage to the index of a segment, chosen by any numbers.
+/// Damage to the index of a segment. Random numbers choose its place.
 #[derive(Debug, Clone)]
 enum Harm {
     LoseTime(prop::sample::Index),
@@ -72,7 +74,7 @@ fn steps() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (prop::collection::vec(1..1_300_usize, 1..5), pause())
             .prop_map(|(fragments, pause_us)| Step::Message { fragments, pause_us }),
-        // Several messages that fill a segment faster.
+        // Messages of several long fragments, which fill a segment faster.
         4 => (prop::collection::vec(1_300..1_370_usize, 6), pause())
             .prop_map(|(fragments, pause_us)| Step::Message { fragments, pause_us }),
         1 => (-200_000..200_000_i64).prop_map(Step::Clock),
@@ -116,8 +118,8 @@ impl Recorded {
         (recorded, session)
     }
 
-    /// Makes the steps. Returns the end position of each message and the time at which it ended, and stops the
-    /// recording unless it stays active.
+    /// Does the steps. If `is_stopped`, then stops the recording. Returns the end position and the
+    /// arrival time of the end of each message.
     fn run(&mut self, mut session: Session, steps: &[Step], is_stopped: bool) -> Vec<(i64, i64)> {
         let mut ends = Vec::new();
         for step in steps {
@@ -178,7 +180,7 @@ impl Recorded {
 
     fn advance(&self, by_us: i64) {
         self.clock.0.fetch_add(by_us, Ordering::Relaxed);
-        // Some file systems store whole seconds.
+        // Some file systems store only whole seconds.
         let now_s = self.clock.time_ms() as u64 / 1_000;
         self.storage.set_time(Duration::from_secs(now_s));
     }
@@ -207,7 +209,7 @@ impl Recorded {
         let base = bases[segment.index(bases.len())];
         let file = IndexFile::open(&self.storage, self.id, base, Access::Read).unwrap();
         let count = file.map_or(0, |file| file.entry_count());
-        // The end of the last entry stays known: without it, times are those of the file.
+        // Keeps the last entry: without it, the search would use the time of the file.
         if count < 2 {
             return;
         }
@@ -232,7 +234,8 @@ impl Recorded {
         self.storage.put(&name, &bytes);
     }
 
-    /// Returns the end, the head and the time of all entries. A damaged entry has an end and a head of `None`.
+    /// Returns the end, the head and the time of all entries. The end and the head of a damaged
+    /// entry are `None`.
     fn entries(&self, end: i64) -> Vec<NaiveEntry> {
         let start = self.descriptor().start_position;
         let mut entries = Vec::new();
@@ -264,7 +267,7 @@ struct NaiveEntry {
     is_damaged: bool,
 }
 
-/// Finds a position by the rule, from the first entry to the last.
+/// Finds a position by a scan of all entries, from the first to the last.
 fn naive(entries: &[NaiveEntry], end_head: i64, end: i64, edge: TimeEdge, time_us: i64) -> i64 {
     let mut unknown = None;
     for entry in entries {
@@ -285,7 +288,8 @@ fn naive(entries: &[NaiveEntry], end_head: i64, end: i64, edge: TimeEdge, time_u
     }
 }
 
-/// Returns the positions at which a reader may begin: the start, and each end of a message.
+/// Returns the positions at which a reader may begin: the start of the recording, and the end of
+/// each message.
 fn cuts(storage: &MemoryStorage, recording: &RecordingDescriptor, end: i64) -> Vec<i64> {
     let stream = RecordedStream::of_recording(recording).unwrap();
     let start = recording.start_position;
@@ -303,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn the_search_finds_what_a_scan_of_all_entries_finds(
+    fn the_search_finds_the_same_position_as_a_scan_of_all_entries(
         steps in prop::collection::vec(steps(), 1..400),
         harms in prop::collection::vec(harms(), 0..6),
         purge in prop::option::of(any::<prop::sample::Index>()),
@@ -354,13 +358,14 @@ proptest! {
     }
 
     #[test]
-    fn without_an_index_a_range_begins_with_a_segment_and_loses_no_message(
+    fn without_an_index_a_range_begins_at_a_segment_and_has_all_its_messages(
         steps in prop::collection::vec(steps(), 1..300),
         offsets in prop::collection::vec((any::<prop::sample::Index>(), -3_000_000..3_000_000_i64), 1..16),
         is_stopped: bool,
         is_copied: bool,
     ) {
-        // A clock that was set back has no safe answer in file times.
+        // If the clock was set back, the times of the files are not sufficient to find all
+        // messages. So the clock is never set back here.
         let is_forward = |step: &&Step| !matches!(step, Step::Clock(by_us) if *by_us < 0);
         let steps: Vec<Step> = steps.iter().filter(is_forward).cloned().collect();
         let (mut recorded, session) = Recorded::new(false, 96);
@@ -385,7 +390,7 @@ proptest! {
             prop_assert!(since.position <= until.position);
             for (message_end, arrived_us) in &ends {
                 prop_assert!(*message_end > since.position || *arrived_us < time_us);
-                // Copies of segments of an active recording are not noticed.
+                // The search cannot know that the segments of an active recording are copies.
                 if is_stopped || !is_copied {
                     prop_assert!(*message_end <= until.position || *arrived_us >= time_us);
                 }
@@ -394,7 +399,7 @@ proptest! {
     }
 }
 
-/// Records a message per second without an index. Returns the ends of the messages.
+/// Records one message per second, with or without an index. Also returns the ends of the messages.
 fn second_by_second(is_indexed: bool, count: usize) -> (Recorded, Vec<i64>) {
     let (mut recorded, session) = Recorded::new(is_indexed, 0);
     let steps = vec![
@@ -409,7 +414,7 @@ fn second_by_second(is_indexed: bool, count: usize) -> (Recorded, Vec<i64>) {
 }
 
 #[test]
-fn without_an_index_the_segment_that_was_written_at_the_time_is_found_and_said_to_be_approximate() {
+fn without_an_index_the_result_is_the_segment_of_the_time_and_is_approximate() {
     let (recorded, ends) = second_by_second(false, 60);
     let end = *ends.last().unwrap();
     // A segment has about ten messages.
@@ -426,7 +431,7 @@ fn without_an_index_the_segment_that_was_written_at_the_time_is_found_and_said_t
 }
 
 #[test]
-fn without_an_index_the_catalog_bounds_the_times() {
+fn without_an_index_the_start_and_stop_times_of_the_catalog_are_used() {
     let (recorded, ends) = second_by_second(false, 30);
     let end = *ends.last().unwrap();
     let after = recorded.find(end, TimeEdge::Since, FIRST_US + 3_600_000_000);
@@ -436,7 +441,7 @@ fn without_an_index_the_catalog_bounds_the_times() {
 }
 
 #[test]
-fn an_index_that_another_archive_left_behind_gives_times_up_to_its_end() {
+fn an_index_that_another_archive_did_not_continue_has_times_up_to_its_end() {
     let (mut recorded, ends) = second_by_second(true, 15);
     let (middle, id) = (*ends.last().unwrap(), recorded.id);
     let Recorded { storage, .. } = &recorded;
@@ -463,7 +468,7 @@ fn an_index_that_another_archive_left_behind_gives_times_up_to_its_end() {
 }
 
 #[test]
-fn the_last_messages_of_an_active_recording_need_no_entry_of_their_own() {
+fn the_last_messages_of_an_active_recording_are_found_without_an_entry() {
     let (mut recorded, session) = Recorded::new(true, 0);
     let message = |pause_us| Step::Message {
         fragments: vec![100],
@@ -477,7 +482,7 @@ fn the_last_messages_of_an_active_recording_need_no_entry_of_their_own() {
     assert_eq!(find(FIRST_US + 150), ends[0].0);
     assert_eq!(find(FIRST_US + 1_000), ends[0].0);
     assert_eq!(find(FIRST_US + 1_001), last);
-    // A message that is not complete belongs to a range that begins now.
+    // An incomplete message belongs to a range that begins now.
     let file = recorded.storage.open("0-0.rec", Access::Write).unwrap();
     let begin = Publisher::new(last).data(BEGIN, &payload(100));
     file.write_all_at(&begin, last as u64).unwrap();
@@ -487,7 +492,7 @@ fn the_last_messages_of_an_active_recording_need_no_entry_of_their_own() {
 }
 
 #[test]
-fn the_search_in_a_recording_with_an_index_reads_a_few_entries_of_each_segment() {
+fn the_search_finds_the_exact_position_in_a_recording_with_an_index() {
     let (recorded, ends) = second_by_second(true, 60);
     let end = *ends.last().unwrap();
     let found = recorded.find(end, TimeEdge::Since, FIRST_US + 30_000_000);

@@ -1,5 +1,5 @@
-//! Index files of segments: their entries, their changes together with the segments, and their use after a kill. After
-//! a kill, an index proves which bytes were acknowledged.
+//! Index files of segments: their entries, their changes together with the segments, and their use
+//! after a kill.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -22,10 +22,10 @@ use proptest::prelude::*;
 use crate::common::*;
 use crate::stream::{Publisher, SEGMENT_LENGTH, payload};
 
-/// A payload of zeros. A frame with this payload has whole pages of zeros, so it looks like a torn frame.
+/// A payload of zeros. A frame with this payload has whole pages of zeros, so the frame looks torn.
 const EMPTY_PAGES: [u8; 12_000] = [0; 12_000];
 
-/// A clock in microseconds that a test sets.
+/// A clock that a test sets, in microseconds.
 #[derive(Debug, Default, Clone)]
 struct Clock(Arc<AtomicI64>);
 
@@ -57,7 +57,7 @@ fn indexed() -> StoreOptions {
     }
 }
 
-/// Returns the options of an archive of other software, which writes no index.
+/// Returns options without an index, for the part of an archive of other software.
 fn foreign() -> StoreOptions {
     StoreOptions {
         index: None,
@@ -111,8 +111,8 @@ fn record_frame(session: &mut Session, payload: &[u8]) -> i64 {
     session.publish().unwrap()
 }
 
-/// Writes the bytes of a frame after the recorded position up to the end of the page, as a killed process can leave
-/// them. Returns the recorded position.
+/// Writes a torn frame like a killed process: the bytes from the recorded position up to the end of
+/// the page. Returns the recorded position.
 fn tear(storage: &MemoryStorage, session: &Session, name: &str) -> i64 {
     let position = session.recorded_position();
     let frame = Publisher::new(position).data(0xC0, &payload(6_000));
@@ -123,7 +123,7 @@ fn tear(storage: &MemoryStorage, session: &Session, name: &str) -> i64 {
 }
 
 #[test]
-fn a_block_gets_an_entry_after_a_millisecond_or_64_kib_and_others_cost_no_write() {
+fn an_entry_is_written_after_a_millisecond_or_64_kib_and_other_blocks_need_no_write() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -151,7 +151,7 @@ fn a_block_gets_an_entry_after_a_millisecond_or_64_kib_and_others_cost_no_write(
 }
 
 #[test]
-fn blocks_before_a_pause_keep_the_time_at_which_they_came() {
+fn blocks_before_a_pause_keep_their_arrival_time() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -168,7 +168,7 @@ fn blocks_before_a_pause_keep_the_time_at_which_they_came() {
 }
 
 #[test]
-fn the_last_blocks_get_their_entry_in_a_pause_of_a_millisecond() {
+fn the_entry_of_the_last_blocks_is_written_in_a_pause_of_a_millisecond() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -185,7 +185,7 @@ fn the_last_blocks_get_their_entry_in_a_pause_of_a_millisecond() {
 }
 
 #[test]
-fn times_do_not_descend_if_the_clock_is_set_back_even_before_an_entry_is_due() {
+fn times_do_not_decrease_if_the_clock_is_set_back() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -199,7 +199,7 @@ fn times_do_not_descend_if_the_clock_is_set_back_even_before_an_entry_is_due() {
 }
 
 #[test]
-fn a_recording_that_stops_has_an_entry_at_its_end_and_each_segment_its_own_index() {
+fn a_stopped_recording_has_an_index_for_each_segment_and_an_entry_at_its_end() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 200);
@@ -248,7 +248,7 @@ fn an_extension_continues_after_the_existing_entries() {
 }
 
 #[test]
-fn an_extension_repairs_a_missing_short_or_damaged_index_and_leaves_unknown_times_out() {
+fn an_extension_repairs_a_missing_or_damaged_index_without_unknown_times() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
         (|storage| storage.remove("0-0.idx").unwrap(), 0),
@@ -285,14 +285,15 @@ fn an_extension_repairs_a_missing_short_or_damaged_index_and_leaves_unknown_time
 }
 
 #[test]
-fn entries_of_bytes_that_another_archive_wrote_over_are_dropped() {
+fn entries_of_bytes_that_another_archive_has_overwritten_are_dropped() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 10);
     session.finish_index().unwrap();
     let id = stop(&mut store, &session);
     drop(store);
-    // Truncates the recording and keeps the old index, as an archive of other software would.
+    // Truncates the recording and restores the old index, because an archive of other software
+    // would not change the index.
     let index = storage.bytes("0-0.idx").unwrap();
     let (mut other, _) = open_with(&storage, foreign()).unwrap();
     let operation = other.truncate(id, 2 * 1_056);
@@ -312,7 +313,7 @@ fn entries_of_bytes_that_another_archive_wrote_over_are_dropped() {
 }
 
 #[test]
-fn a_truncation_cuts_the_index_too() {
+fn a_truncation_removes_the_entries_after_the_new_end() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     for _ in 0..5 {
@@ -326,9 +327,9 @@ fn a_truncation_cuts_the_index_too() {
     assert_eq!(ends, [1_056, 2 * 1_056]);
 }
 
-/// Each operation that deletes segment files also deletes their index files.
+/// Purge, purge of segments, truncation and deletion of detached segments.
 #[test]
-fn every_deletion_of_segments_deletes_their_indexes() {
+fn each_operation_that_deletes_segments_deletes_their_indexes() {
     let (storage, mut store, _) = new_store(indexed());
     let id = recorded(&mut store, 0, 300);
     let names = index_names(&storage);
@@ -348,7 +349,7 @@ fn every_deletion_of_segments_deletes_their_indexes() {
 }
 
 #[test]
-fn the_tools_that_delete_segments_delete_their_indexes() {
+fn tools_that_delete_segments_delete_their_indexes() {
     let (storage, mut store, _) = new_store(indexed());
     let orphaned = recorded(&mut store, 0, 300);
     let dropped = recorded(&mut store, 0, 100);
@@ -370,7 +371,7 @@ fn the_tools_that_delete_segments_delete_their_indexes() {
 }
 
 #[test]
-fn the_tool_that_cuts_a_fragment_cuts_the_index_too() {
+fn a_repair_that_removes_a_fragment_removes_its_index_entries() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 3);
@@ -394,7 +395,7 @@ fn the_tool_that_cuts_a_fragment_cuts_the_index_too() {
 }
 
 #[test]
-fn a_migration_moves_the_indexes_with_the_segments_after_a_kill_at_any_step() {
+fn indexes_move_with_the_segments_even_if_a_migration_is_killed_at_any_step() {
     let prepare = || {
         let (storage, mut store, _) = new_store(indexed());
         let mut session = store.start_recording(image(0)).unwrap();
@@ -448,7 +449,7 @@ fn opening_the_archive_creates_no_index_for_a_killed_recording_without_one() {
 }
 
 #[test]
-fn the_caller_keeps_its_client_alive_between_the_recordings_that_are_recovered() {
+fn keep_alive_is_called_between_the_steps_of_a_long_opening() {
     let (storage, mut store, _) = new_store(indexed());
     for _ in 0..3 {
         record(&mut store.start_recording(image(0)).unwrap(), 5);
@@ -469,7 +470,7 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     drop(store);
     storage.put(
         "0-65536000.idx",
-        b"left by an archive that deletes segments alone",
+        b"left by an archive that deletes only segments",
     );
     storage.put("0-0.idx.new", b"left by a repair that was killed");
     open_with(&storage, indexed()).unwrap();
@@ -477,7 +478,7 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
 }
 
 #[test]
-fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
+fn an_archive_starts_with_a_directory_that_has_the_name_of_an_index() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("7-0.idx");
     std::fs::create_dir(&path).unwrap();
@@ -486,9 +487,9 @@ fn a_directory_with_the_name_of_an_index_does_not_stop_the_start() {
     assert!(path.is_dir());
 }
 
-/// The index proves that a torn frame was never acknowledged, so it is cut even with `OnTornFragment::Refuse`.
+/// The index proves that the torn frame was never acknowledged.
 #[test]
-fn a_torn_frame_that_was_not_acknowledged_is_cut_although_the_options_refuse() {
+fn a_torn_frame_that_was_not_acknowledged_is_removed_even_with_refuse() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 3);
@@ -504,7 +505,7 @@ fn a_torn_frame_that_was_not_acknowledged_is_cut_although_the_options_refuse() {
     assert_eq!(
         recovered[0].to_string(),
         format!(
-            "recording 0 was not stopped: it ends at position {position}; a fragment that was not whole was cut there"
+            "recording 0 was not stopped: it ends at position {position}; an incomplete fragment was removed there"
         )
     );
     assert_eq!(positions(&store, 0), (0, position));
@@ -515,7 +516,7 @@ fn a_torn_frame_that_was_not_acknowledged_is_cut_although_the_options_refuse() {
 }
 
 #[test]
-fn a_whole_frame_with_empty_pages_is_kept_with_any_options() {
+fn an_acknowledged_frame_with_pages_of_zeros_is_kept_with_any_options() {
     for on_torn_fragment in [OnTornFragment::Refuse, OnTornFragment::Truncate] {
         let (storage, mut store, _) = new_store(indexed());
         let mut session = store.start_recording(image(0)).unwrap();
@@ -534,7 +535,8 @@ fn a_whole_frame_with_empty_pages_is_kept_with_any_options() {
     }
 }
 
-/// Makes a recording that ends with a torn frame, changes the files, and opens the store. Returns the stop position.
+/// Creates a recording that ends with a torn frame, changes its files, and opens the store. Returns
+/// the stop position.
 fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> Result<i64, String> {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
@@ -545,7 +547,7 @@ fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> R
     open_with(&storage, options).map(|(store, _)| positions(&store, 0).1)
 }
 
-/// Without a sound index of the same boot, a torn frame is refused.
+/// Without the proof of an index, a torn frame is refused.
 #[test]
 fn an_index_that_is_missing_damaged_or_of_another_boot_proves_nothing() {
     assert!(opened_after(|_| {}, indexed()).is_ok());
@@ -567,7 +569,7 @@ fn an_index_that_is_missing_damaged_or_of_another_boot_proves_nothing() {
 }
 
 #[test]
-fn an_index_proves_nothing_about_a_recorder_that_does_not_write_it() {
+fn an_index_proves_nothing_about_frames_of_another_recorder() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 3);
@@ -583,13 +585,13 @@ fn an_index_proves_nothing_about_a_recorder_that_does_not_write_it() {
     assert!(refusal.contains("straddling page boundary"), "{refusal}");
 }
 
-/// An index proves only which frames of the current recorder are missing. Frames from before an extension are kept.
+/// An index proves nothing about frames of an earlier recorder.
 #[test]
-fn a_frame_from_before_an_extension_is_never_cut_by_the_index() {
+fn a_frame_before_an_extension_is_not_removed_because_of_the_index() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     let end = {
-        // The frame is not the last of its block, so no index entry ends with it.
+        // The frame is not the last frame of its block, so no index entry ends with this frame.
         let mut publisher = Publisher::new(0);
         let mut block = publisher.data(0xC0, &EMPTY_PAGES);
         let end = block.len() as i64;
@@ -607,10 +609,9 @@ fn a_frame_from_before_an_extension_is_never_cut_by_the_index() {
     assert_eq!(positions(&store, id).1, end);
 }
 
-/// Above [`SyncLevel::None`], an index is also a proof after a loss of power: acknowledged blocks and their entries are
-/// on the disk.
+/// At sync levels above [`SyncLevel::None`], acknowledged blocks and their entries are on the disk.
 #[test]
-fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
+fn with_a_sync_level_an_index_is_a_proof_even_after_a_loss_of_power() {
     for is_whole in [false, true] {
         let synced = StoreOptions {
             file_sync_level: SyncLevel::Data,
@@ -638,7 +639,7 @@ fn after_a_loss_of_power_the_index_decides_if_blocks_were_forced_to_the_disk() {
 
 /// Records frames with and without pages of zeros. A frame counts as acknowledged after `publish` has returned.
 #[test]
-fn after_a_kill_at_any_step_the_archive_starts_with_all_acknowledged_and_only_written_data() {
+fn after_a_kill_at_any_step_a_recording_has_all_acknowledged_and_only_written_frames() {
     for progress in 0..4 {
         for step in 0.. {
             let (storage, mut store, clock) = new_store(indexed());
@@ -688,9 +689,9 @@ fn after_a_kill_at_any_step_the_archive_starts_with_all_acknowledged_and_only_wr
     }
 }
 
-/// If an entry is not needed to prove that a frame is whole, the recording continues after a failed write of the entry.
+/// Such an entry only has an arrival time.
 #[test]
-fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording() {
+fn a_failed_write_of_an_entry_that_is_no_proof_does_not_end_the_recording() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -717,7 +718,7 @@ fn an_entry_that_proves_nothing_and_cannot_be_written_does_not_end_the_recording
 }
 
 #[test]
-fn an_index_longer_than_any_recorder_writes_is_not_read_to_its_end() {
+fn only_the_possible_entries_of_an_index_that_is_too_long_are_read() {
     let (storage, mut store, _) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 3);
@@ -739,7 +740,7 @@ fn an_index_longer_than_any_recorder_writes_is_not_read_to_its_end() {
 }
 
 #[test]
-fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() {
+fn an_extension_writes_entries_after_an_entry_with_a_time_before_the_epoch() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -762,10 +763,9 @@ fn an_arrival_time_before_the_epoch_does_not_stop_the_entries_of_an_extension() 
     assert_eq!(times(&storage, 0, 0).last(), Some(&(end, Some(1_001_000))));
 }
 
-/// A frame with pages of zeros needs an index entry as a proof. If the entry cannot be written, the recording ends
-/// before the block.
+/// A frame with pages of zeros needs an index entry as a proof.
 #[test]
-fn a_proof_that_cannot_be_written_ends_the_recording_and_its_block_is_not_acknowledged() {
+fn a_recording_ends_before_the_block_if_its_proof_cannot_be_written() {
     let (storage, mut store, clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 1);
@@ -782,8 +782,7 @@ fn a_proof_that_cannot_be_written_ends_the_recording_and_its_block_is_not_acknow
 }
 
 #[test]
-fn a_recording_continues_without_an_index_if_the_next_index_cannot_be_created_but_never_with_an_empty_one()
- {
+fn after_a_failed_creation_of_the_next_index_no_empty_index_is_left() {
     let mut without_index = 0;
     for step in 0..12 {
         let (storage, mut store, _) = new_store(StoreOptions {
@@ -819,7 +818,7 @@ fn a_recording_continues_without_an_index_if_the_next_index_cannot_be_created_bu
     assert!(without_index >= 3, "{without_index}");
 }
 
-/// Returns an index with some changed bytes. With `sealed`, its checksums are correct.
+/// Returns a copy of an index with some changed bytes. If `sealed`, the checksums are correct.
 fn changed(index: &[u8], changes: &[(usize, u8)], sealed: bool, length: usize) -> Vec<u8> {
     let mut bytes = index.to_vec();
     bytes.resize(length.min(2 * index.len()), 0);
@@ -838,7 +837,7 @@ fn changed(index: &[u8], changes: &[(usize, u8)], sealed: bool, length: usize) -
 
 proptest! {
     #[test]
-    fn with_an_index_of_any_content_the_archive_starts_or_refuses_and_an_extension_makes_the_index_whole(
+    fn an_index_of_any_content_is_used_or_ignored_and_an_extension_repairs_it(
         changes in prop::collection::vec((0usize..1_000, any::<u8>()), 0..6), sealed: bool, length in 0usize..1_500,
     ) {
         let (storage, mut store, clock) = new_store(indexed());
@@ -865,7 +864,7 @@ proptest! {
     }
 }
 
-/// Returns the end that the index shows for a recording without a stop position.
+/// Returns the written end of a recording without a stop position, according to its index.
 fn shown_end(storage: &MemoryStorage, store: &Store, id: i64) -> Option<i64> {
     let descriptor = store.recording(id).unwrap();
     let stream = RecordedStream::of_recording(descriptor).unwrap();
@@ -873,7 +872,7 @@ fn shown_end(storage: &MemoryStorage, store: &Store, id: i64) -> Option<i64> {
 }
 
 #[test]
-fn while_a_recording_is_active_its_index_shows_written_frames_only() {
+fn the_written_end_of_an_active_recording_is_at_most_64_kib_before_the_recorded_position() {
     let (storage, mut store, _clock) = new_store(indexed());
     let mut session = store.start_recording(image(0)).unwrap();
     let id = session.stream().recording_id();
@@ -890,7 +889,7 @@ fn while_a_recording_is_active_its_index_shows_written_frames_only() {
 }
 
 #[test]
-fn the_index_shows_nothing_after_another_archive_has_continued_the_recording() {
+fn the_written_end_is_unknown_after_another_archive_has_continued_the_recording() {
     let (storage, mut store, _clock) = new_store(indexed());
     let id = recorded(&mut store, 0, 10);
     assert!(shown_end(&storage, &store, id).is_some());
@@ -903,7 +902,7 @@ fn the_index_shows_nothing_after_another_archive_has_continued_the_recording() {
 }
 
 #[test]
-fn without_an_index_nothing_is_shown() {
+fn the_written_end_is_unknown_without_an_index() {
     let (storage, mut store, _clock) = new_store(foreign());
     let id = recorded(&mut store, 0, 10);
     assert_eq!(shown_end(&storage, &store, id), None);

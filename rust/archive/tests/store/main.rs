@@ -1,5 +1,5 @@
-//! Tests of the store: starting, extending, stopping and recovering recordings, and the operations that change their
-//! start or end.
+//! Tests of the store: starting, extending, stopping and recovering recordings, and operations that
+//! change their start or stop position.
 
 mod attaching;
 mod channels;

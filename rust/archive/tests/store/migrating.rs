@@ -1,4 +1,4 @@
-//! Migrates the segments of a recording to another one.
+//! Migrates the segments of a recording to another recording.
 
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
@@ -30,7 +30,7 @@ fn migrate(store: &mut Store, source: i64, destination: i64) -> Result<Migration
     Ok(Migration { moved, deletion })
 }
 
-/// Returns all data frames of both recordings: position and payload.
+/// Returns the position and the payload of all data frames of both recordings.
 fn messages(storage: &MemoryStorage, store: &Store) -> Vec<(i64, Vec<u8>)> {
     let mut all: Vec<_> = [0, 1]
         .iter()
@@ -43,7 +43,7 @@ fn messages(storage: &MemoryStorage, store: &Store) -> Vec<(i64, Vec<u8>)> {
 
 /// 07-111
 #[test]
-fn the_segments_of_an_earlier_recording_come_before_those_of_the_destination() {
+fn segments_of_a_recording_that_ends_at_the_start_of_the_destination_are_moved() {
     let (storage, mut store) = prepared();
     let before = messages(&storage, &store);
     let end = positions(&store, 1).1;
@@ -58,7 +58,7 @@ fn the_segments_of_an_earlier_recording_come_before_those_of_the_destination() {
 
 /// 07-111
 #[test]
-fn the_segments_of_a_later_recording_come_after_those_of_the_destination() {
+fn segments_of_a_recording_that_starts_at_the_end_of_the_destination_are_moved() {
     let (storage, mut store) = prepared();
     let before = messages(&storage, &store);
     let end = positions(&store, 1).1;
@@ -73,7 +73,7 @@ fn the_segments_of_a_later_recording_come_after_those_of_the_destination() {
     assert_eq!(messages(&storage, &store)[..before.len()], before);
 }
 
-/// 07-111, 07-112: a recording that ends exactly at the end of a segment has an empty next file.
+/// 07-111, 07-112: a recording that ends exactly at the end of a segment has an empty last file.
 #[test]
 fn the_empty_last_file_of_the_source_is_deleted() {
     let (storage, mut store) = prepared();
@@ -88,7 +88,7 @@ fn the_empty_last_file_of_the_source_is_deleted() {
 /// 07-111: the real archive refuses such a migration too. Truncating the destination to its stop position deletes the
 /// file.
 #[test]
-fn the_empty_last_file_of_the_destination_is_in_the_way() {
+fn a_migration_is_refused_if_the_destination_has_an_empty_last_file() {
     let (storage, mut store) = prepared();
     storage
         .create(&format!("0-{JOIN}.rec"), SEGMENT_LENGTH as u64)
@@ -101,7 +101,7 @@ fn the_empty_last_file_of_the_destination_is_in_the_way() {
 
 /// 07-111: the destination may be active.
 #[test]
-fn segments_come_before_a_destination_that_is_recorded() {
+fn segments_are_moved_to_an_active_destination() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 300);
     let end = store.truncate(0, JOIN);
@@ -121,7 +121,7 @@ fn segments_come_before_a_destination_that_is_recorded() {
 
 /// 07-111
 #[test]
-fn recordings_that_do_not_fit_together_are_not_joined() {
+fn a_migration_between_recordings_with_different_streams_or_a_gap_is_refused() {
     let other = |change: fn(&mut NewRecording)| {
         let (storage, mut store) = prepared();
         let mut new = image(JOIN);
@@ -163,7 +163,7 @@ fn recordings_that_do_not_fit_together_are_not_joined() {
 
 /// 07-111: the recordings must meet at a segment base of both recordings.
 #[test]
-fn recordings_that_meet_within_a_segment_are_not_joined() {
+fn a_migration_of_recordings_that_meet_within_a_segment_is_refused() {
     for join in [JOIN - 1056, JOIN - TERM_LENGTH] {
         let (_, mut store) = empty();
         let mut session = store.start_recording(image(0)).unwrap();
@@ -191,7 +191,7 @@ fn recordings_that_meet_within_a_segment_are_not_joined() {
 
 /// 07-111
 #[test]
-fn a_recording_that_is_unknown_recorded_or_the_same_is_not_migrated() {
+fn a_migration_from_an_unknown_active_or_identical_recording_is_refused() {
     let (_, mut store) = prepared();
     let session = store.start_recording(image(JOIN)).unwrap();
     assert_eq!(refusal(store.migrate_segments(7, 1)).0, 5);
@@ -206,7 +206,7 @@ fn a_recording_that_is_unknown_recorded_or_the_same_is_not_migrated() {
 
 /// 07-111
 #[test]
-fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
+fn a_migration_with_a_missing_source_file_or_an_existing_new_file_moves_nothing() {
     let (storage, mut store) = prepared();
     storage.remove("0-0.rec").unwrap();
     assert_eq!(
@@ -226,9 +226,9 @@ fn nothing_moves_if_a_file_is_missing_or_in_the_way() {
     }
 }
 
-/// 07-111: a kill loses no bytes of either recording, and leaves no file that blocks the next extension.
+/// 07-111: neither recording loses bytes, and no file is left that would block the next extension.
 #[test]
-fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
+fn a_kill_leaves_both_recordings_in_the_state_before_or_after_the_migration() {
     let (storage, store) = prepared();
     let before = messages(&storage, &store);
     for (source, destination) in [(0, 1), (1, 0)] {
@@ -256,7 +256,7 @@ fn a_kill_amid_a_migration_leaves_both_recordings_as_before_or_as_after() {
 
 /// 07-111: the process is killed during the migration, and the next process while it opens the store.
 #[test]
-fn a_migration_is_finished_by_the_store_that_opens_next_even_if_that_is_killed() {
+fn a_migration_is_finished_even_if_the_next_opening_is_killed_too() {
     let (storage, store) = prepared();
     let before = messages(&storage, &store);
     for (first, second) in (0..6).flat_map(|first| (0..8).map(move |second| (first, second))) {
@@ -301,10 +301,9 @@ fn a_migration_that_fails_midway_is_finished_at_the_next_opening() {
     }
 }
 
-/// 07-66, 07-111: before the archive starts again, a tool may mark the recording as invalid. The migration is finished
-/// after the recording is valid again.
+/// 07-66, 07-111: a tool may mark a recording as invalid before the archive starts again.
 #[test]
-fn a_half_made_migration_waits_for_a_recording_that_is_invalid() {
+fn an_unfinished_migration_is_finished_only_if_both_recordings_are_valid() {
     let (storage, mut store) = prepared();
     let before = messages(&storage, &store);
     storage.fail_at(storage.steps() + 2, StorageFault::Kill { progress: 1 });

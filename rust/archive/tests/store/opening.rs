@@ -1,4 +1,4 @@
-//! Opening the store of a killed process.
+//! Opens the store of a killed process.
 
 use aeron_archive::catalog::{Catalog, NULL_VALUE};
 use aeron_archive::checksum::Checksum;
@@ -10,8 +10,9 @@ use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
 use crate::common::*;
 use crate::stream::{Publisher, TERM_LENGTH, payload};
 
-/// Returns a storage with three recordings. The first has stopped. The recorder of the second was killed within a frame
-/// of two pages, and the recorder of the third after 20 messages. Also returns the position of the torn frame.
+/// Returns a storage with three recordings. The first recording has stopped. The recorder of the
+/// second recording was killed within a frame of two pages. The recorder of the third recording was
+/// killed after 20 messages. Also returns the position of the torn frame.
 fn torn() -> (MemoryStorage, i64) {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
@@ -48,7 +49,7 @@ fn contents(storage: &MemoryStorage) -> Vec<(String, Vec<u8>)> {
 
 /// 07-79
 #[test]
-fn a_torn_frame_refuses_the_start_and_nothing_is_changed() {
+fn a_store_with_a_torn_frame_is_not_opened_and_not_changed() {
     let (storage, position) = torn();
     let before = contents(&storage);
     let refusal = open_with(&storage, OnTornFragment::Refuse).unwrap_err();
@@ -61,7 +62,7 @@ fn a_torn_frame_refuses_the_start_and_nothing_is_changed() {
 
 /// 07-77, 07-78, 07-79, 07-82
 #[test]
-fn a_torn_frame_is_cut_if_the_options_allow_it() {
+fn a_torn_frame_is_removed_if_the_options_allow_it() {
     let (storage, position) = torn();
     let (store, recovered) = open_with(&storage, OnTornFragment::Truncate).unwrap();
     let end = 1024 + 20 * 1056;
@@ -88,9 +89,9 @@ fn a_torn_frame_is_cut_if_the_options_allow_it() {
     assert_eq!(recovered, []);
 }
 
-/// 07-80: a last frame with a page of zeros may be torn, unless its checksum is correct.
+/// 07-80: a correct checksum proves that a last frame with a page of zeros is whole.
 #[test]
-fn a_frame_that_may_be_torn_is_accepted_by_its_checksum() {
+fn a_frame_that_may_be_torn_is_accepted_if_its_checksum_is_correct() {
     let storage = MemoryStorage::new();
     let options = StoreOptions {
         record_checksum: Some(Checksum::Crc32c),
@@ -116,7 +117,7 @@ fn a_frame_that_may_be_torn_is_accepted_by_its_checksum() {
 
 /// 07-67
 #[test]
-fn a_catalog_of_another_major_version_refuses_the_start_and_is_left_as_it_is() {
+fn a_catalog_of_another_major_version_is_refused_and_not_changed() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 1);
     drop(store);
@@ -129,7 +130,7 @@ fn a_catalog_of_another_major_version_refuses_the_start_and_is_left_as_it_is() {
 
 /// 07-68
 #[test]
-fn a_catalog_capacity_out_of_range_refuses_the_start() {
+fn a_catalog_capacity_that_is_out_of_range_is_refused() {
     for catalog_capacity in [31, 1 << 31] {
         let options = StoreOptions {
             catalog_capacity,
@@ -143,7 +144,7 @@ fn a_catalog_capacity_out_of_range_refuses_the_start() {
 
 /// 07-77
 #[test]
-fn a_recording_without_a_file_ends_where_it_starts() {
+fn a_recording_without_a_file_ends_at_its_start_position() {
     let (storage, mut store) = empty();
     let session = store.start_recording(image(TERM_LENGTH + 96)).unwrap();
     drop((store, session));
@@ -155,7 +156,7 @@ fn a_recording_without_a_file_ends_where_it_starts() {
 
 /// The real archive does not start if its directory contains such names.
 #[test]
-fn names_that_no_archive_gives_are_skipped() {
+fn files_with_names_that_no_archive_uses_are_ignored() {
     let (storage, mut store) = empty();
     let id = recorded(&mut store, 0, 10);
     let mut session = store.start_recording(image(0)).unwrap();
@@ -171,7 +172,7 @@ fn names_that_no_archive_gives_are_skipped() {
 
 /// 07-53
 #[test]
-fn impossible_options_are_refused_before_anything_is_touched() {
+fn invalid_options_are_refused_before_any_file_is_changed() {
     let storage = MemoryStorage::new();
     let refusals = [
         StoreOptions {
@@ -234,7 +235,7 @@ fn recovered_stop_positions_survive_a_loss_of_power() {
 
 /// 07-77: after a kill at any step of a recovery, the next recovery finds the same ends.
 #[test]
-fn a_kill_amid_the_recovery_changes_nothing_of_the_ends() {
+fn a_kill_during_the_recovery_does_not_change_the_found_ends() {
     for step in 0..16 {
         for progress in 0..3 {
             let (storage, position) = torn();

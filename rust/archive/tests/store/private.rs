@@ -1,4 +1,5 @@
-//! Stores with the options and the policy of a private archive: in them nothing is ever detached.
+//! Stores with the options and the policy of a private archive. In a private archive, nothing is
+//! ever detached.
 
 use aeron_archive::catalog::{Catalog, RecordingState};
 use aeron_archive::index::{IndexFile, IndexForm};
@@ -33,7 +34,7 @@ fn prepared() -> (MemoryStorage, Store) {
     recorded(&mut store, 1024, 300);
     recorded(&mut store, 0, 10);
     for other in OTHERS {
-        storage.put(other, b"not ours to touch");
+        storage.put(other, b"a file of another program");
     }
     (storage, store)
 }
@@ -41,7 +42,8 @@ fn prepared() -> (MemoryStorage, Store) {
 /// Files that belong to no recording of [`prepared`].
 const OTHERS: [&str; 4] = ["0-0.txt", "0-00.rec", "9-0.rec", "notes"];
 
-/// Returns the bases of the segment files of recording 0. Checks that each has its index, and that other files stay.
+/// Returns the bases of the segment files of recording 0. Checks that each segment file has an
+/// index, and that all other files still exist.
 fn whole_bases(storage: &MemoryStorage) -> Vec<i64> {
     for other in OTHERS {
         assert!(storage.bytes(other).is_some(), "{other}");
@@ -59,7 +61,7 @@ fn whole_bases(storage: &MemoryStorage) -> Vec<i64> {
 
 /// 08-30
 #[test]
-fn a_kill_at_any_step_of_a_purge_leaves_no_file_after_the_next_opening() {
+fn after_a_killed_purge_the_next_opening_deletes_the_remaining_files() {
     let activity = IDLE;
     for is_whole in [false, true] {
         for progress in 0..2 {
@@ -93,7 +95,7 @@ fn a_kill_at_any_step_of_a_purge_leaves_no_file_after_the_next_opening() {
 }
 
 #[test]
-fn a_recording_is_purged_while_files_of_it_are_being_deleted() {
+fn a_recording_can_be_purged_while_its_first_segments_are_being_deleted() {
     let (storage, mut store) = prepared();
     let mut first = store.purge_segments(0, SEGMENT_LENGTH, &IDLE).unwrap();
     let mut second = store.purge_segments(0, 2 * SEGMENT_LENGTH, &IDLE).unwrap();
@@ -105,7 +107,7 @@ fn a_recording_is_purged_while_files_of_it_are_being_deleted() {
 }
 
 #[test]
-fn a_file_that_cannot_be_deleted_is_tried_again() {
+fn try_step_tries_again_to_delete_the_same_file() {
     let (storage, mut store) = prepared();
     let mut operation = store.purge_segments(0, 2 * SEGMENT_LENGTH, &IDLE).unwrap();
     let busy = StorageFault::Error(std::io::ErrorKind::ResourceBusy);
@@ -120,7 +122,7 @@ fn a_file_that_cannot_be_deleted_is_tried_again() {
 }
 
 #[test]
-fn files_of_an_invalid_recording_stay() {
+fn opening_does_not_delete_files_of_an_invalid_recording() {
     let (storage, store) = prepared();
     drop(store);
     Catalog::open(&storage, 0).unwrap().invalidate(0).unwrap();
@@ -129,7 +131,7 @@ fn files_of_an_invalid_recording_stay() {
 }
 
 #[test]
-fn a_purge_of_an_impossible_number_of_segments_does_not_name_each_of_them() {
+fn a_purge_of_an_impossible_number_of_segments_does_not_compute_all_their_names() {
     let storage = MemoryStorage::new();
     let mut store = open_private(&storage);
     let id = recorded(&mut store, 0, 1);
@@ -146,7 +148,7 @@ fn a_purge_of_an_impossible_number_of_segments_does_not_name_each_of_them() {
 }
 
 #[test]
-fn each_block_has_an_entry_and_is_undone_without_it() {
+fn each_block_has_an_index_entry_and_is_undone_if_its_entry_cannot_be_written() {
     let storage = MemoryStorage::new();
     let mut store = open_private(&storage);
     let mut session = store.start_recording(image(0)).unwrap();
@@ -171,7 +173,7 @@ fn each_block_has_an_entry_and_is_undone_without_it() {
     assert_eq!(session.tracker().unwrap().progress().counts.messages, 7);
 }
 
-/// An owner that knows how far each recording went.
+/// An owner that knows a recorded position, which may be wrong.
 struct Owner {
     known: i64,
     recovered: Vec<(i64, i64)>,
@@ -199,7 +201,7 @@ impl<S: Storage> OpenPolicy<S> for Owner {
 }
 
 #[test]
-fn the_owner_hears_of_an_end_before_the_catalog_and_its_knowledge_is_not_trusted_blindly() {
+fn recovered_is_called_before_the_catalog_changes_and_a_wrong_known_position_is_ignored() {
     for ahead in [-32, 0, SEGMENT_LENGTH] {
         let storage = MemoryStorage::new();
         let mut store = open_private(&storage);

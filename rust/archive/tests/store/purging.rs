@@ -29,7 +29,7 @@ fn state(store: &Store, storage: &MemoryStorage, id: i64) -> RecordingState {
 
 /// 07-109, 07-112, 07-66
 #[test]
-fn a_purged_recording_is_deleted_with_all_of_its_files() {
+fn purging_a_recording_deletes_all_its_files() {
     let (storage, mut store) = prepared();
     storage.put(&format!("0-{SEGMENT_LENGTH}.rec.del"), b"renamed");
     storage.put(&format!("0-{}.rec", 77 * SEGMENT_LENGTH), b"an orphan");
@@ -73,7 +73,7 @@ fn an_invalid_recording_is_unknown_and_its_files_stay() {
 
 /// 07-109
 #[test]
-fn a_recording_in_use_is_not_purged() {
+fn a_recording_that_is_active_or_replayed_is_not_purged() {
     let (storage, mut store) = prepared();
     let active = store.start_recording(image(0)).unwrap();
     assert_eq!(
@@ -89,7 +89,7 @@ fn a_recording_in_use_is_not_purged() {
     drop(active);
 }
 
-/// 07-109: a file that cannot be deleted stays; the others are deleted.
+/// 07-109
 #[test]
 fn a_file_that_cannot_be_deleted_is_reported_and_the_others_are_deleted() {
     let (storage, mut store) = prepared();
@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_deleted_is_reported_and_the_others_are_deleted() {
 
 /// 07-109: the remaining files are deleted when the store is opened.
 #[test]
-fn a_kill_amid_a_purge_leaves_the_whole_recording_or_nothing_of_it() {
+fn a_kill_during_a_purge_leaves_the_whole_recording_or_no_file_of_it() {
     let (storage, store) = prepared();
     let before = frames(&storage, &store, 0);
     killed_at_each_step(

@@ -13,7 +13,7 @@ use crate::stream::{
 
 /// 07-44, 07-48
 #[test]
-fn a_recording_begins_at_the_join_position_in_the_file_of_its_term() {
+fn a_recording_begins_at_the_join_position_in_the_segment_of_its_term() {
     let (storage, mut store) = empty();
     let start = 2 * TERM_LENGTH + TERM_LENGTH / 2;
     let session = store.start_recording(image(start)).unwrap();
@@ -33,7 +33,7 @@ fn a_recording_begins_at_the_join_position_in_the_file_of_its_term() {
 
 /// 07-48
 #[test]
-fn segments_are_as_long_as_a_term_at_least() {
+fn segments_have_at_least_the_length_of_a_term() {
     let storage = MemoryStorage::new();
     let options = StoreOptions {
         segment_length: TERM_LENGTH as i32,
@@ -50,7 +50,7 @@ fn segments_are_as_long_as_a_term_at_least() {
 
 /// 07-55, 07-64, 07-81
 #[test]
-fn a_stopped_recording_has_its_stop_position_and_time_and_ids_go_on() {
+fn a_stopped_recording_has_a_stop_position_and_a_stop_time() {
     let (storage, mut store) = empty();
     let id = recorded(&mut store, 96, 300);
     let (start, stop) = positions(&store, id);
@@ -100,7 +100,7 @@ fn no_recording_begins_or_continues_while_space_is_low() {
 }
 
 #[test]
-fn a_recording_without_its_first_segment_ends_at_its_start() {
+fn a_recording_ends_at_its_start_if_its_first_segment_cannot_be_created() {
     let (storage, mut store) = empty();
     storage.put("0-0.rec", b"in the way");
     let (code, text) = refusal(store.start_recording(image(0)));
@@ -114,7 +114,7 @@ fn a_recording_without_its_first_segment_ends_at_its_start() {
 
 /// 07-59
 #[test]
-fn an_extended_recording_continues_in_the_same_file_under_another_session() {
+fn an_extended_recording_continues_in_the_same_file_with_another_session_id() {
     for (start, count) in [(0, 0), (1024, 1), (1024, 300), (TERM_LENGTH, 40)] {
         let (storage, mut store) = empty();
         let id = recorded(&mut store, start, count);
@@ -140,9 +140,9 @@ fn an_extended_recording_continues_in_the_same_file_under_another_session() {
     }
 }
 
-/// 07-59, 07-77: the frames after the extension have another session id than those before it.
+/// 07-59, 07-77: frames before and after the extension have different session ids.
 #[test]
-fn a_recording_of_two_sessions_is_recovered_as_a_whole() {
+fn a_recording_of_two_sessions_is_recovered_completely() {
     let (storage, mut store) = empty();
     let id = recorded(&mut store, 0, 10);
     let stop_position = positions(&store, id).1;
@@ -221,7 +221,7 @@ fn a_recording_is_extended_only_by_an_image_that_continues_it() {
 }
 
 #[test]
-fn a_recording_is_not_extended_into_a_file_that_is_there() {
+fn a_recording_is_not_extended_if_the_next_segment_file_exists() {
     let (storage, mut store) = empty();
     let id = recorded(&mut store, 0, 10);
     storage.put(&format!("{id}-{SEGMENT_LENGTH}.rec"), b"old");
@@ -237,7 +237,7 @@ fn a_recording_is_not_extended_into_a_file_that_is_there() {
 
 /// 07-51, 07-63
 #[test]
-fn frames_and_entries_get_the_checksum_that_the_options_name() {
+fn frames_and_entries_have_the_checksum_of_the_options() {
     let storage = MemoryStorage::new();
     let options = StoreOptions {
         record_checksum: Some(Checksum::Crc32c),
@@ -275,7 +275,7 @@ fn frames_and_entries_get_the_checksum_that_the_options_name() {
 
 /// 07-59: acknowledged frames survive a kill at any step of an extension.
 #[test]
-fn a_kill_amid_an_extension_loses_nothing() {
+fn a_kill_during_an_extension_loses_no_acknowledged_frame() {
     for step in 0..12 {
         for progress in 0..3 {
             let (storage, mut store) = empty();

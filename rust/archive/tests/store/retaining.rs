@@ -43,8 +43,9 @@ fn empty_with_clock() -> (MemoryStorage, Store, Arc<CachedEpochClock>) {
     (storage, store, clock)
 }
 
-/// Returns a store with recording 0 of four segments, whose reader has committed a part of the second one, recording 1
-/// of three segments, recording 2 that is older than the policy allows, and a policy for all of them.
+/// Returns a store with three recordings and a policy for all of them. Recording 0 has four
+/// segments, and a reader has committed a part of the second segment. Recording 1 has three
+/// segments. Recording 2 is older than the policy allows.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store, clock) = empty_with_clock();
     recorded(&mut store, 1024, 400);
@@ -89,7 +90,7 @@ fn prepared() -> (MemoryStorage, Store) {
     (storage, store)
 }
 
-/// Applies the policies as the archive does, without any delay.
+/// Applies the policies like the archive, but without a delay.
 fn retain(store: &mut Store) -> Result<Vec<RetentionOutcome>, StoreError> {
     let mut outcomes = Vec::new();
     for policy in store.extensions().policies().cloned().collect::<Vec<_>>() {
@@ -126,8 +127,8 @@ fn retain(store: &mut Store) -> Result<Vec<RetentionOutcome>, StoreError> {
     Ok(outcomes)
 }
 
-/// Checks that recordings and files agree, that each recording has the frames from its start on, and that the
-/// reader's data are there.
+/// Checks that each recording has the files and the frames from its start position on, and that the
+/// data of the reader exist.
 fn check(storage: &MemoryStorage, store: &Store, before: &[Vec<Seen>; 3]) {
     for recording in store.recordings() {
         let id = recording.recording_id;
@@ -188,7 +189,7 @@ fn all_frames(storage: &MemoryStorage, store: &Store) -> [Vec<Seen>; 3] {
 }
 
 #[test]
-fn retention_deletes_the_oldest_segments_and_old_recordings_but_not_what_a_reader_needs() {
+fn retention_deletes_old_segments_and_recordings_but_keeps_data_that_a_reader_needs() {
     let (storage, mut store) = prepared();
     let before = all_frames(&storage, &store);
     let outcomes = retain(&mut store).unwrap();
@@ -219,8 +220,7 @@ fn positions_of(frames: &[Seen]) -> i64 {
 }
 
 #[test]
-fn a_kill_at_any_step_of_retention_leaves_all_that_is_needed_and_files_that_agree_with_the_catalog()
-{
+fn after_a_killed_retention_the_files_agree_with_the_catalog_and_needed_data_exist() {
     let (storage, store) = prepared();
     let before = all_frames(&storage, &store);
     let last = std::cell::Cell::new(0);
@@ -245,7 +245,7 @@ fn a_kill_at_any_step_of_retention_leaves_all_that_is_needed_and_files_that_agre
 }
 
 #[test]
-fn a_loss_of_power_after_retention_leaves_files_that_agree_with_the_catalog() {
+fn after_retention_and_a_loss_of_power_the_files_agree_with_the_catalog() {
     for lost in 0..40 {
         let (storage, mut store) = prepared();
         let before = all_frames(&storage, &store);
@@ -264,7 +264,7 @@ fn a_loss_of_power_after_retention_leaves_files_that_agree_with_the_catalog() {
 }
 
 #[test]
-fn the_time_of_a_segment_is_the_arrival_of_its_last_bytes_or_the_modification_of_its_file() {
+fn the_time_of_a_segment_is_in_its_last_entry_or_else_the_modification_time_of_its_file() {
     let (storage, mut store, clock) = empty_with_clock();
     storage.set_time(Duration::from_millis(50_000));
     let mut session = store.start_recording(image(0)).unwrap();
@@ -279,20 +279,21 @@ fn the_time_of_a_segment_is_the_arrival_of_its_last_bytes_or_the_modification_of
     assert_eq!(time_of(&store, 0), 1_235);
     assert_eq!(time_of(&store, SEGMENT_LENGTH), 10_000);
 
-    // The entry of the last bytes is missing, as after a full disk: the file is newer than the other entries.
+    // Removes the entry of the last bytes. On a full disk, an archive could not have written it.
+    // The file is newer than the other entries.
     let name = "0-0.idx";
     let file = storage.open(name, Access::Write).unwrap();
     file.set_length(file.length().unwrap() - 64).unwrap();
     assert_eq!(time_of(&store, 0), 50_001);
     storage.remove(name).unwrap();
     assert_eq!(time_of(&store, 0), 50_001);
-    // Nothing is lost if a segment without a file is removed from the recording.
+    // A segment without a file has no data, so it can always be removed from the recording.
     storage.remove(&segment_name(id, 0)).unwrap();
     assert_eq!(time_of(&store, 0), i64::MIN);
 }
 
 #[test]
-fn the_policy_of_a_recording_comes_before_one_for_its_stream() {
+fn the_policy_of_a_recording_overrides_the_policy_of_its_stream() {
     let (_, store) = prepared();
     let scope = |id| &store.retention_policy(id).unwrap().unwrap().scope;
     assert_eq!(*scope(2), RetentionScope::Recording(2));

@@ -28,7 +28,7 @@ fn truncate(store: &mut Store, position: i64) -> Result<usize, StoreError> {
 
 /// 07-108, 07-112
 #[test]
-fn a_truncated_recording_ends_at_the_frame_and_its_file_holds_nothing_after_it() {
+fn a_truncated_recording_ends_at_the_position_and_zeros_follow_in_its_file() {
     let (storage, mut store) = prepared();
     let before = frames(&storage, &store, 0);
     let position = SEGMENT_LENGTH + 3 * FRAME;
@@ -43,16 +43,17 @@ fn a_truncated_recording_ends_at_the_frame_and_its_file_holds_nothing_after_it()
     assert_eq!(store.recording(0).unwrap().stop_timestamp_ms, STOPPED_MS);
 }
 
-/// 07-108: truncation to the stop position, to a segment base, to a padding frame, and to the start position.
+/// 07-108: truncates to the stop position, to a segment base, to a padding frame, and to the start
+/// position.
 #[test]
-fn a_recording_is_truncated_to_any_frame_and_to_both_of_its_ends() {
+fn a_recording_can_be_truncated_to_any_frame_to_its_start_and_to_its_end() {
     let (storage, mut store) = prepared();
     let stop = positions(&store, 0).1;
     assert_eq!(truncate(&mut store, stop).unwrap(), 0);
     assert_eq!(bases(&storage, 0).len(), 3);
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 2);
     assert_eq!(bases(&storage, 0), [0]);
-    // The count includes the file that would begin at this position, as in the real archive.
+    // The count includes the file that would begin at this position, like in the real archive.
     assert_eq!(truncate(&mut store, SEGMENT_LENGTH).unwrap(), 1);
     let padding = START + (TERM_LENGTH - START) / FRAME * FRAME;
     assert_eq!(truncate(&mut store, padding).unwrap(), 1);
@@ -93,9 +94,9 @@ fn a_position_that_cannot_be_an_end_is_refused_and_nothing_changes() {
     drop(active);
 }
 
-/// 07-108: a recording has at most one delete operation; other recordings are not affected.
+/// 07-108: other recordings are not affected.
 #[test]
-fn no_other_deletion_or_extension_begins_until_the_files_are_deleted() {
+fn a_deletion_or_an_extension_is_refused_until_the_files_are_deleted() {
     let (_, mut store) = prepared();
     recorded(&mut store, 0, 1);
     let stop = 3 * FRAME + START;
@@ -128,7 +129,7 @@ fn no_other_deletion_or_extension_begins_until_the_files_are_deleted() {
 
 /// 07-108: after a kill, the same request completes the interrupted truncation. Then the recording can be extended.
 #[test]
-fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
+fn a_kill_during_a_truncation_leaves_the_old_or_the_new_stop_position() {
     for position in [
         START,
         START + 2 * FRAME,
@@ -163,7 +164,7 @@ fn a_kill_amid_a_truncation_leaves_the_old_end_or_the_new_one() {
 }
 
 #[test]
-fn truncated_data_does_not_come_back_after_a_loss_of_power_or_an_extension() {
+fn a_loss_of_power_does_not_restore_truncated_data_even_after_an_extension() {
     let synced = StoreOptions {
         file_sync_level: SyncLevel::Data,
         catalog_sync_level: SyncLevel::Data,
@@ -190,7 +191,7 @@ fn truncated_data_does_not_come_back_after_a_loss_of_power_or_an_extension() {
 }
 
 #[test]
-fn a_repeated_truncation_keeps_files_deleted_that_the_first_one_did_not_force_to_the_disk() {
+fn a_repeated_truncation_forces_the_deletions_of_the_first_truncation_to_the_disk() {
     let synced = StoreOptions {
         catalog_sync_level: SyncLevel::Data,
         ..options()
@@ -227,7 +228,7 @@ fn a_truncation_that_cannot_be_forced_to_the_disk_changes_nothing() {
     let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
     recorded(&mut store, START, 300);
     let old = positions(&store, 0);
-    // The first step writes the catalog entry. The second step, which forces it to the disk, fails.
+    // The first step writes the catalog entry. The second step forces the entry to the disk, and fails.
     storage.fail_at(
         storage.steps() + 1,
         StorageFault::Error(ErrorKind::StorageFull),

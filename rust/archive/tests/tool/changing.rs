@@ -1,4 +1,4 @@
-//! Operations of the tools that delete files or mark recordings, and the state after a kill.
+//! Operations of the tools that delete files or mark recordings, and their state after a kill.
 
 use std::ops::ControlFlow;
 
@@ -17,8 +17,8 @@ fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
     ArchiveFiles::open(storage.clone(), Access::Write).unwrap()
 }
 
-/// Returns an archive with recordings 0 to 3. Recordings 0 and 3 are valid, 2 is invalid. Recording 1 is deleted, but
-/// its entry and its files still exist.
+/// Returns an archive with recordings 0 to 3. Recordings 0 and 3 are valid. Recording 2 is invalid.
+/// Recording 1 is deleted, but its entry and its files still exist.
 fn mixed() -> MemoryStorage {
     let (storage, mut store) = empty();
     for _ in 0..4 {
@@ -33,7 +33,7 @@ fn mixed() -> MemoryStorage {
 
 /// 07-64, 07-66, 07-132
 #[test]
-fn a_compaction_leaves_the_recordings_that_exist() {
+fn a_compaction_keeps_only_valid_recordings() {
     let storage = mixed();
     let done = change(&storage).compact().unwrap();
     assert_eq!(done.entries, 2);
@@ -118,7 +118,7 @@ fn a_kill_at_any_step_of_a_repair_leaves_files_that_the_next_repair_accepts() {
 
 /// 07-111, 07-132
 #[test]
-fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
+fn tools_refuse_to_change_the_segments_of_an_unfinished_migration() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 300);
     let end = store.truncate(0, SEGMENT_LENGTH);
@@ -131,7 +131,7 @@ fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
     storage.restart();
     assert!(
         bases(&storage, 0).is_empty(),
-        "the kill comes after all files were renamed"
+        "the process is killed after all files were renamed"
     );
     let mut files = change(&storage);
     let found = files
@@ -167,7 +167,7 @@ fn the_segments_of_a_migration_that_was_killed_are_left_to_the_archive() {
 
 /// 07-110, 07-132
 #[test]
-fn orphans_are_the_segments_outside_of_their_recording() {
+fn orphans_are_segment_files_outside_of_their_recording() {
     let (storage, mut store) = empty();
     recorded(&mut store, SEGMENT_LENGTH, 200);
     recorded(&mut store, 0, 1);
@@ -216,7 +216,7 @@ fn a_deleted_recording_cannot_be_marked() {
 
 /// 07-67
 #[test]
-fn an_old_catalog_is_left_to_aerons_tool() {
+fn a_catalog_of_an_old_version_is_refused_with_a_reference_to_the_tool_of_aeron() {
     let storage = mixed();
     let mut catalog = storage.bytes(CATALOG_FILE).unwrap();
     catalog[2] = 2;
@@ -239,7 +239,7 @@ fn an_old_catalog_is_left_to_aerons_tool() {
 
 /// 07-68
 #[test]
-fn a_catalog_grows_and_never_shrinks() {
+fn grow_extends_a_catalog_and_never_shortens_it() {
     let storage = mixed();
     let mut files = change(&storage);
     let before = files.catalog().capacity();

@@ -50,7 +50,7 @@ fn segment(storage: &MemoryStorage, base: i64) -> (String, Vec<u8>) {
 
 /// 07-77, 07-133
 #[test]
-fn a_recording_whose_recorder_was_killed_gets_the_end_that_its_files_have() {
+fn a_repair_writes_the_stop_position_of_a_recording_with_a_killed_recorder() {
     let (storage, mut store) = empty();
     let mut session = store.start_recording(image(0)).unwrap();
     record(&mut session, 200);
@@ -77,7 +77,7 @@ fn a_recording_whose_recorder_was_killed_gets_the_end_that_its_files_have() {
 
 /// 07-133
 #[test]
-fn a_broken_recording_is_invalid_until_its_frames_are_there_again() {
+fn a_repair_makes_a_broken_recording_invalid_and_valid_again_with_correct_frames() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 200);
     drop(store);
@@ -94,9 +94,9 @@ fn a_broken_recording_is_invalid_until_its_frames_are_there_again() {
     assert_eq!(repair(&storage, 0), RecordingState::Valid);
 }
 
-/// 07-133: an archive would refuse the whole catalog because of one such entry. The tools verify the other entries.
+/// 07-133: an archive would refuse the whole catalog because of one such entry.
 #[test]
-fn impossible_values_of_one_entry_stop_no_other() {
+fn tools_verify_the_other_entries_if_one_entry_has_impossible_values() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
     recorded(&mut store, 0, 10);
@@ -112,15 +112,15 @@ fn impossible_values_of_one_entry_stop_no_other() {
     assert!(aeron_archive::catalog::Catalog::open(&storage, 0).is_ok());
 }
 
-/// 07-79: the caller decides whether a fragment that may be torn is removed or kept.
+/// 07-79
 #[test]
-fn a_torn_fragment_is_for_the_caller_to_decide_on() {
+fn the_caller_decides_whether_a_fragment_that_may_be_torn_is_kept() {
     let torn = || {
         let (storage, mut store) = empty();
         let mut session = store.start_recording(image(0)).unwrap();
         record(&mut session, 10);
         let (name, mut bytes) = segment(&storage, 0);
-        // The last fragment crosses the end of a page, and the page after that is all zeros.
+        // The last fragment crosses the end of a page, and the next page is all zeros.
         let end = session.recorded_position() as usize;
         bytes[end / 4096 * 4096..].fill(0);
         storage.put(&name, &bytes);
@@ -155,7 +155,7 @@ fn a_torn_fragment_is_for_the_caller_to_decide_on() {
 
 /// 07-133: a repair must not silently drop recorded bytes.
 #[test]
-fn a_segment_file_that_ends_amid_a_frame_is_broken() {
+fn a_recording_with_a_segment_file_that_ends_within_a_frame_is_broken() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
     drop(store);
@@ -196,7 +196,7 @@ fn checksums_that_were_written_later_are_verified() {
 }
 
 #[test]
-fn the_caller_may_break_a_verification_off() {
+fn the_caller_can_interrupt_a_verification() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 10);
     let broken_off = look(&storage).verify(0, &ALL, &mut |_| ControlFlow::Break(()));
@@ -206,9 +206,9 @@ fn the_caller_may_break_a_verification_off() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Random bit errors lead to a result or an error, but not to a panic.
+    /// The tools return a result or an error.
     #[test]
-    fn flipped_bits_are_judged(
+    fn tools_do_not_panic_on_flipped_bits(
         flips in prop::collection::vec((any::<bool>(), 0..4096u64, 0..8u32), 1..8),
     ) {
         let (storage, mut store) = empty();

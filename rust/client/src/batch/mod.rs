@@ -1,7 +1,7 @@
 //! [`Batch`]: whole messages, copied once into one buffer, with their header fields in columns.
 //!
 //! If not all fragments of a message arrive within one poll, the subscription sets the message aside, and a later poll
-//! completes it. If a batch contains only the beginning of such a message, setting it aside needs no copy.
+//! completes it. If a batch contains only the beginning of such a message, the beginning is set aside without a copy.
 
 mod partial;
 mod polling;
@@ -15,7 +15,7 @@ pub(crate) use self::partial::PartialMessages;
 pub struct BatchLimits {
     /// Maximum number of messages.
     pub messages: usize,
-    /// A poll starts no further message when the whole batch has this many payload bytes. So the last message may end
+    /// Number of payload bytes in the whole batch at which a poll starts no further message. The last message may end
     /// beyond this limit.
     pub bytes: usize,
 }
@@ -36,8 +36,8 @@ pub struct Batch {
     room: usize,
 }
 
-/// Maximum number of payload bytes in a batch, for any limits. Offsets have 32 bits, and one message may end beyond
-/// this limit.
+/// Upper bound for [`BatchLimits::bytes`]: a poll treats larger values as this value. Offsets have 32 bits, and one
+/// message may end beyond this limit.
 pub const MAX_BATCH_BYTES: usize = 1 << 30;
 
 /// The columns of a batch.
@@ -73,7 +73,7 @@ impl Clone for Batch {
             session_ids: self.session_ids.clone(),
             stream_ids: self.stream_ids.clone(),
             reserved_values: self.reserved_values.clone(),
-            // The columns' clones have memory for their entries, and perhaps no more.
+            // A cloned column may have no memory beyond its entries.
             room: self.len(),
         }
     }
@@ -164,8 +164,8 @@ impl Batch {
         &self.data[..self.used]
     }
 
-    /// Returns the start of each message in [`data`](Self::data), and the end of the last one: one more entry than
-    /// messages.
+    /// Returns the start of each message in [`data`](Self::data), and the end of the last one. The result has one more
+    /// entry than there are messages.
     pub fn offsets(&self) -> &[i32] {
         &self.offsets
     }
@@ -196,7 +196,7 @@ impl Batch {
         self.data.get(start as usize..end as usize)
     }
 
-    /// Returns the common length of all messages; `None` if they differ.
+    /// Returns the common length of all messages; `None` if the lengths differ.
     pub fn uniform_length(&self) -> Option<usize> {
         let length = self.offsets.get(1).copied()?;
         let uniform = self

@@ -136,8 +136,8 @@ impl Batch {
 
     /// Adds the directly following messages that have the same length, flags and type, and no reserved value.
     ///
-    /// Streams of records consist of such messages. One comparison finds them, only their payloads are copied one by
-    /// one, and the columns are filled for many messages at a time.
+    /// Streams of records consist of such messages. Each message needs one comparison and one copy of its payload. The
+    /// columns are filled for many messages at a time.
     #[inline(always)]
     fn add_alike<'a>(
         &mut self,
@@ -383,7 +383,7 @@ impl Batch {
     }
 }
 
-/// Makes a vector at least `length` long.
+/// Extends a vector with zeros to at least `length` bytes.
 fn grow_zeroed(data: &mut Vec<u8>, length: usize) -> Fallible<()> {
     if data.len() < length {
         reserve(data, length)?;
@@ -392,14 +392,14 @@ fn grow_zeroed(data: &mut Vec<u8>, length: usize) -> Fallible<()> {
     Ok(())
 }
 
-/// Gives a vector memory for `length` entries in all.
+/// Reserves memory so that a column has room for `length` entries in total.
 fn reserve<T>(column: &mut Vec<T>, length: usize) -> Fallible<()> {
     column
         .try_reserve_exact(length.saturating_sub(column.len()))
         .map_err(|_| OutOfMemory(length.saturating_mul(size_of::<T>())))
 }
 
-/// Copies the payloads of the fragments that follow `like` and have the same header fields to `target`, at most `most`.
+/// Copies to `target` the payloads of up to `most` fragments that follow `like` and have the same header fields.
 /// Returns the number of payloads.
 #[inline(always)]
 fn copy_alike<'a>(

@@ -1,4 +1,4 @@
-//! Commands that were sent, until the application has fetched their responses.
+//! Tracks the commands that were sent, until the application has fetched their responses.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) enum ResourceKind {
     Counter,
 }
 
-/// Purpose of a command: decides what its response creates.
+/// Purpose of a command. It decides which object the response creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A publication on this channel and stream.
@@ -97,9 +97,9 @@ pub(crate) struct Commands {
 /// A command whose response has come.
 #[derive(Debug)]
 pub(crate) enum Answered {
-    /// The application waits for it.
+    /// The application waits for the response.
     Wanted(Purpose),
-    /// The application has abandoned it.
+    /// The application has abandoned the command.
     Abandoned(Purpose),
 }
 
@@ -134,7 +134,8 @@ impl Commands {
         );
     }
 
-    /// Removes a command whose response has come. `None` if this client did not send it, or if a response came before.
+    /// Removes a command whose response has come. `None` if this client did not send the command, or if a response came
+    /// before.
     pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Answered> {
         match self.states.remove(&correlation_id)? {
             CommandState::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),
@@ -192,7 +193,7 @@ impl Commands {
     ///
     /// # Errors
     /// The refusal of the driver, or [`DriverTimeout::NoResponse`] if `now_ns` is after the deadline: the command is
-    /// abandoned then. Each is returned once.
+    /// abandoned then. Each error is returned once.
     pub(crate) fn poll(
         &mut self,
         correlation_id: i64,
@@ -234,7 +235,7 @@ impl Commands {
         self.states.remove(&correlation_id).is_some()
     }
 
-    /// Removes removal commands whose responses are overdue: no application call fetches them.
+    /// Removes the removal commands with overdue responses, because no call of the application fetches such responses.
     pub(crate) fn forget_overdue_removals(&mut self, now_ns: i64) {
         self.states.retain(|_, state| {
             !matches!(state, CommandState::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)

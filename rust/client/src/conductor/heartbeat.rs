@@ -27,7 +27,7 @@ impl Heartbeat {
 
     /// Every keepalive interval, checks the driver's heartbeat and updates the client's heartbeat counter.
     ///
-    /// A client that has added nothing has no counter. That is not an error; each timer searches again.
+    /// A client that has added nothing has no counter. That is not an error: each later check searches again.
     pub(super) fn check(&mut self, client: &Client, now_ns: i64) -> Result<()> {
         if now_ns - self.last_keepalive_ns > client.settings.keepalive_interval_ns as i64 {
             self.last_keepalive_ns = now_ns;

@@ -152,7 +152,7 @@ impl Conductor {
         })
     }
 
-    /// Processes one event. Returns whether there was one.
+    /// Processes one event. Returns whether there was an event.
     fn receive_event(&mut self, client: &Arc<Client>) -> bool {
         if client.state.is_closed() {
             return false;
@@ -183,7 +183,7 @@ impl Conductor {
         }
     }
 
-    /// Closes everything and tells the driver. Returns `None` if the client was already closed.
+    /// Closes all resources and sends the close to the driver. Returns `None` if the client was already closed.
     pub(crate) fn close(&mut self, client: &Arc<Client>, cause: CloseCause) -> Option<Released> {
         if !client.state.close(cause.clone()) {
             return None;
@@ -291,7 +291,7 @@ impl Conductor {
             .await_answer(correlation_id, purpose, deadline_ns);
     }
 
-    /// Closes a subscription and its images, each with its unavailable handler.
+    /// Closes a subscription and its images. Queues the unavailable handler for each image.
     fn close_subscription(
         &mut self,
         client: &Arc<Client>,
@@ -321,7 +321,8 @@ impl Conductor {
         }
     }
 
-    /// Keeps a log mapped for some time: unmapping is slow, and the conductor should do it rather than the last reader.
+    /// Keeps a log mapped for the resource linger duration. Then the conductor unmaps the log: unmapping is slow, and
+    /// would delay the thread of the last reader.
     fn linger(&mut self, client: &Client, log: &Arc<LogBuffers<SharedBuffer>>) {
         let deadline_ns = client.now_ns() + client.settings.resource_linger_duration_ns as i64;
         self.lingering.push((deadline_ns, Arc::clone(log)));

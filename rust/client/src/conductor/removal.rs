@@ -29,7 +29,7 @@ pub(super) enum Removal {
 pub(crate) enum RemovalById {
     /// The client has no such resource.
     Unknown,
-    /// The add has no response yet; the resource is removed when the response comes.
+    /// The command that adds the resource has no response yet. The resource is removed when the response comes.
     Unanswered,
     /// The removal was requested from the driver.
     Asked,

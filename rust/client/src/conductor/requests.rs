@@ -142,8 +142,8 @@ impl Conductor {
         Ok(correlation_id)
     }
 
-    /// Returns the outcome of a command so far. A refusal by the driver and a missing response are errors; each is
-    /// returned once.
+    /// Returns the outcome of a command so far. A refusal by the driver and a missing response are errors; each error
+    /// is returned once.
     pub(crate) fn poll_command(
         &mut self,
         client: &Arc<Client>,
@@ -157,7 +157,7 @@ impl Conductor {
         progress
     }
 
-    /// Removes a resource by its registration id, even if its add has no response yet.
+    /// Removes a resource by its registration id, even if the command that adds it has no response yet.
     pub(crate) fn remove_by_id(
         &mut self,
         client: &Arc<Client>,
@@ -202,7 +202,7 @@ impl Conductor {
         }
     }
 
-    /// Closes a subscription without a message to the driver, because its add has no response yet.
+    /// Closes a subscription without a message to the driver, because the command that adds it has no response yet.
     fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());

@@ -13,11 +13,11 @@ use crate::lifetime::Lifetime;
 
 use self::core::CounterCore;
 
-/// A counter that the client added. [`AtomicCounter`] reads and writes its value. Clones are the same counter; it is
-/// closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
+/// A counter that the client added. [`AtomicCounter`] reads and writes its value. All clones are one counter. The
+/// counter is closed by [`close`](Self::close), or when the last clone is dropped. Usable from any thread.
 ///
 /// A static counter stays in the driver when it is closed. Any other counter is freed, and its id may be reused for
-/// another counter: do not write to it after the close.
+/// another counter. Do not write to a closed counter.
 #[derive(Clone)]
 pub struct Counter {
     core: Arc<CounterCore>,

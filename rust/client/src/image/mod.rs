@@ -16,13 +16,13 @@ use crate::error::CloseCause;
 use crate::error::Error;
 use crate::state::OpenState;
 
-/// Called with an image that became available, or that is closed.
+/// Called with an image that became available or was closed.
 pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
 
 /// One publisher's stream as one subscription receives it. Clones are the same image.
 ///
-/// Poll it through its subscription, or directly, from one thread at a time. A concurrent poll, also from inside a
-/// handler, fails with [`Error::InUse`]. All other methods may be called from any thread.
+/// Poll an image through its subscription, or directly, from one thread at a time. While one poll runs, another poll
+/// fails with [`Error::InUse`], even inside a handler. All other methods may be called from any thread.
 #[derive(Clone)]
 pub struct Image {
     core: Arc<Core>,
@@ -164,7 +164,8 @@ impl Image {
         self.core.join_position
     }
 
-    /// Returns the position up to which the stream was consumed. After the close, the last such position.
+    /// Returns the position up to which the stream was consumed. After the close, returns the last position before the
+    /// close.
     pub fn position(&self) -> i64 {
         if self.is_closed() {
             return self.core.last.position.load(Ordering::Relaxed);
@@ -183,8 +184,8 @@ impl Image {
         self.core.state.cause()
     }
 
-    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close, the
-    /// last such value.
+    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close,
+    /// returns the last value before the close.
     pub fn is_end_of_stream(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_end_of_stream.load(Ordering::Relaxed);
@@ -194,7 +195,8 @@ impl Image {
             .is_end_of_stream(self.core.parts.position.get())
     }
 
-    /// Returns the position at which the stream ended; 2^63 − 1 if it has not. After the close, the last such value.
+    /// Returns the position at which the stream ended; 2^63 − 1 if the stream has not ended. After the close, returns
+    /// the last value before the close.
     pub fn end_of_stream_position(&self) -> i64 {
         if self.is_closed() {
             return self
@@ -215,7 +217,7 @@ impl Image {
         }
     }
 
-    /// Whether the publisher revoked the publication. After the close, the last such value.
+    /// Whether the publisher revoked the publication. After the close, returns the last value before the close.
     pub fn is_publication_revoked(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_revoked.load(Ordering::Relaxed);

@@ -29,7 +29,7 @@ impl Image {
         self.read(None, limit, handler)
     }
 
-    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`].
+    /// Same as [`poll`](Self::poll). Aeron uses this name if the handler returns an [`Action`].
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -42,7 +42,7 @@ impl Image {
         self.poll(handler, limit)
     }
 
-    /// Like [`poll`](Self::poll), but only fragments that begin before `limit_position`.
+    /// Like [`poll`](Self::poll), but delivers only fragments that begin before `limit_position`.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -55,7 +55,7 @@ impl Image {
         self.read(Some(limit_position), limit, handler)
     }
 
-    /// As [`bounded_poll`](Self::bounded_poll), under Aeron's name for a handler that returns an [`Action`].
+    /// Same as [`bounded_poll`](Self::bounded_poll). Aeron uses this name if the handler returns an [`Action`].
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -68,7 +68,8 @@ impl Image {
         self.bounded_poll(handler, limit_position, limit)
     }
 
-    /// Calls `handler` with one block of whole frames with their headers, at most `limit` bytes. Returns its length.
+    /// Calls `handler` with one block: whole frames with their headers, at most `limit` bytes. Returns the length of
+    /// the block.
     ///
     /// Padding is a separate block, and only the length of its header counts. Returns 0 if the next frame is longer
     /// than `limit`. After an error of the handler or [`Action::Abort`] the block is not consumed.
@@ -118,7 +119,7 @@ impl Image {
         )
     }
 
-    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing; from any thread.
+    /// Whether a poll would find anything: a fragment, padding, or an error. Consumes nothing. Usable from any thread.
     pub(crate) fn is_readable(&self) -> bool {
         let position = self.core.parts.position.get();
         if self.is_closed() {
@@ -133,7 +134,7 @@ impl Image {
         !matches!(cursor.next_fragment(), Ok(None)) || cursor.position() != position
     }
 
-    /// Runs a poll unless one runs already. Plain loads and stores are enough to keep a handler from polling its own
+    /// Runs a poll unless another poll runs. Plain loads and stores are enough to keep a handler from polling its own
     /// image. If two threads enter at the same instant, both read the same fragments; only their order is affected.
     #[inline(always)]
     pub(crate) fn exclusively<E: From<Error>>(
@@ -239,7 +240,7 @@ impl Image {
     }
 }
 
-/// A poll in progress. At its end, even after a panic, it publishes the position up to which it has read.
+/// A poll in progress. At its end, even after a panic, the poll publishes the position up to which it has read.
 pub(crate) struct Reading<'a> {
     image: &'a Image,
     pub(crate) cursor: Cursor<'a, SharedBuffer>,
@@ -260,7 +261,7 @@ impl<'a> Reading<'a> {
         })
     }
 
-    /// Publishes the cursor's position as the subscriber's position, unless the image was closed in between.
+    /// Publishes the cursor's position as the subscriber's position, unless the image was closed during the poll.
     #[inline(always)]
     fn publish(&mut self) {
         let position = self.cursor.position();

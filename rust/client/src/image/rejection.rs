@@ -15,7 +15,7 @@ impl Image {
         self.async_reject(reason)?.wait()
     }
 
-    /// As [`reject`](Self::reject), without waiting. The operation cannot be cancelled.
+    /// Like [`reject`](Self::reject), but does not wait for the driver. The operation cannot be cancelled.
     ///
     /// # Errors
     /// [`Error::SpyCannotReject`], [`Error::ResourceClosed`], or the command could not be sent. The operation returns

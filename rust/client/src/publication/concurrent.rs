@@ -56,10 +56,11 @@ impl Publication {
             .offer_with(self.core.base.limit()?, message, reserved_value)
     }
 
-    /// Appends messages from index `first` on, as many as fit now. Resume after the last appended message.
+    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
+    /// after the last appended message.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); not even the first message was appended.
+    /// As [`offer`](Self::offer). An error means that no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
@@ -71,7 +72,7 @@ impl Publication {
             .offer_batch(self.core.base.limit()?, messages, first)
     }
 
-    /// Claims a frame with a payload of `length` bytes. Fill and commit it soon: subscribers wait for it.
+    /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
     ///
     /// # Errors
     /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
@@ -87,7 +88,7 @@ impl Publication {
             .try_claim(self.core.base.limit()?, length)
     }
 
-    /// Attaches a detached claim of this publication again, to fill and finish it.
+    /// Attaches a detached claim of this publication again, so that the caller can fill and finish the claim.
     #[inline]
     pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
         frame.attach(self.core.base.log())

@@ -69,7 +69,7 @@ impl PublicationBase {
         !self.state.is_closed() && self.parts.log.metadata().is_connected()
     }
 
-    /// Returns the id that the driver uses for destinations: the original registration id, also for a shared
+    /// Returns the id that the driver uses for destinations: the original registration id, even for a shared
     /// publication.
     pub(super) fn open_id(&self) -> Result<i64> {
         if self.state.is_closed() {
@@ -105,7 +105,8 @@ impl ConcurrentCore {
 /// The conductor's view of an exclusive publication.
 pub(crate) struct ExclusiveCore {
     pub(super) base: PublicationBase,
-    /// The lock is only tried, never waited for: acquiring is one atomic instruction, releasing a plain store.
+    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it
+    /// is a plain store.
     pub(super) appender: SpinMutex<ExclusiveAppender<SharedBuffer>>,
 }
 

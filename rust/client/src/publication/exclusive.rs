@@ -81,10 +81,11 @@ impl ExclusivePublication {
             .offer_with_reserved_value(message, reserved_value)?)
     }
 
-    /// Appends messages from index `first` on, as many as fit now. Resume after the last appended message.
+    /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
+    /// after the last appended message.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); not even the first message was appended.
+    /// As [`offer`](Self::offer). An error means that no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
@@ -94,8 +95,8 @@ impl ExclusivePublication {
         Ok(self.writer()?.offer_batch(messages, first)?)
     }
 
-    /// Claims a frame with a payload of `length` bytes. Fill and commit it soon: subscribers wait for it. Further
-    /// messages may be appended after a claim.
+    /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
+    /// Further messages may be appended after a claim.
     ///
     /// # Errors
     /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
@@ -109,7 +110,7 @@ impl ExclusivePublication {
         Ok(frame.attach(self.core.base.log()))
     }
 
-    /// Appends a frame of `length` payload bytes that subscribers skip. Returns the stream position after it.
+    /// Appends a frame of `length` payload bytes that subscribers skip. Returns the stream position after the frame.
     ///
     /// # Errors
     /// As [`offer`](Self::offer).
@@ -148,7 +149,7 @@ impl ExclusivePublication {
     /// Returns the id of the active term.
     ///
     /// # Errors
-    /// [`OfferError::InUse`].
+    /// [`OfferError::InUse`] while a writer exists.
     pub fn term_id(&self) -> std::result::Result<i32, OfferError> {
         Ok(self.writer()?.appender.term_id())
     }
@@ -156,12 +157,13 @@ impl ExclusivePublication {
     /// Returns the offset of the next frame in the active term.
     ///
     /// # Errors
-    /// [`OfferError::InUse`].
+    /// [`OfferError::InUse`] while a writer exists.
     pub fn term_offset(&self) -> std::result::Result<usize, OfferError> {
         Ok(self.writer()?.appender.term_offset())
     }
 
-    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, to fill it.
+    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, so that the caller can fill
+    /// the frame.
     #[inline]
     pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
         frame.attach(self.core.base.log())

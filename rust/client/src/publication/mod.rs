@@ -1,8 +1,8 @@
 //! Publications: the sending side of a stream.
 //!
 //! Several threads may share a [`Publication`]. An [`ExclusivePublication`] is the only writer of its stream and serves
-//! one thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both are handles: all
-//! clones share one publication, and dropping the last clone closes it.
+//! one thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both types are handles: all
+//! clones share one publication, which is closed when the last clone is dropped.
 
 mod concurrent;
 pub(crate) mod core;
@@ -57,7 +57,7 @@ macro_rules! publication_methods {
                 self.base().original_registration_id()
             }
 
-            /// Whether this add created the publication, instead of sharing an existing one.
+            /// Whether this add created the publication, instead of sharing an existing publication.
             pub fn is_original(&self) -> bool {
                 self.registration_id() == self.original_registration_id()
             }
@@ -77,7 +77,7 @@ macro_rules! publication_methods {
                 self.base().log().positions().bits_to_shift()
             }
 
-            /// Returns the maximum length of a message in bytes; longer ones are refused.
+            /// Returns the maximum length of a message in bytes; longer messages are refused.
             pub fn max_message_length(&self) -> usize {
                 self.base().log().framing().max_message_length()
             }
@@ -95,7 +95,7 @@ macro_rules! publication_methods {
             /// Returns the position up to which the driver lets the stream grow.
             ///
             /// # Errors
-            /// [`AppendError::Closed`].
+            /// [`AppendError::Closed`] if the publication or its client is closed.
             pub fn position_limit(&self) -> std::result::Result<i64, AppendError> {
                 self.base().limit()
             }
@@ -108,7 +108,7 @@ macro_rules! publication_methods {
             /// Returns the position up to which the stream is written.
             ///
             /// # Errors
-            /// [`AppendError::Closed`].
+            /// [`AppendError::Closed`] if the publication or its client is closed.
             pub fn position(&self) -> std::result::Result<i64, AppendError> {
                 if self.is_closed() {
                     return Err(AppendError::Closed);
@@ -119,7 +119,7 @@ macro_rules! publication_methods {
             /// Returns the number of bytes that may be offered before the limit; 0 or less at the limit.
             ///
             /// # Errors
-            /// [`AppendError::Closed`].
+            /// [`AppendError::Closed`] if the publication or its client is closed.
             pub fn available_window(&self) -> std::result::Result<i64, AppendError> {
                 Ok(self.position_limit()? - self.position()?)
             }
@@ -148,12 +148,13 @@ macro_rules! publication_methods {
                 self.base().state.cause()
             }
 
-            /// Returns the counter id of the channel's status; −1 where the channel has none (IPC).
+            /// Returns the counter id of the channel's status; −1 if the channel has no status counter (IPC).
             pub fn channel_status_id(&self) -> i32 {
                 self.base().channel_status_id()
             }
 
-            /// Status of the channel: 1 active (always for IPC), 0 initialising, −1 errored or closed, 2 closing.
+            /// Returns the status of the channel: 1 active (always for IPC), 0 initialising, −1 errored or closed, 2
+            /// closing.
             pub fn channel_status(&self) -> i64 {
                 channel_status::status(
                     &self.client().counters,
@@ -175,13 +176,13 @@ macro_rules! publication_methods {
             /// destination's registration id.
             ///
             /// # Errors
-            /// [`Error::ResourceClosed`], the driver's refusal, or no answer within the driver timeout.
+            /// [`Error::ResourceClosed`], the driver's refusal, or no response within the driver timeout.
             pub fn add_destination(&self, channel: &str) -> Result<i64> {
                 self.client().check_may_wait()?;
                 self.async_add_destination(channel)?.wait()
             }
 
-            /// As [`add_destination`](Self::add_destination), without waiting.
+            /// Like [`add_destination`](Self::add_destination), but does not wait for the driver.
             ///
             /// # Errors
             /// [`Error::ResourceClosed`], or the command could not be sent. The operation returns all other errors.
@@ -202,16 +203,16 @@ macro_rules! publication_methods {
             /// Removes a destination by its channel and waits for the driver.
             ///
             /// # Errors
-            /// As for adding.
+            /// As [`add_destination`](Self::add_destination).
             pub fn remove_destination(&self, channel: &str) -> Result<()> {
                 self.client().check_may_wait()?;
                 self.async_remove_destination(channel)?.wait()
             }
 
-            /// As [`remove_destination`](Self::remove_destination), without waiting.
+            /// Like [`remove_destination`](Self::remove_destination), but does not wait for the driver.
             ///
             /// # Errors
-            /// As for adding.
+            /// As [`async_add_destination`](Self::async_add_destination).
             pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
                 let publication_id = self.base().open_id()?;
                 let channel = channel.to_owned();
@@ -229,16 +230,16 @@ macro_rules! publication_methods {
             /// Removes a destination by its registration id and waits for the driver.
             ///
             /// # Errors
-            /// As for adding.
+            /// As [`add_destination`](Self::add_destination).
             pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<()> {
                 self.client().check_may_wait()?;
                 self.async_remove_destination_by_id(destination_id)?.wait()
             }
 
-            /// As [`remove_destination_by_id`](Self::remove_destination_by_id), without waiting.
+            /// Like [`remove_destination_by_id`](Self::remove_destination_by_id), but does not wait for the driver.
             ///
             /// # Errors
-            /// As for adding.
+            /// As [`async_add_destination`](Self::async_add_destination).
             pub fn async_remove_destination_by_id(
                 &self,
                 destination_id: i64,
@@ -264,7 +265,7 @@ macro_rules! publication_methods {
                 self.lifetime.close();
             }
 
-            /// Closes the publication and ends its stream at once, for all clients that share it.
+            /// Closes the publication and ends its stream at once, for all clients that share the publication.
             pub fn revoke(&self) {
                 self.lifetime.revoke();
             }

@@ -8,7 +8,8 @@ pub enum OfferError {
     /// The stream cannot accept data now, or cannot accept this message.
     #[error(transparent)]
     Append(#[from] AppendError),
-    /// Another thread uses the exclusive publication, or this call comes from one of its reserved value suppliers.
+    /// Another thread uses the exclusive publication, or this call comes from a reserved value supplier of the
+    /// publication.
     #[error("exclusive publication is in use by another call; it serves one thread at a time")]
     InUse,
 }
@@ -24,7 +25,7 @@ impl OfferError {
     }
 }
 
-/// Returns the name of a result of other Aeron clients' `offer`: `NONE` for a position, `UNKNOWN` below −5.
+/// Returns the name that other Aeron clients use for a result of `offer`: `NONE` for a position, `UNKNOWN` below −5.
 pub fn error_string(position: i64) -> &'static str {
     match position {
         0.. => "NONE",

@@ -18,7 +18,7 @@ use crate::state::OpenState;
 pub struct SubscriptionHandlers {
     /// Called with each new image, once it can be polled.
     pub available_image: Option<ImageHandler>,
-    /// Called with each image that went away, after it is closed.
+    /// Called with each image that went away, after the image was closed.
     pub unavailable_image: Option<ImageHandler>,
 }
 
@@ -28,7 +28,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) channel: String,
     pub(super) stream_id: i32,
     channel_status_id: AtomicI32,
-    /// Dropped when the subscription closes: handlers may refer to objects that refer to the subscription.
+    /// Dropped when the subscription closes: handlers may refer to objects that refer to the subscription, and neither
+    /// would be freed.
     handlers: Mutex<SubscriptionHandlers>,
     pub(super) state: OpenState,
     /// Changed by the conductor, which then increments `version`. Pollers read only the version while it is unchanged.
@@ -38,7 +39,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) last_positions: OnceLock<Vec<LastPosition>>,
     pub(super) last_ended: Mutex<Option<EndedImage>>,
     pub(super) idle_part: Option<IdlePart>,
-    /// The lock is only tried, never waited for: acquiring is one atomic instruction, releasing a plain store.
+    /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it
+    /// is a plain store.
     pub(super) poll_state: SpinMutex<PollState>,
 }
 
@@ -69,7 +71,7 @@ pub struct EndedImage {
     pub position: i64,
     /// Whether the program has consumed everything that the publisher sent before it ended the stream.
     pub is_end_of_stream: bool,
-    /// Whether the publisher revoked the publication; then the end of the stream may be missing.
+    /// Whether the publisher revoked the publication. If so, the end of the stream may be missing.
     pub is_publication_revoked: bool,
 }
 
@@ -132,7 +134,7 @@ impl SubscriptionCore {
         lock(&self.handlers).unavailable_image.clone()
     }
 
-    /// Takes the handlers out. Drop them where handlers run, after the last call of a handler.
+    /// Removes and returns the handlers. Drop them in a task of the dispatcher, after the last call of a handler.
     pub(crate) fn release_handlers(&self) -> SubscriptionHandlers {
         std::mem::take(&mut *lock(&self.handlers))
     }

@@ -29,10 +29,10 @@ use self::core::SubscriptionCore;
 /// A subscription to a channel and stream, with an image for each publisher. All clones share one subscription. The
 /// subscription is closed by [`close`](Self::close), or when the last clone is dropped.
 ///
-/// One thread at a time may poll it. A concurrent poll, also from inside a handler, fails with [`Error::InUse`]. A loop
-/// that polls often should use a [`poller`](Self::poller), to save this check. All other methods may be called
-/// from any thread. A closed subscription has no images, and polling it returns 0; [`close_cause`](Self::close_cause)
-/// returns the reason.
+/// One thread at a time may poll a subscription. While one poll runs, another poll fails with [`Error::InUse`], even
+/// inside a handler. A loop that polls often should use a [`poller`](Self::poller), to save this check. All other
+/// methods may be called from any thread. A closed subscription has no images, and polling it returns 0;
+/// [`close_cause`](Self::close_cause) returns the reason.
 #[derive(Clone)]
 pub struct Subscription {
     core: Arc<SubscriptionCore>,
@@ -64,8 +64,8 @@ impl Subscription {
         self.core.state.is_closed()
     }
 
-    /// Returns the cause of the close. A poll loop must check it when [`is_closed`](Self::is_closed) is true: polling a
-    /// closed subscription returns 0, even if the driver or the client has died.
+    /// Returns the cause of the close. A poll loop must check the cause when [`is_closed`](Self::is_closed) is true:
+    /// polling a closed subscription returns 0, even if the driver or the client has died.
     pub fn close_cause(&self) -> CloseCause {
         self.core.state.cause()
     }
@@ -78,8 +78,8 @@ impl Subscription {
         }
     }
 
-    /// Returns the final state of the image that went away last. So a program that did not check the images in
-    /// between can detect that an image existed.
+    /// Returns the final state of the image that went away last. A program that polls rarely can see here that an image
+    /// existed between two polls.
     pub fn last_ended_image(&self) -> Option<EndedImage> {
         *lock(&self.core.last_ended)
     }
@@ -136,12 +136,13 @@ impl Subscription {
         is_readable
     }
 
-    /// Returns the counter id of the channel's status; −1 where the channel has none (IPC and spies).
+    /// Returns the counter id of the channel's status; −1 if the channel has no status counter (IPC and spies).
     pub fn channel_status_id(&self) -> i32 {
         self.core.channel_status_id()
     }
 
-    /// Status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2 closing.
+    /// Returns the status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2
+    /// closing.
     pub fn channel_status(&self) -> i64 {
         channel_status::status(
             &self.client().counters,
@@ -173,13 +174,13 @@ impl Subscription {
     /// Adds a destination to a channel with `control-mode=manual` and waits for the driver.
     ///
     /// # Errors
-    /// [`Error::ResourceClosed`], the driver's refusal, or no answer within the driver timeout.
+    /// [`Error::ResourceClosed`], the driver's refusal, or no response within the driver timeout.
     pub fn add_destination(&self, channel: &str) -> Result<()> {
         self.client().check_may_wait()?;
         self.async_add_destination(channel)?.wait()
     }
 
-    /// As [`add_destination`](Self::add_destination), without waiting.
+    /// Like [`add_destination`](Self::add_destination), but does not wait for the driver.
     ///
     /// # Errors
     /// [`Error::ResourceClosed`], or the command could not be sent. The operation returns all other errors.
@@ -191,16 +192,16 @@ impl Subscription {
     /// Removes a destination and waits for the driver.
     ///
     /// # Errors
-    /// As for adding.
+    /// As [`add_destination`](Self::add_destination).
     pub fn remove_destination(&self, channel: &str) -> Result<()> {
         self.client().check_may_wait()?;
         self.async_remove_destination(channel)?.wait()
     }
 
-    /// As [`remove_destination`](Self::remove_destination), without waiting.
+    /// Like [`remove_destination`](Self::remove_destination), but does not wait for the driver.
     ///
     /// # Errors
-    /// As for adding.
+    /// As [`async_add_destination`](Self::async_add_destination).
     pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
         let steps = self.send_destination(DestinationCommand::RemoveReceive, channel)?;
         Ok(steps.irrevocable().into_operation())
@@ -266,8 +267,8 @@ impl Subscription {
         self.poller()?.poll(handler, limit)
     }
 
-    /// As [`poll`](Self::poll), under Aeron's name for a handler that returns an [`Action`](crate::Action). The action
-    /// applies to the image of the fragment.
+    /// Same as [`poll`](Self::poll). Aeron uses this name if the handler returns an [`Action`](crate::Action). The
+    /// action applies to the image of the fragment.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -306,7 +307,7 @@ impl Subscription {
         self.poller()?.raw_poll(handler, limit)
     }
 
-    /// Like [`poll`](Self::poll), but only fragments of this image of the subscription.
+    /// Like [`poll`](Self::poll), but only for `image`, which must be an image of this subscription.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).
@@ -319,7 +320,7 @@ impl Subscription {
         self.poller()?.poll_image(image, handler, limit)
     }
 
-    /// Like [`poll_batch`](Self::poll_batch), but only messages of this image of the subscription.
+    /// Like [`poll_batch`](Self::poll_batch), but only for `image`, which must be an image of this subscription.
     ///
     /// # Errors
     /// As [`poll`](Self::poll).

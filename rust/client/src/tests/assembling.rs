@@ -69,7 +69,7 @@ fn a_message_in_one_fragment_passes_without_a_copy() {
 
 /// 03-108
 #[test]
-fn messages_of_two_sessions_that_are_interleaved_are_put_together() {
+fn interleaved_fragments_of_two_sessions_are_joined_by_session() {
     let streams = streams();
     let (one, two) = (message(5000, 1), message(7000, 2));
     streams.first.offer(&one).unwrap();
@@ -118,7 +118,7 @@ fn a_message_with_a_lost_fragment_is_dropped_and_the_next_one_delivered() {
 
 /// 03-109
 #[test]
-fn the_header_of_an_assembled_message_is_that_of_the_whole() {
+fn the_header_of_an_assembled_message_describes_the_whole_message() {
     let streams = streams();
     streams.first.offer(b"before").unwrap();
     let end = streams
@@ -149,7 +149,7 @@ fn the_header_of_an_assembled_message_is_that_of_the_whole() {
 }
 
 #[test]
-fn an_assembler_uses_its_memory_again_unless_someone_still_refers_to_it() {
+fn an_assembler_reuses_its_memory_unless_a_clone_of_the_memory_exists() {
     let streams = streams();
     let mut assembler = FragmentAssembler::default();
     let mut receive = |length, keep: &mut dyn FnMut(Fragment<'_>)| {
@@ -208,7 +208,7 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
     );
 }
 
-/// Otherwise, a peer that sends fragments for ever would fill the memory.
+/// Without this limit, a peer that sends fragments for ever would fill the memory.
 #[test]
 fn a_message_without_an_end_is_dropped_at_the_maximum_length() {
     let streams = streams();

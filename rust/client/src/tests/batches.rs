@@ -96,7 +96,7 @@ fn a_batch_has_whole_messages_in_order_with_their_header_fields() {
 }
 
 #[test]
-fn a_batch_is_filled_by_several_polls_until_it_is_cleared() {
+fn polls_append_to_a_batch_until_the_batch_is_cleared() {
     let streams = streams();
     let mut batch = Batch::with_capacity(4, 64);
     assert!(batch.is_empty());
@@ -172,7 +172,7 @@ fn a_message_with_fragments_from_several_polls_is_completed_in_the_batch_of_the_
 }
 
 #[test]
-fn a_message_that_is_cut_off_is_dropped() {
+fn a_message_without_its_first_or_last_fragment_is_dropped() {
     let streams = streams();
     for (flags, payload) in [
         (0x40, "end"),
@@ -196,7 +196,7 @@ fn a_message_that_is_cut_off_is_dropped() {
 }
 
 #[test]
-fn messages_of_several_images_are_told_apart_by_their_sessions() {
+fn a_batch_joins_the_fragments_of_several_images_by_session() {
     let streams = streams();
     let second = streams
         .aeron
@@ -242,7 +242,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_batch_is_what_one_poll_after_the_other_would_give(
+    fn batches_have_the_offered_messages_for_any_lengths_and_limits(
         messages in prop::collection::vec(any_message(), 1..400),
         limits in prop::collection::vec((1..300usize, 1..5000usize), 1..20),
     ) {
@@ -282,7 +282,7 @@ proptest! {
 }
 
 #[test]
-fn columns_that_contradict_each_other_make_no_batch() {
+fn a_batch_of_inconsistent_columns_is_refused() {
     let columns = |offsets: Vec<i32>, positions: Vec<i64>| Columns {
         data: b"abc".to_vec(),
         session_ids: vec![1; positions.len()],

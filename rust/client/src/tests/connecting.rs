@@ -80,7 +80,7 @@ fn assert_times_out(directory: &Path, code: i32, expected: &str) {
 
 /// 03-66, 01-14
 #[test]
-fn without_a_file_or_with_one_too_short_the_driver_is_waited_for() {
+fn connecting_waits_while_the_file_is_missing_or_too_short() {
     let directory = directory();
     assert_times_out(directory.path(), 1000, "CnC file not created: ");
     assert_times_out(
@@ -96,7 +96,7 @@ fn without_a_file_or_with_one_too_short_the_driver_is_waited_for() {
 
 /// 03-66, 01-15
 #[test]
-fn a_file_without_a_version_is_waited_for() {
+fn connecting_waits_while_the_file_has_no_version() {
     let directory = directory();
     write_cnc(directory.path(), 0, now_ms());
     assert_times_out(
@@ -149,7 +149,7 @@ fn without_a_recent_heartbeat_the_driver_counts_as_dead() {
 
 /// 01-18
 #[test]
-fn a_truncated_file_is_waited_for_but_not_for_ever() {
+fn connecting_waits_for_a_truncated_file_until_the_timeout() {
     let directory = directory();
     write_cnc(directory.path(), 512, now_ms());
     let file = fs::OpenOptions::new()
@@ -179,7 +179,7 @@ fn a_foreign_file_is_refused_at_once() {
 
 /// 03-68, 01-19, 03-66
 #[test]
-fn a_driver_that_replaces_a_dead_one_while_the_client_waits_is_found() {
+fn a_waiting_client_finds_a_driver_that_replaces_a_dead_driver() {
     let directory = directory();
     write_cnc(directory.path(), 512, now_ms() - 100_000);
     let looks = Arc::new(AtomicUsize::new(0));

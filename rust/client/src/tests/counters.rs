@@ -48,7 +48,7 @@ fn a_counter_is_read_and_written_through_its_handle() {
 }
 
 #[test]
-fn a_static_counter_is_found_again_and_survives() {
+fn a_static_counter_is_not_removed_at_its_close_and_is_found_again() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let first = aeron.add_static_counter(1001, b"", "static", 777).unwrap();
@@ -160,7 +160,7 @@ fn iteration_ends_at_the_first_unused_record_and_ids_out_of_range_have_no_counte
 
 /// 03-115
 #[test]
-fn the_status_of_a_channel_is_that_of_its_counter() {
+fn the_status_of_a_channel_is_the_value_of_its_status_counter() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let publication = aeron.add_publication(CHANNEL, 1).unwrap();
@@ -225,7 +225,7 @@ fn local_addresses_are_listed_while_channel_and_address_are_active() {
 
 /// 03-116, 05-43
 #[test]
-fn an_endpoint_with_port_0_is_replaced_by_the_bound_address_once_that_is_known() {
+fn an_endpoint_with_port_0_is_replaced_once_the_bound_address_is_known() {
     let resolve = |channel, resolved: Option<&str>| {
         channel_status::resolve_endpoint_port(channel, || resolved.map(str::to_owned))
     };

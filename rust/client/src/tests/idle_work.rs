@@ -1,4 +1,4 @@
-//! Tests of when a client runs the network of a driver in its own process.
+//! Tests that a client runs the network of a driver in the same process only while its polls find nothing.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::testing::FakeDriver;
 const NETWORK: &str = "aeron:udp?endpoint=localhost:40123";
 const IPC: &str = "aeron:ipc";
 
-/// A client of a driver in its own process.
+/// A client that runs turns of a driver in the same process.
 struct Rig {
     driver: Arc<FakeDriver>,
     aeron: Aeron,
@@ -21,7 +21,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Creates a client that counts its turns. Each turn calls `turn`.
+    /// Creates a client and counts its turns. Each turn calls `turn`.
     fn new(turn: impl Fn() + Send + Sync + 'static) -> Self {
         let driver = FakeDriver::new();
         let turns = Arc::new(AtomicUsize::new(0));
@@ -61,7 +61,7 @@ fn poll(subscription: &Subscription) -> usize {
 }
 
 #[test]
-fn a_poll_takes_a_turn_once_the_one_before_it_found_nothing() {
+fn a_poll_takes_a_turn_if_the_previous_poll_found_nothing() {
     let rig = Rig::new(|| {});
     let (subscription, publication) = rig.stream(NETWORK, 1);
     poll(&subscription);
@@ -98,7 +98,7 @@ fn a_poll_finds_the_data_of_its_turn_and_calls_its_handler_once() {
 }
 
 #[test]
-fn a_client_that_has_anything_else_to_do_takes_no_turn() {
+fn a_client_whose_other_subscription_has_data_takes_no_turn() {
     let rig = Rig::new(|| {});
     let (quiet, _first) = rig.stream(NETWORK, 1);
     let (also_quiet, _second) = rig.stream(NETWORK, 2);
@@ -113,7 +113,7 @@ fn a_client_that_has_anything_else_to_do_takes_no_turn() {
         assert_eq!([&quiet, &also_quiet, &ipc].map(poll), [0, 0, 0]);
         assert_eq!(rig.turns(), expected);
     }
-    // A dropped subscription is not waited for any more.
+    // After a subscription is dropped, a turn needs one empty poll less.
     drop(also_quiet);
     publication.offer(b"x").unwrap();
     poll(&ipc);

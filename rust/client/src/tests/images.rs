@@ -69,7 +69,7 @@ fn first_bytes(seen: &mut Vec<u8>) -> impl FnMut(Fragment<'_>) + '_ {
 
 /// 03-100
 #[test]
-fn a_poll_respects_its_limit_across_images_and_takes_turns() {
+fn a_poll_has_one_limit_for_all_images_and_starts_with_the_next_image() {
     let stream = stream();
     let (second, third) = (stream.another(), stream.another());
     for _ in 0..4 {
@@ -156,7 +156,7 @@ fn a_handler_that_panics_has_consumed_its_fragment() {
 }
 
 #[test]
-fn a_failing_handler_keeps_the_other_images_from_being_polled() {
+fn after_a_failing_handler_the_other_images_are_not_polled() {
     let stream = stream();
     let second = stream.another();
     stream.offer(&[b"a"]);
@@ -175,7 +175,7 @@ fn a_failing_handler_keeps_the_other_images_from_being_polled() {
 
 /// 03-102, 01-70
 #[test]
-fn actions_of_a_controlled_poll_have_their_effects() {
+fn each_action_of_a_controlled_poll_has_its_effect() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c", b"d"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -203,7 +203,7 @@ fn actions_of_a_controlled_poll_have_their_effects() {
 
 /// 03-103, 01-70
 #[test]
-fn a_bounded_poll_delivers_what_begins_before_the_limit() {
+fn a_bounded_poll_delivers_fragments_that_begin_before_the_limit() {
     let stream = stream();
     stream.offer(&[b"a", b"b", b"c"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -240,7 +240,7 @@ fn a_bounded_poll_delivers_what_begins_before_the_limit() {
 
 /// 03-105, 01-70
 #[test]
-fn a_block_poll_delivers_whole_frames_and_padding_alone() {
+fn a_block_has_whole_frames_and_padding_is_a_separate_block() {
     let stream = stream();
     stream.offer(&[b"a", b"b"]);
     stream.publication.append_padding(100).unwrap();
@@ -345,7 +345,7 @@ fn a_failing_handler_ends_a_bounded_poll_after_the_failing_fragment() {
 }
 
 #[test]
-fn a_failing_handler_of_blocks_keeps_the_other_images_from_being_polled() {
+fn after_a_failing_block_handler_the_other_images_are_not_polled() {
     let stream = stream();
     let second = stream.another();
     stream.offer(&[b"a"]);
@@ -365,7 +365,7 @@ fn a_failing_handler_of_blocks_keeps_the_other_images_from_being_polled() {
 }
 
 #[test]
-fn a_raw_poll_gives_the_offset_in_the_file() {
+fn a_raw_poll_passes_the_file_offset_of_the_block() {
     let stream = stream();
     stream.driver.publication().limit.set(i64::MAX);
     while stream.publication.position().unwrap() < TERM_LENGTH as i64 {
@@ -410,7 +410,7 @@ fn the_end_of_a_stream_is_the_last_position_of_its_publisher_and_a_closed_image_
 
 /// 03-107
 #[test]
-fn image_handlers_are_called_once_each_after_the_fact() {
+fn image_handlers_are_called_once_after_the_image_was_added_or_closed() {
     let stream = stream();
     let second = stream.another();
     assert_eq!(stream.log.take(), ["available 1001"]);
@@ -435,7 +435,7 @@ fn image_handlers_are_called_once_each_after_the_fact() {
 }
 
 #[test]
-fn a_subscription_may_have_handlers_of_its_own_or_none() {
+fn handlers_of_a_subscription_replace_the_handlers_of_the_context() {
     let stream = stream();
     let own = Log::default();
     let seen = own.clone();
@@ -457,7 +457,7 @@ fn a_subscription_may_have_handlers_of_its_own_or_none() {
 }
 
 #[test]
-fn an_image_has_its_properties() {
+fn an_image_has_the_properties_that_the_driver_announced() {
     let stream = stream();
     let image = stream
         .subscription
@@ -533,7 +533,7 @@ fn headers_have_the_values_of_the_frame() {
 }
 
 #[test]
-fn a_subscription_serves_one_thread_at_a_time_and_no_handler_of_its_own() {
+fn a_second_poll_fails_on_another_thread_and_inside_a_handler() {
     let stream = stream();
     stream.offer(&[b"a", b"b"]);
     let subscription = &stream.subscription;
@@ -583,7 +583,7 @@ fn a_handler_may_close_its_subscription_or_client() {
 }
 
 #[test]
-fn images_come_and_go_while_a_subscription_is_polled() {
+fn images_are_added_and_removed_while_a_subscription_is_polled() {
     let stream = stream();
     let mut seen = Vec::new();
     for round in 0..50u8 {
@@ -628,7 +628,7 @@ fn an_impossible_frame_length_closes_the_image() {
 }
 
 #[test]
-fn an_image_whose_position_counter_was_reused_is_closed_and_does_not_write_to_it() {
+fn an_image_is_closed_and_writes_no_position_if_its_counter_was_reused() {
     let stream = stream();
     stream.offer(&[b"a"]);
     let image = stream.subscription.image_at(0).unwrap();
@@ -657,7 +657,7 @@ fn an_image_whose_position_counter_was_reused_is_closed_and_does_not_write_to_it
 }
 
 #[test]
-fn a_counter_id_out_of_range_makes_no_image() {
+fn an_image_with_a_counter_id_out_of_range_is_not_added() {
     let stream = stream();
     let max = stream.aeron.counters_reader().max_counter_id();
     for id in [-1, max + 1, i32::MIN, i32::MAX] {
@@ -683,7 +683,7 @@ fn a_counter_id_out_of_range_makes_no_image() {
 
 /// 03-111
 #[test]
-fn rejecting_an_image_waits_for_the_driver_and_a_spy_cannot() {
+fn rejecting_an_image_waits_for_the_driver_and_a_spy_cannot_reject() {
     let stream = stream();
     stream.offer(&[b"a"]);
     let image = stream.subscription.image_at(0).unwrap();

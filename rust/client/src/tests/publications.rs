@@ -110,7 +110,7 @@ fn a_full_term_is_padded_and_the_next_offer_uses_the_next_term() {
 
 /// 03-86
 #[test]
-fn a_stream_that_has_used_up_its_terms_takes_nothing_more() {
+fn a_stream_at_its_maximum_position_accepts_no_message() {
     let streams = streams();
     let max = (TERM_LENGTH as i64) << 31;
     streams.driver.set_start_position(max - 64);
@@ -214,7 +214,7 @@ fn a_claim_that_is_too_long_is_an_error_even_when_closed() {
 
 /// 03-92
 #[test]
-fn two_publishers_at_the_end_of_a_term_rotate_it_once() {
+fn two_publishers_at_the_end_of_a_term_rotate_the_log_once() {
     let streams = streams();
     let first = streams.concurrent();
     let second = streams.aeron.add_publication(CHANNEL, STREAM_ID).unwrap();
@@ -332,7 +332,7 @@ fn an_exclusive_publication_stores_its_tail_first_and_stays_at_the_end_of_its_st
 
 /// 03-96
 #[test]
-fn padding_is_appended_within_its_range_and_blocks_when_they_continue_the_stream() {
+fn padding_that_is_too_long_and_blocks_for_another_position_are_refused() {
     let streams = streams();
     let publication = streams.exclusive();
     let max = publication.max_message_length();
@@ -380,7 +380,7 @@ fn write_frame(bytes: &mut [u8], term_offset: i32, payload: &[u8]) {
 
 /// 03-97
 #[test]
-fn closing_one_of_two_shared_publications_leaves_the_other() {
+fn closing_one_of_two_shared_publications_leaves_the_other_open() {
     let streams = streams();
     let first = streams.concurrent();
     let second = streams.aeron.add_publication(CHANNEL, STREAM_ID).unwrap();
@@ -431,7 +431,7 @@ fn the_available_window_is_the_distance_to_the_limit() {
 }
 
 #[test]
-fn a_batch_is_taken_as_far_as_the_limit_allows_and_resumed() {
+fn a_batch_is_appended_up_to_the_limit_and_resumed_later() {
     let streams = streams();
     let (concurrent, exclusive) = (streams.concurrent(), streams.exclusive());
     let bytes: Vec<u8> = (0..32 * 2000).map(|i| i as u8).collect();
@@ -487,7 +487,7 @@ fn an_exclusive_publication_serves_one_thread_at_a_time() {
 }
 
 #[test]
-fn results_have_the_names_that_other_clients_give_them() {
+fn results_have_the_names_that_other_aeron_clients_use() {
     let names = [0, 5, -1, -2, -3, -4, -5, -6].map(error_string);
     assert_eq!(
         names,

@@ -1,4 +1,4 @@
-//! Tests of requests of a client to the driver, and of their responses.
+//! Tests of a client's requests to the driver, and of the driver's responses.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ const CHANNEL: &str = "aeron:ipc";
 
 /// 03-78
 #[test]
-fn an_asynchronous_add_is_pending_then_there_and_stays_the_same_object() {
+fn an_asynchronous_add_returns_the_same_object_in_each_poll_after_the_response() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let mut operation = aeron.async_add_publication(CHANNEL, 7).unwrap();
@@ -52,7 +52,7 @@ fn an_asynchronous_add_is_pending_then_there_and_stays_the_same_object() {
 
 /// 03-78
 #[test]
-fn the_refusal_of_an_asynchronous_add_is_its_result() {
+fn the_result_of_a_refused_asynchronous_add_is_the_refusal() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let mut shared = aeron.async_add_publication(REFUSED_CHANNEL, 7).unwrap();
@@ -113,8 +113,7 @@ fn an_endpoint_that_never_closes_is_an_error_after_the_driver_timeout() {
 }
 
 #[test]
-fn an_asynchronous_add_without_a_response_fails_after_the_driver_timeout_and_a_late_response_undoes_it()
- {
+fn an_add_without_a_response_fails_after_the_driver_timeout_and_is_undone_by_a_late_response() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
@@ -310,7 +309,7 @@ fn after_a_temporary_refusal_the_command_is_sent_again_without_an_error() {
     assert!(operation.poll().unwrap().is_none());
     assert!(
         operation.cancel(),
-        "between two attempts nothing is outstanding"
+        "between two attempts no command is active"
     );
     assert!(!aeron.has_active_commands());
 
@@ -366,7 +365,11 @@ fn a_resource_removed_by_id_after_its_response_is_closed_and_the_removal_is_conf
         subscription.is_closed(),
         "the subscription is closed without waiting for the driver"
     );
-    assert_eq!(removal.poll().unwrap(), None, "the driver has not answered");
+    assert_eq!(
+        removal.poll().unwrap(),
+        None,
+        "the driver has not responded"
+    );
     driver.step();
     assert_eq!(removal.poll().unwrap(), Some(true));
     assert!(!aeron.async_remove_subscription(id).unwrap().wait().unwrap());
@@ -434,7 +437,7 @@ fn the_driver_chooses_the_next_session_id() {
 
 /// 03-84, 01-21
 #[test]
-fn without_a_control_protocol_version_the_next_session_id_is_chance() {
+fn without_a_control_protocol_version_the_next_session_id_is_random() {
     let driver = FakeDriver::new();
     driver.free_counter(SystemCounter::ControlProtocolVersion.id());
     let aeron = driver.connect(|_| {});
@@ -445,7 +448,7 @@ fn without_a_control_protocol_version_the_next_session_id_is_chance() {
 }
 
 #[test]
-fn destinations_name_the_publication_by_its_original_registration_id() {
+fn destination_commands_have_the_original_registration_id_of_the_publication() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     let first = aeron.add_publication(CHANNEL, 7).unwrap();
@@ -508,7 +511,7 @@ fn destinations_of_a_subscription_are_receive_destinations() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_fails_the_add_and_gives_the_publication_back() {
+fn if_the_log_cannot_be_opened_the_add_fails_and_the_publication_is_removed() {
     let driver = FakeDriver::new();
     driver.hide_logs();
     let aeron = driver.connect(|_| {});

@@ -23,7 +23,7 @@ const CHANNEL: &str = "aeron:ipc";
 
 /// 03-69
 #[test]
-fn nothing_is_sent_on_connect() {
+fn connecting_sends_no_command() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     assert_eq!(aeron.client_id(), 1);
@@ -31,7 +31,7 @@ fn nothing_is_sent_on_connect() {
     assert!(driver.sent().is_empty());
 }
 
-/// 03-70, 01-44: for the label.
+/// 03-70. The label: 01-44.
 #[test]
 fn the_heartbeat_counter_is_found_named_once_and_refreshed_every_half_second() {
     let driver = FakeDriver::new();
@@ -56,7 +56,7 @@ fn the_heartbeat_counter_is_found_named_once_and_refreshed_every_half_second() {
 }
 
 #[test]
-fn a_heartbeat_counter_that_comes_late_is_found_at_the_next_timer() {
+fn a_heartbeat_counter_that_is_created_late_is_found_at_the_next_timer() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.run_ms(&aeron, 1010);
@@ -141,7 +141,7 @@ fn assert_dead(open: &Open, expected_error: &str) {
     assert!(log.take().is_empty(), "no handler is called twice");
 }
 
-/// 03-71, 03-75, 01-44: for the mismatch.
+/// 03-71, 03-75. The mismatch: 01-44.
 #[test]
 fn a_client_ends_when_its_heartbeat_counter_is_freed() {
     let driver = FakeDriver::new();
@@ -157,7 +157,7 @@ fn a_client_ends_when_its_heartbeat_counter_is_freed() {
 
 /// 03-72, 03-75
 #[test]
-fn a_client_ends_when_the_driver_times_it_out() {
+fn a_client_ends_when_the_driver_times_out_the_client() {
     let driver = FakeDriver::new();
     let open = open_everything(&driver);
     driver.transmit(&Event::ClientTimeout(event::ClientTimeout {
@@ -428,7 +428,7 @@ fn with_a_thread_the_conductor_runs_by_itself() {
 }
 
 #[test]
-fn in_queued_mode_handlers_run_where_the_application_runs_them() {
+fn in_queued_mode_handlers_run_only_in_run_handlers() {
     let driver = FakeDriver::new();
     let log = Log::default();
     let aeron = driver.connect(|context| {
@@ -569,7 +569,7 @@ fn a_malformed_event_is_reported_and_the_client_continues() {
 }
 
 #[test]
-fn a_ring_that_is_full_refuses_commands_after_some_tries() {
+fn a_command_fails_if_the_ring_stays_full_for_several_attempts() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();
@@ -591,7 +591,7 @@ fn a_ring_that_is_full_refuses_commands_after_some_tries() {
 }
 
 #[test]
-fn closes_during_a_full_ring_are_repeated_until_the_driver_has_them() {
+fn closes_while_the_ring_is_full_are_repeated_until_they_are_sent() {
     let driver = FakeDriver::new();
     let errors = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&errors);
@@ -629,7 +629,7 @@ fn closes_during_a_full_ring_are_repeated_until_the_driver_has_them() {
 }
 
 #[test]
-fn the_close_of_a_client_during_a_full_ring_is_repeated_until_the_driver_has_it() {
+fn the_close_of_a_client_while_the_ring_is_full_is_repeated_until_it_is_sent() {
     let driver = FakeDriver::new();
     let (invoked, turns) = (Arc::clone(&driver), Arc::new(AtomicUsize::new(0)));
     let aeron = driver.connect(|context| {
@@ -683,7 +683,7 @@ fn all_parts_of_a_client_may_cross_threads() {
 }
 
 #[test]
-fn handlers_are_called_once_if_any_thread_closes() {
+fn close_handlers_are_called_once_if_several_threads_close_the_client() {
     let driver = FakeDriver::new();
     let calls = Arc::new(AtomicUsize::new(0));
     let aeron = driver.connect(|_| {});

@@ -1,8 +1,8 @@
 //! Decodes records into columns: for each field, a loop collects its values from a block of records.
 //!
-//! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has.
-//! Malformed values are checked once per block: such a value sets a flag, and the block is searched for the record only
-//! if the flag is set.
+//! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has. A
+//! malformed value sets a flag. The block is searched for the malformed record only if the flag is set at the end of
+//! the block.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const BLOCK_LENGTH: usize = 16 * 1024;
 /// Every mantissa of a `dec64` is below this value.
 const DEC64_LIMIT: u64 = 10_u64.pow(DEC64_PRECISION as u32);
 
-/// Decodes records into columns of some fields of a layout, in any order. Immutable.
+/// Decoder of records into columns for some fields of a layout. The fields may be in any order. A decoder is immutable.
 #[derive(Debug, Clone)]
 pub struct RecordDecoder {
     fields: Vec<LayoutField>,
@@ -193,7 +193,7 @@ fn column(field: &LayoutField, rows: usize) -> Box<dyn ColumnDecoder> {
     }
 }
 
-/// Converts a value to the column's type. It is never malformed.
+/// Converts a value to the column's type. Such a value is never malformed.
 fn sound<T: From<U>, U>(value: U) -> (T, bool) {
     (value.into(), true)
 }
@@ -309,7 +309,7 @@ impl ColumnDecoder for ByteDecoder {
 struct TextDecoder {
     offset: usize,
     length: usize,
-    /// End of each text in `values`, after a first 0.
+    /// Offset of the end of each text in `values`. The first entry is 0.
     ends: Vec<i32>,
     values: Vec<u8>,
 }

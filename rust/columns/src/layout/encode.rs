@@ -13,8 +13,8 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
 use super::{DEC64_PRECISION, FieldType, LayoutField, RecordEncodeError, RecordLayout};
 
-/// Length of a block in bytes. It stays in the innermost cache while all fields are written; a longer record is its own
-/// block.
+/// Length of a block in bytes. A block of this length stays in the innermost cache while all fields are written. A
+/// longer record is its own block.
 const BLOCK_LENGTH: usize = 16 * 1024;
 
 /// The absolute value of a `dec64` mantissa is below this value.
@@ -30,8 +30,8 @@ impl RecordLayout {
     /// Checks that columns of this schema can become records: each field needs a column with its name and type. Other
     /// columns are ignored.
     ///
-    /// [`columns`](Self::columns) returns the type. Large strings and binaries are also accepted, and timestamps with
-    /// any time zone.
+    /// [`columns`](Self::columns) returns the required types. Large strings, large binaries and timestamps with any
+    /// time zone are also accepted.
     ///
     /// # Errors
     /// [`RecordEncodeError::Missing`] or [`RecordEncodeError::Type`].
@@ -67,8 +67,8 @@ impl RecordEncoder<'_> {
     /// Appends the records of `rows`, one after the other. Bytes that belong to no field are zero.
     ///
     /// # Errors
-    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. Then the caller must
-    /// discard the appended bytes.
+    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. In this case, the
+    /// caller must discard the appended bytes.
     ///
     /// # Panics
     /// If the record batch has no such rows.
@@ -108,8 +108,8 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), RecordEncodeErr
     let is_accepted = match (field.kind, column.data_type()) {
         (FieldType::Char(_), DataType::LargeUtf8)
         | (FieldType::Bytes(_), DataType::LargeBinary) => true,
-        // The time zone only affects how timestamps are displayed; their values are in UTC. Spark sets the zone of its
-        // session.
+        // The time zone only affects the display of timestamps; the values are in UTC. Spark sets the time zone of the
+        // Spark session.
         (
             FieldType::TimestampMs | FieldType::TimestampUs | FieldType::TimestampNs,
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
@@ -138,8 +138,8 @@ fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEnco
 
 /// A column whose values are written into a field. It has no nulls.
 trait ColumnEncoder {
-    /// Writes the rows from `first_row` on into a block of records. The error is the index of a row whose value does
-    /// not fit.
+    /// Fills a block of records with the rows from `first_row` on. The error is the index of a row whose value does not
+    /// fit.
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
 
     /// Returns why the value of this row does not fit.
@@ -284,8 +284,8 @@ impl<T: ByteArrayType<Native: AsRef<[u8]>>> TextEncoder<'_, T> {
         self.values.value(row).as_ref()
     }
 
-    /// Returns whether a value of this length fits. A text may be shorter than its field, bytes may not: the decoder
-    /// could not find their end.
+    /// Returns whether a value of this length fits. A text may be shorter than its field. Bytes must fill their field,
+    /// because the decoder could not find the end of shorter bytes.
     fn fits(&self, length: usize) -> bool {
         match self.field.kind {
             FieldType::Char(room) => length <= room,

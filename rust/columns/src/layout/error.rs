@@ -2,11 +2,11 @@
 
 use arrow_schema::DataType;
 
-/// Why a text is not a layout: the field, and its offset in the record.
+/// Reason why a text is not a layout, with the field and the offset of the field in the record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{field}' at offset {offset}: {reason}")]
 pub struct LayoutError {
-    /// Name of the field, or the text in its place.
+    /// Name of the field, or the text in the place of a field.
     pub field: String,
     /// Offset in the record at which the field would begin, in bytes.
     pub offset: usize,
@@ -24,11 +24,11 @@ pub struct MalformedRecord {
     pub field: String,
     /// Offset of the field in the record, in bytes.
     pub offset: usize,
-    /// Why the value is malformed.
+    /// Reason why the value is malformed.
     pub reason: String,
 }
 
-/// Why rows cannot be encoded as records.
+/// Reason why rows cannot be encoded as records.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecordEncodeError {
     /// A field has no column.

@@ -1,10 +1,10 @@
-//! Layouts of fixed-length binary records: a text that describes the fields, and their conversion to and from Arrow
+//! Layouts of fixed-length binary records. A text describes the fields, and a layout converts them to and from Arrow
 //! columns.
 //!
-//! The text is the same for source and sink: fields separated by commas, each `name type`, packed in order and
-//! little-endian. `>` before a type makes it big-endian. `@n` before a name sets the offset of that field. `=n` at the
-//! end sets the length of the record. The decoder skips bytes that belong to no field; the encoder writes them as
-//! zeros.
+//! The text is the same for source and sink. It lists the fields as `name type`, separated by commas. The fields are
+//! packed in this order, and are little-endian. `>` before a type makes it big-endian. `@n` before a name sets the
+//! offset of that field. `=n` at the end sets the length of the record. The decoder skips bytes that belong to no
+//! field; the encoder writes them as zeros.
 //!
 //! ```
 //! use aeron_columns::layout::RecordLayout;
@@ -39,7 +39,8 @@ pub const U64_PRECISION: u8 = 20;
 
 /// A parsed layout: fields that do not overlap, in the order of the text, within a record of fixed length. Immutable.
 ///
-/// Its text by [`Display`](fmt::Display) contains every offset and the length, and parses to an equal layout.
+/// [`Display`](fmt::Display) prints a text with every offset and the record length. This text parses to an equal
+/// layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLayout {
     fields: Vec<LayoutField>,
@@ -82,7 +83,7 @@ pub enum FieldType {
     Bool,
     /// UTF-8 text in this many bytes; zeros and spaces at its end are padding.
     Char(usize),
-    /// This many bytes.
+    /// Bytes of this length.
     Bytes(usize),
     /// Milliseconds since the epoch, 8 bytes.
     TimestampMs,
@@ -157,8 +158,8 @@ impl FieldType {
         }
     }
 
-    /// Returns the type of the column: for an unsigned integer the next wider signed one, for a timestamp microseconds
-    /// in UTC.
+    /// Returns the type of the column. An unsigned integer becomes the next wider signed type, `u64` becomes a decimal,
+    /// and a timestamp becomes microseconds in UTC.
     pub fn column_type(self) -> DataType {
         match self {
             Self::I8 => DataType::Int8,

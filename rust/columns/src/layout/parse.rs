@@ -29,9 +29,9 @@ impl RecordLayout {
     /// Parses a text in the language of the [module](super).
     ///
     /// # Errors
-    /// The text has no field, or a field has an unknown type, or its length or scale is out of range. Also if two
-    /// fields have the same name (ignoring case) or overlap, or if the record is longer than [`MAX_RECORD_LENGTH`].
-    /// The error names the field.
+    /// The text has no field. A field has an unknown type, or a length or scale that is out of range. Two fields
+    /// overlap or have the same name, ignoring case. The record is longer than [`MAX_RECORD_LENGTH`]. The error names
+    /// the field.
     pub fn parse(text: &str) -> Result<Self, LayoutError> {
         let mut parser = Parser::default();
         for item in text.split(',') {
@@ -59,8 +59,8 @@ struct Parser {
 }
 
 impl Parser {
-    /// Parses the text between two commas: an optional `@offset`, a field, and an optional `=length`. If the offset or
-    /// the length is there, the field may be missing.
+    /// Parses the text between two commas: an optional `@offset`, a field, and an optional `=length`. If the item has
+    /// an offset or a length, the field may be missing.
     fn item(&mut self, item: &str) -> Result<(), LayoutError> {
         let mut tokens: Vec<&str> = item.split_whitespace().collect();
         if self.record_length.is_some() {
@@ -152,7 +152,7 @@ impl Parser {
         )
     }
 
-    /// Parses a number of bytes from `least` to the longest record.
+    /// Parses a number of bytes between `least` and [`MAX_RECORD_LENGTH`].
     fn number(&self, place: &str, text: &str, least: usize) -> Result<usize, LayoutError> {
         match digits(text).filter(|number| (least..=MAX_RECORD_LENGTH).contains(number)) {
             Some(number) => Ok(number),

@@ -22,9 +22,9 @@ use super::staged::{Message, row_count};
 pub struct Recording {
     /// Recording id.
     pub id: i64,
-    /// Stream id of its frames.
+    /// Stream id of the recording's frames.
     pub stream_id: i32,
-    /// Session id of its frames.
+    /// Session id of the recording's frames.
     pub session_id: i32,
     /// Geometry of the stream's terms and positions.
     pub positions: Positions,
@@ -49,8 +49,8 @@ pub(super) struct BadValue {
 }
 
 impl Payload {
-    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. They may take over the
-    /// bytes of `values`.
+    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. The columns may take over
+    /// the bytes of `values`.
     pub(super) fn columns(
         &self,
         values: &mut Vec<u8>,
@@ -190,7 +190,7 @@ impl<'a> MessageRows<'a> {
         })
     }
 
-    /// Returns a value for each row, taken from its message.
+    /// Returns one value for each row: the result of `value` for the message of the row.
     fn per_row<T: Copy>(&self, value: impl Fn(&Message) -> T) -> Vec<T> {
         if self.count == self.messages.len() {
             return self.messages.iter().map(value).collect();
@@ -211,7 +211,7 @@ impl<'a> MessageRows<'a> {
         indexes
     }
 
-    /// Returns the arrival time of each message; null if it is not known.
+    /// Returns the arrival time of each message; null if the time is not known.
     fn timestamps<A: ArrivalTimes>(&self, arrivals: &mut Option<A>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
         let mut is_known = Vec::with_capacity(self.count);
@@ -239,13 +239,13 @@ fn int64s(values: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::new(values.into(), None))
 }
 
-/// Moves all bytes out for a column, and leaves an empty vector with the same capacity.
+/// Moves all bytes into a buffer for a column, and leaves an empty vector with the same capacity.
 fn take(values: &mut Vec<u8>) -> Buffer {
     let room = Vec::with_capacity(values.len());
     Buffer::from_vec(std::mem::replace(values, room))
 }
 
-/// Returns the offsets of the messages' payloads, which together are shorter than 2 GiB.
+/// Returns the offsets of the messages' payloads. The payloads together are shorter than 2 GiB.
 fn value_offsets(messages: &[Message]) -> OffsetBuffer<i32> {
     let ends = messages.iter().map(|message| message.value_end as i32);
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();

@@ -10,7 +10,7 @@ pub trait Frames {
     /// Returns the position of the next frame.
     fn position(&self) -> i64;
 
-    /// Returns the next frame; `None` after the last.
+    /// Returns the next frame; `None` after the last frame.
     ///
     /// # Errors
     /// The frame cannot be read.
@@ -36,8 +36,8 @@ pub struct Frame<'a> {
 
 /// The arrival times of one recording's messages.
 pub trait ArrivalTimes {
-    /// Returns when the message that ends at `position` was complete, in microseconds since the epoch; `None` if that
-    /// is not known.
+    /// Returns the time at which the message that ends at `position` was complete, in microseconds since the epoch;
+    /// `None` if the time is not known.
     ///
     /// The caller passes positions in ascending order.
     ///

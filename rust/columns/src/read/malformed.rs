@@ -5,11 +5,11 @@
 pub enum Mode {
     /// The first malformed message or record is an error.
     FailFast,
-    /// Malformed messages and records give no row, and are counted.
+    /// Malformed messages and records are dropped and counted.
     DropMalformed,
 }
 
-/// A message that cannot become a row, or one of its records.
+/// A message that cannot become a row, or that contains a record that cannot become a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "malformed message on stream {stream_id}, session {session_id}, position {position} (recording {recording_id}): {reason}"
@@ -21,9 +21,9 @@ pub struct Malformed {
     pub session_id: i32,
     /// Position after the message, as in its row.
     pub position: i64,
-    /// Id of its recording.
+    /// Id of the recording that contains the message.
     pub recording_id: i64,
-    /// Why it is malformed.
+    /// Reason why the message is malformed.
     pub reason: String,
 }
 

@@ -18,7 +18,7 @@ pub enum ValueFormat {
     Records(RecordLayout),
 }
 
-/// The columns of record batches: some of the existing ones, in any order, nullable or not.
+/// The columns of record batches: a selection of the existing columns, in any order, nullable or not.
 #[derive(Debug, Clone)]
 pub struct Projection {
     pub(super) schema: SchemaRef,
@@ -26,7 +26,7 @@ pub struct Projection {
     pub(super) payload: Payload,
 }
 
-/// Why a schema cannot be used.
+/// Reason why a schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProjectionError {
     /// The column does not exist.
@@ -83,7 +83,7 @@ pub(super) enum ColumnSource {
 /// Treatment of payloads.
 #[derive(Debug, Clone)]
 pub(super) enum Payload {
-    /// No column contains it.
+    /// No column contains the payload.
     Ignored,
     Binary,
     Text,
@@ -93,7 +93,7 @@ pub(super) enum Payload {
     },
 }
 
-/// Columns of every row, whatever its payload is.
+/// Columns of every row, for every format of the payload.
 const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
     ("stream_id", ColumnSource::StreamId),
     ("session_id", ColumnSource::SessionId),
@@ -111,8 +111,8 @@ const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
 const DEFAULT_HEADER_COLUMNS: usize = 5;
 
 impl Projection {
-    /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored.
-    /// Without names, the columns are those of the payload, and then `stream_id`, `session_id`, `position`,
+    /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored. If
+    /// `names` is `None`, the columns are the columns of the payload, and then `stream_id`, `session_id`, `position`,
     /// `reserved_value` and `timestamp`. A field of a record hides a header column of the same name.
     ///
     /// # Errors
@@ -238,7 +238,8 @@ fn plain_column(format: &ValueFormat, name: &str) -> Option<(ColumnSource, DataT
     Some((*column, data_type))
 }
 
-/// Returns the column with this name, ignoring case. Its name is that in the layout, or that of the header column.
+/// Returns the column with this name, ignoring case. The case of the result's name is as in the layout or the header
+/// column.
 fn field(format: &ValueFormat, name: &str) -> Result<Field, ProjectionError> {
     let lower = name.to_lowercase();
     if let (Some((number, data_type)), ValueFormat::Records(layout)) =

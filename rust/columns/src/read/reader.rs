@@ -12,7 +12,7 @@ use super::row_error::RowReadError;
 use super::staged::{StagedMessages, row_count};
 use super::walk::Walk;
 
-/// Reads the rows of a range of frames. For one thread.
+/// Reads the rows of a range of frames. Only one thread at a time may use a reader.
 pub struct RowReader<F, A> {
     walk: Walk<F>,
     projection: Projection,
@@ -55,8 +55,8 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     /// Returns the position up to which all complete messages were returned. A reader that begins there continues
     /// without a gap.
     ///
-    /// Before the end of the range, some rows of the message that begins there may have been returned: a message with
-    /// more records than a record batch is divided.
+    /// Before the end of the range, some rows of the message that begins at this position may have been returned: a
+    /// message with more records than a record batch is divided.
     pub fn position(&self) -> i64 {
         self.walk.position()
     }

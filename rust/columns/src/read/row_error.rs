@@ -1,4 +1,4 @@
-//! [`RowReadError`]: why rows cannot be read.
+//! [`RowReadError`]: the reason why rows cannot be read.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use arrow_schema::ArrowError;
 
 use super::malformed::Malformed;
 
-/// Why rows cannot be read.
+/// Reason why rows cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum RowReadError<E> {
     /// The frames cannot be read.
     #[error(transparent)]
     Frames(E),
-    /// A message is malformed, and the mode makes that an error.
+    /// A message is malformed, and the mode is `FailFast`.
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// A message is longer than any message may be: the recording is damaged.

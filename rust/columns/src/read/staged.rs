@@ -31,11 +31,11 @@ pub(super) struct MessageStart {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Message {
     pub(super) beginning: MessageStart,
-    /// Position after its last frame.
+    /// Position after the last frame of the message.
     pub(super) end_position: i64,
-    /// End of its payload among all payloads.
+    /// Offset in `values` of the end of the payload.
     pub(super) value_end: usize,
-    /// Index of its first row within the whole message.
+    /// Index of the first row within the whole message.
     pub(super) first_row: usize,
     /// Number of rows, at least one.
     pub(super) rows: usize,
@@ -58,8 +58,8 @@ impl StagedMessages {
         self.taken == self.messages.len()
     }
 
-    /// Returns the position at which the first message begins that was not taken; for lack of such a message, that of
-    /// the open message.
+    /// Returns the start position of the first message that was not taken. If all messages were taken, returns the
+    /// start position of the open message.
     pub(super) fn first_begin(&self) -> Option<i64> {
         let next = self.messages.get(self.taken);
         let first = next.map(|message| message.beginning).or(self.open);
@@ -85,8 +85,8 @@ impl StagedMessages {
         self.open = Some(beginning);
     }
 
-    /// Adds a fragment's payload to the open message. The error is the position of a message that is longer than the
-    /// maximum.
+    /// Adds a fragment's payload to the open message. If the open message becomes longer than the maximum, the error is
+    /// its start position.
     #[inline]
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), i64> {
         self.values.extend_from_slice(payload);

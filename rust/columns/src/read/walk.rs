@@ -35,9 +35,9 @@ impl<F: Frames> Walk<F> {
         }
     }
 
-    /// Returns the position at which the first message begins that was not taken.
+    /// Returns the start position of the first message that was not taken.
     ///
-    /// After the last message, this is the end of the range, or the begin of a message without an end.
+    /// After the last message, this is the end of the range, or the start of a message without an end.
     pub(super) fn position(&self) -> i64 {
         let staged = self.staged.first_begin();
         staged
@@ -52,7 +52,7 @@ impl<F: Frames> Walk<F> {
         judge: &mut MalformedPolicy,
     ) -> Result<(), RowReadError<F::Error>> {
         if self.is_at_end {
-            // A message without an end stays staged: its begin is the position.
+            // A message without an end stays staged, because `position` returns the start of this message.
             return Ok(());
         }
         self.staged.clear();

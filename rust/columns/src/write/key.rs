@@ -1,24 +1,24 @@
 //! [`MessageKey`]: a reserved value by which a receiver recognizes a message that was sent twice.
 
-/// Maximum number of partitions of a batch whose messages get keys.
+/// Maximum number of partitions in a batch with message keys.
 pub const MAX_PARTITIONS: u32 = 1 << PARTITION_BITS;
-/// Maximum number of messages of a partition whose messages get keys.
+/// Maximum number of messages in a partition with message keys.
 pub const MAX_MESSAGES: u64 = 1 << MESSAGE_BITS;
 
 const PARTITION_BITS: u32 = 12;
 const MESSAGE_BITS: u32 = 28;
 const BATCH_BITS: u32 = 24;
 
-/// The keys of one partition of one batch. From the highest bit on: 24 bits of the batch, 12 of the partition, 28 of
-/// the message within it.
+/// Keys for the messages of one partition of one batch. From the highest bit on, a key has 24 bits of the batch id, 12
+/// bits of the partition, and 28 bits of the message number within the partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageKey {
     high: u64,
 }
 
 impl MessageKey {
-    /// Creates the keys for a partition of a batch, whose id is used modulo 2^24. Returns `None` if `partition` is not
-    /// below [`MAX_PARTITIONS`].
+    /// Creates the keys for a partition of a batch. The batch id is used modulo 2^24. Returns `None` if `partition` is
+    /// not below [`MAX_PARTITIONS`].
     pub fn new(batch: u64, partition: u32) -> Option<Self> {
         let batch = batch & ((1 << BATCH_BITS) - 1);
         (partition < MAX_PARTITIONS).then_some(Self {
@@ -40,7 +40,7 @@ mod tests {
 
     /// 08-76
     #[test]
-    fn a_key_is_batch_partition_and_message() {
+    fn a_key_consists_of_batch_partition_and_message_number() {
         let key = MessageKey::new((1 << 24) + 5, 4095).unwrap();
         assert_eq!(key.of(7), 5 << 40 | 4095 << 28 | 7);
         assert_eq!(key.of(MAX_MESSAGES - 1) & 0xfff_ffff, 0xfff_ffff);

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use super::key::MessageKey;
 
-/// The values of a column, each of which is the payload of one message.
+/// Values of a column. Each value is the payload of one message.
 #[derive(Debug, Clone, Copy)]
 pub enum Payloads<'a> {
     /// The values of a `binary` or `string` column.
@@ -19,7 +19,7 @@ pub enum Payloads<'a> {
     Fixed(FixedLengthMessages<'a>),
 }
 
-/// Consecutive values, each of which ends where the next one begins.
+/// Consecutive values. Each value ends where the next value begins.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices<'a, O> {
     data: &'a [u8],
@@ -65,7 +65,7 @@ pub struct ArrowMessages<'a> {
 }
 
 impl<'a> Payloads<'a> {
-    /// Returns the values of a column of bytes or text; `None` for another type. Nulls count as empty.
+    /// Returns the values of a column of bytes or text; `None` for another type. A null is an empty value.
     pub fn of(column: &'a dyn Array) -> Option<Self> {
         Some(match column.data_type() {
             DataType::Binary => Self::Small(slices::<BinaryType>(column.as_bytes())),
@@ -128,8 +128,8 @@ impl<O: Copy + TryInto<usize>> Slices<'_, O> {
 }
 
 impl ArrowMessages<'_> {
-    /// Returns the index, among payloads and reserved values, of the message at `index`, which may be the number of
-    /// messages.
+    /// Returns the index of the payload and the reserved value of the message at `index`. If `index` is the number of
+    /// messages, returns the number of payloads.
     #[inline(always)]
     pub fn place(&self, index: usize) -> usize {
         match self.order {

@@ -47,8 +47,8 @@ impl Packing {
         self.messages(length, self.pending.len() / length)
     }
 
-    /// Returns the last message, which may have fewer records than the others. To be called after the complete messages
-    /// are sent.
+    /// Returns the last message, which may have fewer records than the others. Call this method after the complete
+    /// messages were sent.
     pub fn last(&self) -> Payloads<'_> {
         let length = self.pending.len();
         self.messages(length, usize::from(length > 0))
@@ -102,7 +102,7 @@ mod tests {
 
     /// 08-64
     #[test]
-    fn messages_have_so_many_records_and_the_last_one_the_rest() {
+    fn messages_have_the_set_number_of_records_and_the_last_message_has_the_rest() {
         let batch = RecordBatch::try_from_iter([
             (
                 "value",

@@ -17,7 +17,7 @@ pub const STREAM_ID: &str = "stream_id";
 /// Name of the optional column of reserved values: 64-bit integers.
 pub const RESERVED_VALUE: &str = "reserved_value";
 
-/// The rows of a record batch, each one message.
+/// The rows of a record batch. Each row is one message.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     /// Payloads of the messages.
@@ -35,11 +35,11 @@ pub struct Headers<'a> {
     pub reserved_values: Option<&'a [i64]>,
 }
 
-/// Why rows cannot be sent.
+/// Reason why rows cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct RowSendError {
-    /// Index of the row that is the reason, if there is one.
+    /// Index of the row that cannot be sent, if the reason is in one row.
     pub row: Option<usize>,
     /// The reason.
     pub reason: String,
@@ -67,7 +67,7 @@ impl<'a> Rows<'a> {
     /// Returns the rows of a record batch with a column [`VALUE`].
     ///
     /// # Errors
-    /// A column is missing, of a wrong type, or has a null.
+    /// A column is missing, has a wrong type, or contains a null.
     pub fn of(batch: &'a RecordBatch) -> Result<Self, RowSendError> {
         let column = batch.column_by_name(VALUE).ok_or_else(|| RowSendError {
             row: None,
@@ -86,7 +86,7 @@ impl<'a> Headers<'a> {
     /// Returns the columns [`STREAM_ID`] and [`RESERVED_VALUE`] of a record batch, if it has them.
     ///
     /// # Errors
-    /// A column has a wrong type, or a null.
+    /// A column has a wrong type, or contains a null.
     pub fn of(batch: &'a RecordBatch) -> Result<Self, RowSendError> {
         Ok(Self {
             stream_ids: integers::<Int32Type>(batch, STREAM_ID, &DataType::Int32)?,

@@ -87,9 +87,9 @@ settings! {
     dir_delete_on_shutdown: bool = false, "AERON_DIR_DELETE_ON_SHUTDOWN" Boolean;
     /// Warn on stderr when the directory exists.
     dir_warn_if_exists: bool = false, "AERON_DIR_WARN_IF_EXISTS" Boolean;
-    /// How the agents are distributed over threads.
+    /// Distribution of the agents over threads.
     threading_mode: ThreadingMode = ThreadingMode::Dedicated, "AERON_THREADING_MODE" Text;
-    /// Age of the driver's heartbeat, in milliseconds, after which it counts as dead.
+    /// Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead.
     driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" LeadingDigits(0, MAX);
     /// Print all settings to stdout at the start.
     print_configuration: bool = false, "AERON_PRINT_CONFIGURATION" Boolean;
@@ -118,7 +118,7 @@ settings! {
     term_buffer_length: usize = 16 * MIB as usize, "AERON_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
     /// Term length of IPC publications.
     ipc_term_buffer_length: usize = 64 * MIB as usize, "AERON_IPC_TERM_BUFFER_LENGTH" Size(KIB, MAX_I32);
-    /// Log files are sparse.
+    /// Create sparse log files.
     term_buffer_sparse_file: bool = true, "AERON_TERM_BUFFER_SPARSE_FILE" Boolean;
     /// Maximum length of the datagrams of network publications.
     mtu_length: usize = 1408, "AERON_MTU_LENGTH" Size(32, 65504);
@@ -145,7 +145,7 @@ settings! {
     publication_unblock_timeout_ns: i64 = 15 * SECOND, "AERON_PUBLICATION_UNBLOCK_TIMEOUT" Duration(US, MAX);
     /// Time without a status message after which a network publication is not connected.
     publication_connection_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_CONNECTION_TIMEOUT" Duration(US, MAX);
-    /// Time that a drained network publication is kept.
+    /// Time for which a drained network publication is kept.
     publication_linger_timeout_ns: i64 = 5 * SECOND, "AERON_PUBLICATION_LINGER_TIMEOUT" Duration(US, MAX);
     /// Time without data or heartbeats after which an image ends. Also the time for which a rejected IPC image is
     /// unavailable.
@@ -162,13 +162,13 @@ settings! {
     untethered_resting_timeout_ns: i64 = 10 * SECOND, "AERON_UNTETHERED_RESTING_TIMEOUT" Duration(0, MAX);
     /// Interval of the checks for changed addresses; 0 turns them off.
     re_resolution_check_interval_ns: i64 = SECOND, "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL" Duration(0, MAX);
-    /// Duty cycles of the conductor that take longer are counted.
+    /// Duty cycles of the conductor that take longer than this time are counted.
     conductor_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Duty cycles of the sender that take longer are counted.
+    /// Duty cycles of the sender that take longer than this time are counted.
     sender_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_SENDER_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Duty cycles of the receiver that take longer are counted.
+    /// Duty cycles of the receiver that take longer than this time are counted.
     receiver_cycle_threshold_ns: i64 = 100 * MS, "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD" Duration(0, MAX);
-    /// Name resolutions that take longer are counted.
+    /// Name resolutions that take longer than this time are counted.
     name_resolver_threshold_ns: i64 = 5 * SECOND, "AERON_DRIVER_NAME_RESOLVER_THRESHOLD" Duration(0, MAX);
 
     /// Default of the channel's `reliable`.
@@ -316,7 +316,7 @@ settings! {
     agent_on_start_function: String = String::new(), "AERON_AGENT_ON_START_FUNCTION" Text;
     /// C libraries to load. Not supported: any name is refused.
     dynamic_libraries: String = String::new(), "AERON_DRIVER_DYNAMIC_LIBRARIES" Text;
-    /// Number of sends for each poll for status messages.
+    /// Maximum number of consecutive duty cycles that send without polling for status messages.
     send_to_status_poll_ratio: i32 = 6, "AERON_SEND_TO_STATUS_POLL_RATIO" LeadingDigits(1, MAX_I32);
     /// Maximum number of datagrams in a receive call.
     receiver_io_vector_capacity: i32 = 4, "AERON_RECEIVER_IO_VECTOR_CAPACITY" Integer(1, 16);

@@ -4,21 +4,21 @@ use crate::declare::layout;
 use crate::{I32, I64};
 
 layout! {
-    /// Start of a recording; channel and source follow.
+    /// A recording has started; channel and source follow.
     pub struct RecordingStartedLayout: 24 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 0,
         /// Position of the first byte.
         pub start_position: I64 = 8,
-        /// Session.
+        /// Session id.
         pub session_id: I32 = 16,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 20,
     }
 
-    /// Progress of a recording.
+    /// A recording has made progress.
     pub struct RecordingProgressLayout: 24 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 0,
         /// Position of the first byte.
         pub start_position: I64 = 8,
@@ -26,9 +26,9 @@ layout! {
         pub position: I64 = 16,
     }
 
-    /// End of a recording.
+    /// A recording has stopped.
     pub struct RecordingStoppedLayout: 24 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 0,
         /// Position of the first byte.
         pub start_position: I64 = 8,

@@ -5,29 +5,30 @@ use crate::declare::layout;
 use crate::{I32, I64};
 
 layout! {
-    /// Creates a named reader of a recording, or stores its position; the name follows.
+    /// Creates a named reader of a recording, or stores the position of the reader; the name follows.
     pub struct CommitReaderLayout: 48 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Position up to which the reader has processed the recording.
         pub position: I64 = 24,
-        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: I64 = 32,
-        /// Bytes after the reader's position after which the reader expires; -1 for no such limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: I64 = 40,
     }
 
     /// A request for a part of a list; a name follows.
     pub struct ListByNameLayout: 32 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: I64 = 16,
         /// Index of the first entry.
         pub from_index: I32 = 24,
@@ -37,11 +38,11 @@ layout! {
 
     /// Sets or removes a retention policy; a part of the channel follows.
     pub struct SetRetentionLayout: 48 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording, or -1 for all that match stream and channel.
+        /// Recording id, or -1 for all recordings that match stream and channel.
         pub recording_id: I64 = 16,
         /// Maximum number of bytes; -1 for no limit.
         pub max_bytes: I64 = 24,
@@ -49,19 +50,19 @@ layout! {
         pub max_age_ms: I64 = 32,
         /// Whether only recordings of `stream_id` match.
         pub apply_stream_id: I32 = 40,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 44,
     }
 
     /// Applies the retention policies, or reports what they would delete.
     pub struct ApplyRetentionLayout: 32 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: I64 = 16,
-        /// Whether nothing is deleted.
+        /// Whether the archive only reports and deletes nothing.
         pub dry_run: I32 = 24,
         /// Unused, 0.
         pub reserved: I32 = 28,
@@ -69,69 +70,70 @@ layout! {
 
     /// Finds a position by time.
     pub struct FindPositionLayout: 40 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Time in microseconds since the epoch.
         pub timestamp_us: I64 = 24,
-        /// 0: the position to read from, 1: the position to read up to.
+        /// Kind of the position. 0: to read from this position, 1: to read up to this position.
         pub edge: I32 = 32,
         /// Unused, 0.
         pub reserved: I32 = 36,
     }
 
-    /// Replay at a rate; the channel follows.
+    /// Request for a replay at a rate; the channel follows.
     pub struct ReplayAtRateLayout: 72 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Position of the first frame.
         pub position: I64 = 24,
-        /// Bytes to replay.
+        /// Number of bytes to replay.
         pub length: I64 = 32,
         /// Token for a replay over a response channel.
         pub replay_token: I64 = 40,
         /// Maximum number of bytes for each second; -1 for no limit.
         pub max_bytes_per_second: I64 = 48,
-        /// Speed in millionths of the recorded pace; -1 for no pace.
+        /// Speed in millionths of the recorded speed; -1 if the replay ignores the recorded speed.
         pub speed_millionths: I64 = 56,
-        /// Stream of the replay.
+        /// Stream id of the replay.
         pub replay_stream_id: I32 = 64,
         /// Maximum length of a read from a segment file in bytes.
         pub file_io_max_length: I32 = 68,
     }
 
-    /// A named reader; its name follows.
+    /// A named reader; the name follows.
     pub struct ReaderLayout: 56 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Committed position.
         pub position: I64 = 24,
         /// Time of the last commit in milliseconds since the epoch.
         pub committed_ms: I64 = 32,
-        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: I64 = 40,
-        /// Bytes after the reader's position after which the reader expires; -1 for no such limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: I64 = 48,
     }
 
     /// A retention policy; a part of the channel follows.
     pub struct RetentionLayout: 48 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording, or -1.
+        /// Recording id, or -1 for all recordings that match stream and channel.
         pub recording_id: I64 = 16,
         /// Maximum number of bytes; -1 for no limit.
         pub max_bytes: I64 = 24,
@@ -139,17 +141,18 @@ layout! {
         pub max_age_ms: I64 = 32,
         /// Whether only recordings of `stream_id` match.
         pub apply_stream_id: I32 = 40,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 44,
     }
 
-    /// A part of a recording that retention deletes or would delete; the name of a reader that holds more follows.
+    /// A part of a recording that retention deletes or would delete; the name of a reader that prevents more deletion
+    /// follows.
     pub struct RetentionStepLayout: 56 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Start position before the deletion.
         pub start_position: I64 = 24,
@@ -159,35 +162,35 @@ layout! {
         pub allowed_position: I64 = 40,
         /// Whether the whole recording is deleted.
         pub is_purge: I32 = 48,
-        /// The holder of data that the policy would delete.
+        /// Reason why data that the policy would delete is kept.
         pub held_by: I32 = 52,
     }
 
     /// Metadata and link of a recording; name and metadata follow.
     pub struct RecordingInfoLayout: 48 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
-        /// Recording that this one continues; -1 for none.
+        /// Id of the recording that this recording continues; -1 if there is none.
         pub predecessor_id: I64 = 24,
-        /// End of the predecessor; -1 for none.
+        /// End position of the predecessor; -1 if there is none.
         pub gap_from: I64 = 32,
-        /// Start of this recording in the stream of the predecessor; -1 if unknown.
+        /// Position in the stream of the predecessor at which this recording starts; -1 if unknown.
         pub gap_to: I64 = 40,
     }
 
-    /// A recording subscription that the archive takes up again at its next start; the channel follows.
+    /// A recording subscription that the archive restarts at its next start; the channel follows.
     pub struct SubscriptionNoteLayout: 36 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// Recording that the subscription extends; -1 for new recordings.
+        /// Id of the recording that the subscription extends; -1 for new recordings.
         pub recording_id: I64 = 16,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 24,
         /// Location of the source.
         pub source_location: I32 = 28,
@@ -197,11 +200,11 @@ layout! {
 
     /// A position that was found by time.
     pub struct TimePositionLayout: 44 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// The position.
         pub position: I64 = 24,

@@ -1,5 +1,5 @@
-//! Messages of the archive's control protocol: the blocks of fixed length. A message header precedes each block.
-//! Variable data follow it, each as an u32 length and its bytes, without alignment.
+//! Messages of the archive's control protocol: the blocks of fixed length. A message header precedes each block. Items
+//! of variable length follow the block without alignment. Each item is a u32 length and the bytes.
 
 pub mod event;
 pub mod extension;

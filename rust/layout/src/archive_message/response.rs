@@ -7,51 +7,51 @@ use crate::{I32, I64};
 layout! {
     /// Response to a request. Older archives send only the first 28 bytes.
     pub struct ControlResponseLayout: 32 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// Result of the request, or code of the error.
+        /// Result of a successful request, or number of the error.
         pub relevant_id: I64 = 16,
-        /// Whether the request succeeded.
+        /// Code of the result: success, or the kind of the error.
         pub code: I32 = 24,
         /// Semantic version of the protocol. Since version 4 of the schema.
         pub version: I32 = 28,
     }
 
-    /// Challenge of a client; its bytes follow.
+    /// Challenge to a client; the bytes of the challenge follow.
     pub struct ChallengeLayout: 20 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
         /// Archives leave this field undefined.
         pub version: I32 = 16,
     }
 
-    /// A subscription of the archive; its channel follows.
+    /// A recording subscription of the archive; the channel follows.
     pub struct RecordingSubscriptionLayout: 28 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
         /// Registration id of the archive's subscription.
         pub subscription_id: I64 = 16,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 24,
     }
 
     /// A recording signal.
     pub struct RecordingSignalLayout: 44 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// Registration id of the archive's subscription.
         pub subscription_id: I64 = 24,
-        /// Position.
+        /// Position in the recording to which the signal refers.
         pub position: I64 = 32,
         /// Number of the recording signal.
         pub signal: I32 = 40,

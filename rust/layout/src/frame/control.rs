@@ -5,19 +5,19 @@ use crate::declare::layout;
 use crate::{I16, I32, I64, U16};
 
 layout! {
-    /// A stream, and the sender's position in it.
+    /// Properties of a stream, and the sender's position in the stream.
     pub struct SetupLayout: 40 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Offset of the sender's position in its term.
+        /// Term offset of the sender's position.
         pub term_offset: I32 = 8,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 12,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 16,
         /// Id of the stream's first term.
         pub initial_term_id: I32 = 20,
-        /// Id of the term of the sender's position.
+        /// Id of the term that contains the sender's position.
         pub active_term_id: I32 = 24,
         /// Length of the stream's terms in bytes.
         pub term_length: I32 = 28,
@@ -39,17 +39,17 @@ layout! {
         pub response_session_id: I32 = 16,
     }
 
-    /// Bytes of a stream that a receiver misses, within one term.
+    /// Request for a range of missing bytes within one term of a stream.
     pub struct NakLayout: 28 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
-        /// Term of the missing bytes.
+        /// Id of the term that contains the missing bytes.
         pub term_id: I32 = 16,
-        /// Offset of the first missing byte in its term.
+        /// Term offset of the first missing byte.
         pub term_offset: I32 = 20,
         /// Number of missing bytes.
         pub length: I32 = 24,
@@ -59,51 +59,51 @@ layout! {
     pub struct StatusMessageLayout: 36 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
-        /// Term of the consumed position.
+        /// Id of the term that contains the consumed position.
         pub consumption_term_id: I32 = 16,
-        /// Offset of the consumed position in its term.
+        /// Term offset of the consumed position.
         pub consumption_term_offset: I32 = 20,
-        /// Bytes that may be sent beyond the consumed position.
+        /// Number of bytes that may be sent beyond the consumed position.
         pub receiver_window: I32 = 24,
         /// Id of the receiver, unique among the receivers of the stream.
         pub receiver_id: I64 = 28,
     }
 
-    /// A receiver's error; its text follows.
+    /// Error that a receiver reports; the text follows.
     pub struct ErrorFrameLayout: 40 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
-        /// The receiver that reports the error.
+        /// Id of the receiver that reports the error.
         pub receiver_id: I64 = 16,
-        /// Tag of the group of the receiver; a flag says whether it has one.
+        /// Group tag of the receiver. A flag says whether the receiver has a group tag.
         pub group_tag: I64 = 24,
         /// Code of the error.
         pub error_code: I32 = 32,
-        /// Bytes of the text.
+        /// Length of the text in bytes.
         pub error_length: I32 = 36,
     }
 
-    /// A measurement of the round-trip time, or the response to one.
+    /// A measurement of the round-trip time, or the response to a measurement.
     pub struct RttmLayout: 40 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 8,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 12,
-        /// Clock of the requesting side at the request.
+        /// Time of the request by the clock of the requesting side, in nanoseconds.
         pub echo_timestamp_ns: I64 = 16,
-        /// Time for which the responding side held the request.
+        /// Time between the receipt of the request and the response, in nanoseconds.
         pub reception_delta_ns: I64 = 24,
-        /// Id of the receiver that sends this frame, or to which this frame is sent.
+        /// Id of the receiver that sends or receives this frame.
         pub receiver_id: I64 = 32,
     }
 
@@ -125,7 +125,7 @@ layout! {
         pub entry: ResolutionEntryLayout = 0,
         /// Address in network order.
         pub address: [u8; 4] = 8,
-        /// Bytes of the name.
+        /// Length of the name in bytes.
         pub name_length: I16 = 12,
     }
 
@@ -135,7 +135,7 @@ layout! {
         pub entry: ResolutionEntryLayout = 0,
         /// Address in network order.
         pub address: [u8; 16] = 8,
-        /// Bytes of the name.
+        /// Length of the name in bytes.
         pub name_length: I16 = 24,
     }
 }

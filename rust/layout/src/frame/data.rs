@@ -1,4 +1,4 @@
-//! The header of a data frame, as fields and as the 64-bit words that logs are written and read in.
+//! The header of a data frame: its fields, and the 64-bit words with which logs are written and read.
 
 use super::FrameHeaderLayout;
 use crate::declare::layout;
@@ -10,13 +10,13 @@ layout! {
     pub struct DataHeaderLayout: 32 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,
-        /// Offset of the frame in its term.
+        /// Term offset of the frame.
         pub term_offset: I32 = 8,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: I32 = 12,
-        /// Stream.
+        /// Stream id.
         pub stream_id: I32 = 16,
-        /// Term of the frame.
+        /// Term id of the frame.
         pub term_id: I32 = 20,
         /// Application-defined value.
         pub reserved_value: I64 = 24,
@@ -34,7 +34,7 @@ impl DataHeaderLayout {
 }
 
 /// The 64-bit word at offset 0 of a frame: length, version, flags and type. With one load, a reader gets all values
-/// that determine how it treats the frame.
+/// that determine the treatment of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirstWord(pub i64);
 

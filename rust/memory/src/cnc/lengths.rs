@@ -9,13 +9,13 @@ const MAX_LENGTH: usize = i32::MAX as usize;
 /// Lengths of the sections in bytes, trailers included, and of the pages that files are aligned to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CncLengths {
-    /// To-driver ring: 768 bytes and a power of two, from 1 MiB on.
+    /// To-driver ring: 768 bytes plus a power of two of at least 1 MiB.
     pub to_driver: usize,
-    /// To-clients broadcast: 128 bytes and a power of two, from 1 MiB on.
+    /// To-clients broadcast: 128 bytes plus a power of two of at least 1 MiB.
     pub to_clients: usize,
     /// Counters values: 1 to 500 MiB; the metadata takes four times as much.
     pub counters_values: usize,
-    /// Error log: from 4 MiB on.
+    /// Error log: at least 4 MiB.
     pub error_log: usize,
     /// Page size: a power of two from 4096 to 1 GiB.
     pub file_page_size: usize,
@@ -29,11 +29,11 @@ pub enum InvalidCncLengths {
     OutOfRange {
         /// Name of the section.
         section: &'static str,
-        /// Its length in bytes.
+        /// Length of the section in bytes.
         length: usize,
-        /// Minimum length.
+        /// Minimum length in bytes.
         min: usize,
-        /// Maximum length.
+        /// Maximum length in bytes.
         max: usize,
     },
     /// The capacity of a buffer is not a power of two.
@@ -41,7 +41,7 @@ pub enum InvalidCncLengths {
     Capacity {
         /// Name of the section.
         section: &'static str,
-        /// Its length less the trailer, in bytes.
+        /// Length of the section without the trailer, in bytes.
         capacity: usize,
     },
     /// The page size is not allowed.
@@ -84,7 +84,7 @@ impl CncLengths {
     pub const MAX_PAGE_SIZE: usize = 1 << 30;
 
     /// Returns the lengths with each section clamped to its range, as a driver does with lengths from its environment.
-    /// Does not change capacities that are not powers of two; they are refused later.
+    /// Does not change capacities that are not powers of two; `file_length` refuses such capacities.
     pub fn clamped(self) -> Self {
         Self {
             to_driver: self.to_driver.clamp(Self::MIN_TO_DRIVER, MAX_LENGTH),

@@ -26,7 +26,7 @@ use crate::mapped::{Allocation, MappedFile};
 use crate::ring::ManyToOneRing;
 use crate::words::Words;
 
-/// Bytes before the first section.
+/// Length of the header before the first section, in bytes.
 pub const HEADER_LENGTH: usize = CncHeaderLayout::LENGTH;
 /// The version of the layout: 0.2.0.
 pub const CNC_VERSION: SemanticVersion = SemanticVersion::new(0, 2, 0);

@@ -9,7 +9,7 @@ use crate::counters::InvalidCountersLength;
 use crate::ring::InvalidRingLength;
 use crate::words::Words;
 
-/// Three numbers in one word: `major << 16 | minor << 8 | patch`.
+/// A version of three numbers in one 32-bit value: `major << 16 | minor << 8 | patch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SemanticVersion(pub i32);
 
@@ -41,7 +41,7 @@ impl fmt::Display for SemanticVersion {
     }
 }
 
-/// The kind of process that opens the file; determines which versions it accepts.
+/// Kind of the process that opens the file. The kind determines the accepted versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reader {
     /// Accepts its own major version with the same or a newer minor version.
@@ -53,7 +53,7 @@ pub enum Reader {
 /// Reason why a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CncError {
-    /// Too short for a header.
+    /// The file is too short for a header.
     #[error("CnC file is created but not populated: {length} bytes")]
     NotPopulated {
         /// Length of the file in bytes.
@@ -62,7 +62,7 @@ pub enum CncError {
     /// The version was not stored yet.
     #[error("CnC file is created but not initialised")]
     NotInitialised,
-    /// Shorter than its header requires.
+    /// The file is shorter than its header requires.
     #[error("CnC file of {length} bytes is shorter than the {required} bytes that its header says")]
     Truncated {
         /// Length of the file in bytes.
@@ -70,7 +70,7 @@ pub enum CncError {
         /// Length that the sections need.
         required: usize,
     },
-    /// Written by a driver of another layout.
+    /// The file was written by a driver with another version of the layout.
     #[error("CnC version not compatible: app={CNC_VERSION} file={file}")]
     IncompatibleVersion {
         /// The version in the file.
@@ -121,7 +121,7 @@ pub enum DriverState {
 }
 
 impl<W: Words> Cnc<W> {
-    /// Validates a mapped file, in the order in which a driver writes it.
+    /// Validates the parts of a mapped file in the order in which a driver writes them.
     pub fn open(words: W, reader: Reader) -> Result<Self, CncError> {
         let length = words.len();
         if length <= HEADER_LENGTH {

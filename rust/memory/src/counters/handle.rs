@@ -1,4 +1,5 @@
-//! [`AtomicCounter`]: a handle on the value of one counter. Driver, archive and clients update counters through it.
+//! [`AtomicCounter`]: a handle on the value of one counter. Driver, archive and clients update counters through
+//! handles.
 
 use super::{OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_OFFSET};
 use crate::words::Words;
@@ -23,7 +24,7 @@ impl<W: Words> AtomicCounter<W> {
         self.id
     }
 
-    /// Returns the value (acquire): also makes the writer's earlier stores visible.
+    /// Returns the value (acquire). The load also makes the writer's earlier stores visible.
     #[inline]
     pub fn get(&self) -> i64 {
         self.record.load_i64_acquire(VALUE_OFFSET)

@@ -10,7 +10,7 @@ use aeron_layout::{FromZeros, I32};
 
 use super::MAX_KEY_LENGTH;
 
-/// A key as it is stored.
+/// A key as it is stored in memory.
 pub type Key = [u8; MAX_KEY_LENGTH];
 
 /// Maximum length of the channel in the key of a stream counter, in bytes.
@@ -60,7 +60,7 @@ pub fn stream_key(registration_id: i64, session_id: i32, stream_id: i32, channel
     .to_bytes()
 }
 
-/// Returns the label of a stream counter; `name` is from the table of types, e.g. `pub-lmt`.
+/// Returns the label of a stream counter. `name` is the name of the counter type, e.g. `pub-lmt`.
 pub fn stream_label(
     name: &str,
     registration_id: i64,
@@ -100,7 +100,7 @@ pub fn decode_channel_key(key: &Key) -> String {
     text(layout.channel_length, &layout.channel)
 }
 
-/// Encodes the key of a bound address: type 14.
+/// Encodes the key of a counter for a bound address: type 14.
 pub fn local_address_key(channel_status_id: i32, address: &str) -> Key {
     let mut layout = LocalAddressKeyLayout::new_zeroed();
     layout.channel_status_id = channel_status_id.into();
@@ -120,7 +120,7 @@ pub fn local_address_label(name: &str, channel_status_id: i32, address: &str) ->
     format!("{name}: {channel_status_id} {address}")
 }
 
-/// Encodes the key of a client's heartbeat: type 11.
+/// Encodes the key of a client's heartbeat counter: type 11.
 pub fn heartbeat_key(client_id: i64) -> Key {
     let mut layout = HeartbeatKeyLayout::new_zeroed();
     layout.client_id = client_id.into();

@@ -23,7 +23,7 @@ pub struct AllocateError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("counter {id} is not allocated")]
 pub struct FreeError {
-    /// The id given.
+    /// The id that does not exist.
     pub id: i32,
 }
 

@@ -6,7 +6,7 @@
 //! update the values of its own counters ([`AtomicCounter`]).
 //!
 //! A record may be freed and reused during a read. Therefore a read is valid only if the state is "allocated" before
-//! and after it. Ids outside the section have no counter.
+//! and after the read. Ids outside the section have no counter.
 
 mod handle;
 pub mod keys;
@@ -22,9 +22,9 @@ pub use handle::AtomicCounter;
 pub use manager::{AllocateError, CountersManager, FreeError, NewCounter};
 pub use reader::{CounterRecord, CountersReader, InvalidCountersLength};
 
-/// Bytes of a counter in the values section.
+/// Length of the record of a counter in the values section, in bytes.
 pub const VALUE_RECORD_LENGTH: usize = CounterValueLayout::LENGTH;
-/// Bytes of a counter in the metadata section.
+/// Length of the record of a counter in the metadata section, in bytes.
 pub const METADATA_RECORD_LENGTH: usize = CounterMetadataLayout::LENGTH;
 /// Maximum length of a key in bytes.
 pub const MAX_KEY_LENGTH: usize = 112;

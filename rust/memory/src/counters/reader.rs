@@ -7,7 +7,7 @@ use super::{
 };
 use crate::words::Words;
 
-/// The lengths of the sections contradict each other.
+/// The lengths of the two sections do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "counters sections of {metadata_length} and {values_length} bytes: metadata must be at least four times the values, both \
@@ -35,7 +35,7 @@ pub struct CounterRecord {
     pub value: i64,
     /// Registration id of the resource for which the counter was created.
     pub registration_id: i64,
-    /// Client id of the owner, -1 if it has no owner.
+    /// Client id of the owner; -1 if the counter has no owner.
     pub owner_id: i64,
     /// Reference id.
     pub reference_id: i64,
@@ -86,7 +86,7 @@ impl<W: Words> CountersReader<W> {
         Some(self.counter(id)?.get())
     }
 
-    /// Returns a handle on the value of an id; `None` for an id out of range. Does not check that the counter is
+    /// Returns a handle on the counter with this id; `None` for an id out of range. Does not check that the counter is
     /// allocated.
     pub fn counter(&self, id: i32) -> Option<AtomicCounter<W>> {
         self.metadata_offset(id)?;
@@ -178,8 +178,8 @@ impl<W: Words> CountersReader<W> {
         })
     }
 
-    /// Appends `text` to a label, truncated to the space in the label. Only for the process that may write the label
-    /// (`docs/spec/01-memory-layouts.md`, section 5.6).
+    /// Appends `text` to a label, truncated to the space in the label. Only the process that may write the label may
+    /// call this method (`docs/spec/01-memory-layouts.md`, section 5.6).
     pub fn append_to_label(&self, id: i32, text: &str) {
         let Some(record) = self.metadata_offset(id) else {
             return;
@@ -226,7 +226,7 @@ impl<W: Words> CountersReader<W> {
         key
     }
 
-    /// Returns the label without the NULs that some drivers write at its end.
+    /// Returns the label. Removes the NUL bytes that some drivers write at its end.
     fn load_label(&self, record: usize) -> String {
         let mut label = [0; MAX_LABEL_LENGTH];
         let label = &mut label[..self.label_length(record)];

@@ -1,6 +1,7 @@
 //! System counters: the driver's statistics (`docs/spec/01-memory-layouts.md`, section 6).
 //!
-//! A driver allocates them before all other counters, so that each counter id equals the number of the system counter.
+//! A driver allocates the system counters before all other counters, so that each counter id equals the number of the
+//! system counter.
 
 use super::{AllocateError, AtomicCounter, CountersManager, NULL_VALUE, NewCounter, types};
 use crate::words::Words;
@@ -82,7 +83,7 @@ system_counters! {
 pub struct SystemLabels {
     /// `version=<v> commit=<sha>` of the driver.
     pub software: String,
-    /// Name of the driver in name resolution; empty if it has none.
+    /// Name of the driver in name resolution; empty if the driver has no name.
     pub resolver_name: String,
     /// `DEDICATED`, `SHARED_NETWORK`, `SHARED` or `INVOKER`.
     pub threading_mode: String,

@@ -33,55 +33,55 @@ pub const PER_IMAGE_INDICATOR: i32 = 10;
 pub const CLIENT_HEARTBEAT: i32 = 11;
 /// Position up to which publishers have appended.
 pub const PUBLISHER_POSITION: i32 = 12;
-/// Back-pressure events of a sender.
+/// Number of back-pressure events of a sender.
 pub const SENDER_BACK_PRESSURE: i32 = 13;
 /// Status of a bound address.
 pub const LOCAL_SOCKET_ADDRESS: i32 = 14;
-/// Neighbours of the name resolver.
+/// Number of neighbours of the name resolver.
 pub const RESOLVER_NEIGHBORS: i32 = 15;
-/// Cache entries of the name resolver.
+/// Number of cache entries of the name resolver.
 pub const RESOLVER_CACHE_ENTRIES: i32 = 16;
-/// Receivers that a flow control strategy tracks.
+/// Number of receivers that a flow control strategy tracks.
 pub const FLOW_CONTROL_RECEIVERS: i32 = 17;
-/// Destinations of a channel.
+/// Number of destinations of a channel.
 pub const MDC_DESTINATIONS: i32 = 18;
-/// NAKs that a sender received.
+/// Number of NAKs that a sender received.
 pub const SENDER_NAKS_RECEIVED: i32 = 19;
-/// NAKs that an image sent.
+/// Number of NAKs that an image sent.
 pub const RECEIVER_NAKS_SENT: i32 = 20;
 /// A bootstrap neighbour of the name resolver.
 pub const BOOTSTRAP_NEIGHBOR: i32 = 21;
 /// Position up to which a recording is written.
 pub const ARCHIVE_RECORDING_POSITION: i32 = 100;
-/// Errors of an archive.
+/// Number of errors of an archive.
 pub const ARCHIVE_ERRORS: i32 = 101;
-/// Control sessions of an archive.
+/// Number of control sessions of an archive.
 pub const ARCHIVE_CONTROL_SESSIONS: i32 = 102;
 /// Longest duty cycle of an archive agent.
 pub const ARCHIVE_MAX_CYCLE_TIME: i32 = 103;
-/// Duty cycles of an archive agent over the threshold.
+/// Number of duty cycles of an archive agent that exceeded the threshold.
 pub const ARCHIVE_CYCLE_TIME_EXCEEDED: i32 = 104;
 /// Longest write of an archive's recorder.
 pub const ARCHIVE_RECORDER_MAX_WRITE_TIME: i32 = 105;
-/// Bytes written by an archive's recorder.
+/// Number of bytes that an archive's recorder has written.
 pub const ARCHIVE_RECORDER_WRITE_BYTES: i32 = 106;
-/// Time an archive's recorder spent writing.
+/// Total time that an archive's recorder spent on writing.
 pub const ARCHIVE_RECORDER_WRITE_TIME: i32 = 107;
 /// Longest read of an archive's replayer.
 pub const ARCHIVE_REPLAYER_MAX_READ_TIME: i32 = 108;
-/// Bytes read by an archive's replayer.
+/// Number of bytes that an archive's replayer has read.
 pub const ARCHIVE_REPLAYER_READ_BYTES: i32 = 109;
-/// Time an archive's replayer spent reading.
+/// Total time that an archive's replayer spent on reading.
 pub const ARCHIVE_REPLAYER_READ_TIME: i32 = 110;
-/// Recordings in progress.
+/// Number of active recordings.
 pub const ARCHIVE_RECORDING_SESSIONS: i32 = 111;
-/// Replays in progress.
+/// Number of active replays.
 pub const ARCHIVE_REPLAY_SESSIONS: i32 = 112;
 /// One control session of an archive.
 pub const ARCHIVE_CONTROL_SESSION: i32 = 113;
 /// State of a persistent subscription.
 pub const PERSISTENT_SUBSCRIPTION_STATE: i32 = 114;
-/// Distance of a persistent subscription to the live stream.
+/// Distance of a persistent subscription from the live stream, in bytes.
 pub const PERSISTENT_SUBSCRIPTION_JOIN_DIFFERENCE: i32 = 115;
 /// Number of times that a persistent subscription left the live stream.
 pub const PERSISTENT_SUBSCRIPTION_LIVE_LEFT: i32 = 116;

@@ -55,7 +55,7 @@ pub fn log_length(term_length: i64, page_size: i64) -> Result<usize, LogError> {
 }
 
 impl LogBuffers<SharedBuffer> {
-    /// Maps the log in the file `path`, read-write. With `pre_touch`, maps in all pages at once.
+    /// Maps the log in the file `path`, read-write. With `pre_touch`, loads all pages into memory at once.
     ///
     /// # Errors
     /// The file cannot be mapped, or it is not a log.
@@ -151,7 +151,7 @@ impl<W: Words> LogBuffers<W> {
         &self.metadata
     }
 
-    /// Returns the arithmetic of the stream's positions.
+    /// Returns the converter between the stream's positions and terms with offsets.
     #[inline]
     pub fn positions(&self) -> Positions {
         self.positions
@@ -163,7 +163,7 @@ impl<W: Words> LogBuffers<W> {
         self.framing
     }
 
-    /// Returns the session and stream that the log's frames carry.
+    /// Returns the fields that all frame headers of the log have in common.
     #[inline]
     pub fn header(&self) -> HeaderWords {
         self.header

@@ -8,7 +8,7 @@ use crate::words::Words;
 /// of one term. Returns the position up to which the log is clean.
 ///
 /// Only the driver calls this, and only for bytes that all consumers have passed. The first word is zeroed last, with
-/// release: a reader that finds no frame at that word finds none after it.
+/// release: a reader that finds no frame at that word finds no frame after it.
 pub fn clean<W: Words>(log: &LogBuffers<W>, clean_position: i64, target_position: i64) -> i64 {
     debug_assert!(clean_position % FRAME_ALIGNMENT as i64 == 0);
     // The target follows from positions that other processes write.

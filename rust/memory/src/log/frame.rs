@@ -1,7 +1,7 @@
 //! Frames: the 32-byte header before each fragment of a log, and the meaning of its fields.
 //!
-//! A frame begins on a 32-byte boundary and uses its length rounded up to 32. Its length word is 0 if there is no
-//! frame, negative while the frame is being written, and positive when the frame is readable.
+//! A frame begins on a 32-byte boundary and occupies its length rounded up to a multiple of 32. Its length word is 0 if
+//! there is no frame, negative while the frame is being written, and positive when the frame is readable.
 
 use aeron_layout::frame::{DataHeaderLayout, place_word, stream_word};
 
@@ -12,7 +12,7 @@ pub use aeron_layout::frame::{
     FRAME_ALIGNMENT, MAX_UDP_PAYLOAD_LENGTH as MAX_MTU_LENGTH, flags, frame_type,
 };
 
-/// Bytes of a frame's header.
+/// Length of a frame's header in bytes.
 pub const HEADER_LENGTH: usize = DataHeaderLayout::LENGTH;
 /// Maximum length of a message in bytes, for any term length.
 pub const MAX_MESSAGE_LENGTH: usize = 16 * 1024 * 1024;
@@ -22,7 +22,7 @@ pub mod offset {
     use aeron_layout::frame::DataHeaderLayout;
     use aeron_layout::{I16, I32, I64, offset};
 
-    /// i32: length of header and payload in bytes; see the module for zero and negative values.
+    /// i32: length of header and payload in bytes; the documentation of the module explains zero and negative values.
     pub const FRAME_LENGTH: usize = offset!(DataHeaderLayout, header.frame_length: I32);
     /// u8: always 0.
     pub const VERSION: usize = offset!(DataHeaderLayout, header.version: u8);
@@ -42,7 +42,7 @@ pub mod offset {
     pub const RESERVED_VALUE: usize = offset!(DataHeaderLayout, reserved_value: I64);
 }
 
-/// Returns the bytes of log that a frame of `frame_length` uses.
+/// Returns the number of bytes that a frame of `frame_length` bytes occupies in a log.
 #[inline]
 pub const fn aligned_length(frame_length: usize) -> usize {
     (frame_length + (FRAME_ALIGNMENT - 1)) & !(FRAME_ALIGNMENT - 1)
@@ -89,8 +89,8 @@ impl Framing {
         self.max_message_length
     }
 
-    /// Returns the bytes of log that a message of `length` bytes uses, with headers and alignment; `None` if the
-    /// message is too long.
+    /// Returns the number of bytes that a message of `length` bytes occupies in a log, with headers and alignment;
+    /// `None` if the message is too long.
     #[inline(always)]
     pub fn framed_length(self, length: usize) -> Option<usize> {
         if length <= self.max_payload_length() {
@@ -102,7 +102,7 @@ impl Framing {
         }
     }
 
-    /// Returns the bytes of log that the longest fragmented message uses.
+    /// Returns the number of bytes that the longest fragmented message occupies in a log.
     pub fn max_framed_length(self) -> usize {
         self.fragmented_length(self.max_message_length)
     }

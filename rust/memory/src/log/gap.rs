@@ -28,8 +28,8 @@ pub struct Scanned {
 /// Finds the first gap in `term` between the frame boundaries `from` and `limit`.
 ///
 /// # Errors
-/// A frame has an impossible length. `term_begin` is the position of the term's first byte; the error reports the
-/// frame's position with it.
+/// A frame has an impossible length. The error contains the frame's position, which is computed from `term_begin`, the
+/// position of the term's first byte.
 pub fn scan<W: Words>(
     term: &W,
     term_begin: i64,

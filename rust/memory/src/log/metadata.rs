@@ -1,6 +1,6 @@
 //! The metadata of a log: the last 4096 bytes of its file.
 //!
-//! [`LogMetadata`] gives typed access to the fields that driver and clients change during the log's life. The fields
+//! [`LogMetadata`] gives typed access to the fields that driver and clients change while the log exists. The fields
 //! that the driver writes once are in [`LogDescription`].
 
 use aeron_layout::frame::DataHeaderLayout;
@@ -26,7 +26,7 @@ const IS_PUBLICATION_REVOKED: usize = offset!(LogMetadataLayout, is_publication_
 const TAIL_COUNTERS: usize = offset!(LogMetadataLayout, tail_counters: [I64; PARTITION_COUNT]);
 const DEFAULT_HEADER: usize = offset!(LogMetadataLayout, default_header: DataHeaderLayout);
 
-/// Access to the metadata of one log, from any thread or process.
+/// Accessor of the metadata of one log, for any thread or process.
 #[derive(Debug, Clone)]
 pub struct LogMetadata<W> {
     memory: W,
@@ -126,9 +126,10 @@ impl<W: Words> LogMetadata<W> {
             .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
-    /// Sets whether the stream has a subscriber, if several threads each know a part of its subscribers. Each thread
-    /// first stores its own part, then calls this method. `find` loads all parts and returns whether there is a
-    /// subscriber. After the last of several calls, the stored value is correct for all parts. Stores only a change.
+    /// Sets whether the stream has a subscriber, if several threads each know a part of the stream's subscribers. Each
+    /// thread first stores its own part, then calls this method. `find` loads all parts and returns whether there is a
+    /// subscriber. After the last of several calls, the stored value is correct for all parts. Stores the value only if
+    /// it has changed.
     pub fn show_connected(&self, find: impl Fn() -> bool) {
         // If two threads each store their own part and then load all parts, at least one of them sees both stores.
         let find = || {

@@ -1,6 +1,6 @@
 //! Positions: the location of a byte in a stream, as one number or as a term and an offset.
 //!
-//! A stream is an endless row of terms. A *position* counts its bytes from the start of the first term. A *term id*
+//! A stream is a sequence of terms. A *position* is the number of bytes from the start of the first term. A *term id*
 //! identifies a term and may wrap through 2^31. A *term offset* counts bytes within a term. All functions accept any
 //! values, so values from shared memory may be passed unchecked.
 
@@ -11,7 +11,7 @@ pub use aeron_layout::frame::{MAX_TERM_LENGTH, MIN_TERM_LENGTH};
 /// Number of term buffers of a log: one is written, one may still be read, one is being cleaned.
 pub const PARTITION_COUNT: usize = 3;
 
-/// The arithmetic of one stream: its term length and the id of its first term.
+/// Converter between positions of one stream and terms with offsets. Contains the term length and the first term id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     initial_term_id: i32,
@@ -19,7 +19,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// Creates the arithmetic for terms of `term_length` bytes, the first of which has the id `initial_term_id`.
+    /// Creates a converter for terms of `term_length` bytes. The first term has the id `initial_term_id`.
     ///
     /// # Errors
     /// [`LogError::TermLength`] unless `term_length` is a power of two from [`MIN_TERM_LENGTH`] to [`MAX_TERM_LENGTH`].
@@ -31,7 +31,7 @@ impl Positions {
         })
     }
 
-    /// Creates the arithmetic for terms of `1 << bits` bytes, which may be fewer than in a real log. The first term has
+    /// Creates a converter for terms of `1 << bits` bytes, which may be fewer than in a real log. The first term has
     /// the id 0.
     #[cfg(loom)]
     pub fn model(bits: u32) -> Self {
@@ -41,7 +41,7 @@ impl Positions {
         }
     }
 
-    /// Bytes in a term.
+    /// Returns the length of a term in bytes.
     #[inline]
     pub fn term_length(self) -> usize {
         1 << self.bits
@@ -122,8 +122,8 @@ pub(super) fn check_term_length(term_length: i64) -> Result<(), LogError> {
 /// A term's tail as the metadata contains it: the term id in the upper 32 bits, the next free offset in the lower 32
 /// bits.
 ///
-/// The offset exceeds the term length after a claim has crossed the end of the term. It keeps this value until the
-/// partition is rotated into its next term.
+/// The offset exceeds the term length after a claim has crossed the end of the term. The offset keeps this value until
+/// the partition is rotated into its next term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawTail(pub i64);
 
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_position_of_a_term_and_back_for_negative_and_wrapping_term_ids_01_58() {
+    fn positions_convert_to_terms_and_back_for_negative_and_wrapping_term_ids_01_58() {
         for initial in [0, 7, -9, i32::MAX, i32::MIN] {
             for length in [MIN_TERM_LENGTH, MAX_TERM_LENGTH] {
                 let positions = Positions::new(length, initial).unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_position_is_two_to_the_31_terms_01_58() {
+    fn the_maximum_position_is_the_end_of_2_to_the_31_terms_01_58() {
         let positions = Positions::new(MIN_TERM_LENGTH, 5).unwrap();
         assert_eq!(positions.max_position(), 140_737_488_355_328);
         let last_term = 5i32.wrapping_add(i32::MAX);
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_position_splits_and_joins_again(initial: i32, bits in 16u32..=30, position in 0i64..1 << 46) {
+        fn any_position_converts_to_term_and_offset_and_back(initial: i32, bits in 16u32..=30, position in 0i64..1 << 46) {
             let positions = Positions::new(1 << bits, initial).unwrap();
             let joined = positions.position(positions.term_id(position), positions.term_offset(position));
             prop_assert_eq!(joined, position);

@@ -4,7 +4,7 @@
 //! fragments, its owner stores [`Cursor::position`] as the subscriber's position.
 //!
 //! Frame lengths are read once and checked. No value that another process stores makes a cursor panic or leave its
-//! term: for an impossible length it returns [`CorruptLog`].
+//! term: for an impossible length, the cursor returns [`CorruptLog`].
 
 use super::buffers::LogBuffers;
 use super::frame::{
@@ -177,7 +177,7 @@ impl<'a, W: Words> LogFragment<'a, W> {
     }
 }
 
-/// Iterates over the frames of one term.
+/// Iterator over the frames of one term.
 #[derive(Debug)]
 pub struct Cursor<'a, W> {
     term: &'a W,
@@ -269,7 +269,7 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = fragment.offset;
     }
 
-    /// Moves back to the start of a fragment that this cursor returned, by its stream position.
+    /// Moves back to the stream position `position`, at which a fragment begins that this cursor returned.
     pub fn return_to_position(&mut self, position: i64) {
         let offset = position - self.term_begin;
         assert!(
@@ -286,8 +286,8 @@ impl<'a, W: Words> Cursor<'a, W> {
     }
 
     /// Returns the next block: consecutive whole frames, together at most `limit` bytes, without padding. A padding
-    /// frame at the cursor is returned alone, for any length. `None` if there is no frame, or the first frame exceeds
-    /// the limit.
+    /// frame at the cursor is returned alone, even if it is longer than `limit`. `None` if there is no frame, or the
+    /// first frame exceeds the limit.
     ///
     /// # Errors
     /// A frame has an impossible length. The frames before it were not consumed.

@@ -5,7 +5,7 @@ use aeron_layout::frame::DataHeaderLayout;
 use super::frame::{FRAME_ALIGNMENT, FirstWord, HEADER_LENGTH, offset as field};
 use crate::words::Words;
 
-/// Copies a datagram of one or more frames into `term` at `offset`. Returns whether it was copied.
+/// Copies a datagram of one or more frames into `term` at `offset`. Returns whether the datagram was copied.
 ///
 /// Returns `false` if a frame already begins at `offset`: then the datagram is a duplicate. Also returns `false` if the
 /// datagram is shorter than a header, its first length word is not positive, or it does not fit into the term on a

@@ -4,9 +4,9 @@ use super::buffers::LogBuffers;
 use super::position::{PARTITION_COUNT, RawTail, partition_of_count};
 use crate::words::Words;
 
-/// Ends the term `term_id`, which has `term_count` terms before it. Several publishers and the driver may call this at
-/// once, and each of them completes unfinished steps of the others. Returns whether this call advanced the active term
-/// count.
+/// Ends the term `term_id`, which has `term_count` terms before it. Several publishers and the driver may call this
+/// function at the same time. Each caller completes unfinished steps of the other callers. Returns whether this call
+/// advanced the active term count.
 pub(super) fn rotate<W: Words>(log: &LogBuffers<W>, term_count: i32, term_id: i32) -> bool {
     let metadata = log.metadata();
     let next_term_id = term_id.wrapping_add(1);

@@ -8,16 +8,16 @@ use crate::words::Words;
 /// Data to send at a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Available {
-    /// Whole frames of `length` bytes in total; 0 if there is no frame. The last of them may be the header of a padding
+    /// Whole frames of `length` bytes in total; 0 if there is no frame. The last frame may be the header of a padding
     /// frame. Then the `padding` bytes after the header are not sent, but the position advances by `length` and
     /// `padding`.
     Frames {
-        /// Bytes to send.
+        /// Number of bytes to send.
         length: usize,
-        /// Bytes of padding after the bytes to send.
+        /// Number of bytes of padding after the bytes to send.
         padding: usize,
-        /// Whether no later frame can be sent together with these: the next frame is too long, the limit is reached, or
-        /// the term ends.
+        /// Whether no later frame can be sent together with these frames: the next frame is too long, the limit is
+        /// reached, or the term ends.
         is_full: bool,
     },
     /// Length of the first frame, which exceeds the limit.

@@ -104,7 +104,7 @@ impl<W: Words> Unblocking<'_, W> {
             .unwrap_or(tail)
     }
 
-    /// Whether there is still no frame from `begin` to `end`, checked backwards.
+    /// Whether no frame begins between `begin` and `end`. Checks the range backwards.
     fn is_zero(&self, begin: usize, end: usize) -> bool {
         (begin..end)
             .step_by(FRAME_ALIGNMENT)

@@ -19,7 +19,7 @@ pub enum RecordAction {
     Continue,
 }
 
-/// A record has an impossible length: everything claimed up to the end of the data area was discarded.
+/// A record has an impossible length. All claimed bytes up to the end of the data area were discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "corrupt record in the ring buffer: length {length}, type {msg_type_id} at position {position}; {discarded} bytes discarded"
@@ -31,7 +31,7 @@ pub struct CorruptRecord {
     pub length: i32,
     /// Type field of the record.
     pub msg_type_id: i32,
-    /// Bytes that were skipped.
+    /// Number of bytes that were skipped.
     pub discarded: usize,
 }
 
@@ -44,7 +44,7 @@ pub struct RingConsumer<W: Words> {
 }
 
 impl<W: Words> RingConsumer<W> {
-    /// Creates the consumer of `ring`. There must be only one at a time.
+    /// Creates the consumer of `ring`. There must be only one consumer at a time.
     pub fn new(ring: ManyToOneRing<W>) -> Self {
         let scratch = vec![0; ring.max_message_length()];
         Self { ring, scratch }
@@ -103,11 +103,10 @@ impl<W: Words> RingConsumer<W> {
         Ok(messages)
     }
 
-    /// Replaces a record at the head that its producer will not finish by padding. Returns whether a record was
-    /// replaced.
+    /// Turns an unfinished record at the head into padding. Returns whether a record was turned into padding.
     ///
-    /// Call it only if the head has not moved for longer than a live producer could need. A claim without any written
-    /// word is replaced only if a later record shows where the claim ends.
+    /// Call this method only if the head has not moved for longer than a live producer could need. A claim without any
+    /// written word is turned into padding only if a later record shows where the claim ends.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();
@@ -130,7 +129,8 @@ impl<W: Words> RingConsumer<W> {
         }
     }
 
-    /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in between.
+    /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in that
+    /// space.
     fn unblock_unwritten(&self, blocked: usize, tail_index: usize) -> bool {
         let words = &self.ring.words;
         let limit = if tail_index > blocked {
@@ -144,7 +144,7 @@ impl<W: Words> RingConsumer<W> {
             return false;
         };
         // During the search, a producer may have written one of these words, so they are checked again. The blocked
-        // record is the last one checked.
+        // record is checked last.
         let still_unwritten = (blocked..written)
             .step_by(RECORD_ALIGNMENT)
             .rev()

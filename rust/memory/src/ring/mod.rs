@@ -4,7 +4,7 @@
 //! The data area is followed by the trailer. A record is a 32-bit length (0: no record yet, negative: being written,
 //! positive: complete), a 32-bit type and the payload. A record begins on an 8-byte boundary and never wraps. Producers
 //! of any process claim space with a compare-and-swap of the tail. The only consumer zeroes the bytes that it has read
-//! before releasing the head. So the length 0 means "not yet written" on the next lap too.
+//! before releasing the head. So on the next lap, the length 0 means "not yet written" again.
 //!
 //! No function panics because of a value that another process writes: positions are masked into the buffer, and lengths
 //! are read once and checked.
@@ -20,9 +20,9 @@ use aeron_layout::{I32, I64, offset};
 
 use crate::words::Words;
 
-/// Bytes after the data area.
+/// Length of the trailer after the data area, in bytes.
 pub const TRAILER_LENGTH: usize = RingTrailerLayout::LENGTH;
-/// Bytes of a record before its payload.
+/// Length of the header before the payload of a record, in bytes.
 pub const RECORD_HEADER_LENGTH: usize = RecordHeaderLayout::LENGTH;
 /// Type of a record that only fills space.
 pub const PADDING_TYPE_ID: i32 = -1;
@@ -38,7 +38,7 @@ const HEAD_POSITION_OFFSET: usize = offset!(RingTrailerLayout, head_position: I6
 const CORRELATION_COUNTER_OFFSET: usize = offset!(RingTrailerLayout, correlation_counter: I64);
 const CONSUMER_HEARTBEAT_OFFSET: usize = offset!(RingTrailerLayout, consumer_heartbeat_ms: I64);
 
-/// A ring buffer cannot have the length of this section.
+/// The section has a length that no ring buffer can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "ring buffer of {length} bytes: length - {TRAILER_LENGTH} must be a power of two from 8 to 2^30"
@@ -56,7 +56,8 @@ pub struct ManyToOneRing<W> {
 }
 
 impl<W: Words> ManyToOneRing<W> {
-    /// Creates the ring in `words`: a power of two of data, then the trailer.
+    /// Creates the ring in `words`, which consist of the data area and the trailer. The length of the data area is a
+    /// power of two.
     pub fn new(words: W) -> Result<Self, InvalidRingLength> {
         let length = words.len();
         let capacity = length.saturating_sub(TRAILER_LENGTH);
@@ -79,7 +80,7 @@ impl<W: Words> ManyToOneRing<W> {
         (self.capacity / 8).max(8)
     }
 
-    /// Returns the memory of data area and trailer. The payload of a claim is written through it.
+    /// Returns the memory of data area and trailer. Write the payload of a claim through these words.
     pub fn words(&self) -> &W {
         &self.words
     }
@@ -90,8 +91,8 @@ impl<W: Words> ManyToOneRing<W> {
             .fetch_add_i64(self.trailer(CORRELATION_COUNTER_OFFSET), 1)
     }
 
-    /// Returns the time of the consumer's last heartbeat in epoch milliseconds; 0 before the first, -1 after the
-    /// consumer closed.
+    /// Returns the time of the consumer's last heartbeat in epoch milliseconds; 0 before the first heartbeat, -1 after
+    /// the consumer closed.
     pub fn consumer_heartbeat_ms(&self) -> i64 {
         self.words
             .load_i64_acquire(self.trailer(CONSUMER_HEARTBEAT_OFFSET))

@@ -30,18 +30,18 @@ pub enum ClaimError {
 /// Reason why a claim could not be committed or aborted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitError {
-    /// The index cannot come from `try_claim`.
+    /// `try_claim` cannot have returned the index.
     #[error("payload index {index} is not inside the ring of {capacity} bytes")]
     OutOfBounds {
-        /// The index given.
+        /// The index that was passed.
         index: usize,
-        /// Bytes of the data area.
+        /// Length of the data area in bytes.
         capacity: usize,
     },
     /// The record was committed, aborted or unblocked before.
     #[error("the claim at payload index {index} was committed, aborted or unblocked before")]
     NotClaimed {
-        /// The index given.
+        /// The index that was passed.
         index: usize,
     },
 }
@@ -117,7 +117,7 @@ impl<W: Words> ManyToOneRing<W> {
     }
 
     /// Claims `need` contiguous bytes and returns their index. If the bytes do not fit before the end of the data area,
-    /// fills its end with padding and claims the bytes at its start.
+    /// fills the end with padding and claims the bytes at the start of the data area.
     fn claim(&self, need: usize) -> Result<usize, ClaimError> {
         let mut head = self
             .words
@@ -150,7 +150,7 @@ impl<W: Words> ManyToOneRing<W> {
             if self.advance_tail(tail, claimed) {
                 self.begin(index, to_end);
                 self.pad(index, to_end);
-                // If only the padding was claimed, a retry succeeds after the consumer has drained past the end.
+                // If only the padding was claimed, a retry succeeds after the consumer has read past the end.
                 return if room_at_start {
                     Ok(0)
                 } else {
@@ -170,8 +170,8 @@ impl<W: Words> ManyToOneRing<W> {
             .store_i64_release(self.trailer(HEAD_CACHE_POSITION_OFFSET), head);
     }
 
-    /// Returns the number of free bytes. The distance from head to tail is taken modulo 2^32. With a stale head it may
-    /// exceed the capacity; then no byte is free.
+    /// Returns the number of free bytes. The distance from head to tail is taken modulo 2^32. With a stale head, the
+    /// distance may exceed the capacity. Then no byte is free.
     fn available(&self, tail: i64, head: i64) -> i64 {
         self.capacity as i64 - i64::from(tail.wrapping_sub(head) as i32)
     }

@@ -1,4 +1,4 @@
-//! Appending messages one by one.
+//! Tests of appending messages one by one.
 
 use std::time::{Duration, Instant};
 
@@ -123,7 +123,7 @@ fn frames_of(log: &Log) -> Vec<Frame> {
 }
 
 #[test]
-fn messages_longer_than_a_payload_are_cut_into_fragments_01_59() {
+fn messages_longer_than_a_payload_are_divided_into_fragments_01_59() {
     const MTU: usize = 1408;
     let cases: [(usize, &[Frame]); 7] = [
         (0, &[(0, 32, 0xC0)]),
@@ -249,7 +249,7 @@ fn a_claim_is_unreadable_until_it_is_committed_01_60() {
 }
 
 #[test]
-fn an_aborted_dropped_or_detached_claim_ends_as_it_should_01_60() {
+fn an_aborted_or_dropped_claim_is_padding_and_a_detached_claim_can_be_committed_01_60() {
     let log = log();
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     appender.try_claim(NO_LIMIT, 50).unwrap().abort();
@@ -349,7 +349,7 @@ fn a_message_too_long_for_the_maximum_position_pads_the_last_term_01_66() {
 
 /// At the limit, a message that would reach the end of the stream gets `MaxPositionExceeded` instead of back pressure.
 #[test]
-fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
+fn near_the_maximum_position_the_error_is_not_back_pressure_01_66() {
     let max = log().positions().max_position();
     let log = log_of(&description(), max - 96);
     let concurrent = ConcurrentAppender::new(log.clone());
@@ -368,7 +368,7 @@ fn near_the_maximum_position_the_limit_is_not_what_stops_a_publisher_01_66() {
 }
 
 #[test]
-fn the_tail_of_an_exclusive_publisher_passes_the_end_of_its_term_01_65() {
+fn an_exclusive_publisher_moves_the_tail_of_a_full_term_past_its_end_01_65() {
     let log = log_of(&description(), TERM as i64 - 64);
     let mut exclusive = ExclusiveAppender::new(log.clone()).unwrap();
     let result = exclusive.offer(NO_LIMIT, &[0; 100]);
@@ -398,7 +398,7 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
 }
 
 #[test]
-fn many_publishers_in_threads_lose_and_double_nothing_over_many_rotations_01_64() {
+fn many_publishers_lose_and_duplicate_no_message_over_many_rotations_01_64() {
     const EACH: u32 = 20_000;
     let started = Instant::now();
     let check_time = move || assert!(started.elapsed() < Duration::from_secs(60), "stuck");

@@ -1,4 +1,4 @@
-//! Batches: the log must be the same as after offering the messages one by one.
+//! Tests of batches: the log must be the same as after offering the messages one by one.
 
 use aeron_memory::Words;
 use aeron_memory::log::append::{Appended, FixedLengthMessages, MessageBatch};
@@ -43,7 +43,7 @@ fn one_by_one(messages: &[Vec<u8>], log: &Log, limit: i64) -> (usize, Option<App
 
 proptest! {
     #[test]
-    fn a_batch_leaves_the_log_as_a_loop_of_offers_does(
+    fn a_batch_writes_the_same_log_as_single_offers(
         lengths in prop::collection::vec(
             prop_oneof![4 => 0usize..200, 2 => 1000usize..1500, 1 => 1376usize..8193, 1 => 8193usize..9000],
             0..60,
@@ -80,7 +80,7 @@ proptest! {
 
     /// A batch of fixed-length messages has the same result as offering the messages one by one.
     #[test]
-    fn records_are_the_messages_that_they_cut_out(
+    fn fixed_length_messages_write_the_same_log_as_single_offers(
         length in 0usize..1500,
         gap in 0usize..40,
         count in 0usize..60,
@@ -214,7 +214,7 @@ fn a_batch_stops_before_a_message_that_is_too_long() {
 
 /// An empty batch, or an index after the last message, appends nothing and returns no error.
 #[test]
-fn of_nothing_nothing_is_appended() {
+fn an_empty_batch_appends_nothing() {
     let log = log();
     let none: [&[u8]; 0] = [];
     let nothing = Appended {
@@ -274,8 +274,7 @@ impl MessageBatch for DeadlyBehind<'_> {
 }
 
 #[test]
-fn a_run_of_several_messages_is_not_longer_than_the_longest_message_and_padded_whole_to_its_last_store()
- {
+fn a_run_has_at_most_the_maximum_message_length_and_is_padded_whole_until_its_last_store() {
     // A message may have 8192 bytes in a log of 64 KiB.
     let messages = vec![vec![1; 992]; 40];
     for dies_behind in 0..8 {
@@ -296,7 +295,7 @@ fn a_run_of_several_messages_is_not_longer_than_the_longest_message_and_padded_w
 
 /// If a publisher dies while it writes a run, unblocking turns the whole run into one padding frame.
 #[test]
-fn a_run_whose_publisher_died_is_padded_whole() {
+fn the_whole_run_of_a_dead_publisher_is_padded() {
     let messages: Vec<Vec<u8>> = (0..20).map(|k| vec![k + 1; 40]).collect();
     let run_length = 20 * 96;
     for dies_at in 1..20 {

@@ -1,4 +1,4 @@
-//! Padding and blocks of finished frames, appended by an exclusive publisher.
+//! Tests of padding and blocks of finished frames that an exclusive publisher appends.
 
 use aeron_memory::Words;
 use aeron_memory::log::append::InvalidBlock;
@@ -87,7 +87,7 @@ fn a_block_with_a_wrong_first_header_is_refused_01_68() {
 }
 
 #[test]
-fn a_block_whose_frames_do_not_fill_it_is_refused_01_68() {
+fn a_block_whose_frames_do_not_fill_the_block_is_refused_01_68() {
     let whole = recorded(BLOCK);
     let mut negative = whole.clone();
     negative[64..68].copy_from_slice(&(-1408i32).to_le_bytes());

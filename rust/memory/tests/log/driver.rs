@@ -1,4 +1,4 @@
-//! The driver's operations on logs: unblocking, cleaning, scanning, rebuilding.
+//! Tests of the driver's operations on logs: unblocking, cleaning, scanning, rebuilding.
 
 use aeron_memory::log::clean::clean;
 use aeron_memory::log::gap::{self, Gap, Scanned};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use crate::common::*;
 
 #[test]
-fn unblocking_turns_the_captured_term_into_the_captured_one_01_74() {
+fn unblocking_changes_the_captured_term_as_the_real_driver_does_01_74() {
     let memory = SharedBuffer::heap(3 * TERM + 4096);
     memory.copy_in(0, &vector("unblock-term0-before.bin"));
     memory.copy_in(3 * TERM, &vector("unblock-meta.bin"));
@@ -81,7 +81,7 @@ fn claim_and_die(log: &Log, length: usize) {
 }
 
 #[test]
-fn a_term_whose_last_claimer_died_at_its_end_is_padded_and_rotated_01_74() {
+fn a_term_whose_publisher_died_at_its_end_is_padded_and_rotated_01_74() {
     let start = TERM as i64 - 128;
     let log = log_of(&description(), start);
     claim_and_die(&log, 128);
@@ -96,7 +96,7 @@ fn a_term_whose_last_claimer_died_at_its_end_is_padded_and_rotated_01_74() {
 }
 
 #[test]
-fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
+fn unblocking_completes_the_rotation_of_a_dead_publisher_01_74() {
     let (memory, log) = log_in_memory();
     let appender = ConcurrentAppender::new(log.clone());
     let mut last = Ok(0);
@@ -125,7 +125,7 @@ fn a_publisher_that_died_before_it_rotated_is_helped_01_74() {
 }
 
 #[test]
-fn a_scan_takes_whole_frames_up_to_the_limit_01_71() {
+fn a_scan_returns_whole_frames_up_to_the_limit_01_71() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     for _ in 0..4 {
@@ -152,7 +152,7 @@ fn a_scan_takes_whole_frames_up_to_the_limit_01_71() {
 }
 
 #[test]
-fn a_scan_sends_padding_as_its_header_and_ends_there_01_71() {
+fn a_scan_returns_only_the_header_of_padding_and_ends_there_01_71() {
     let start = TERM as i64 - 256;
     let log = log_of(&description(), start);
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
@@ -214,7 +214,7 @@ fn a_datagram_is_inserted_once_01_72() {
 }
 
 #[test]
-fn a_datagram_that_has_no_place_is_ignored_01_72() {
+fn a_datagram_that_cannot_be_inserted_is_ignored_01_72() {
     let image = log();
     let mut frame = [0; 64];
     frame[0] = 40;
@@ -284,7 +284,7 @@ fn a_scan_without_a_gap_may_end_beyond_its_limit_01_73() {
 }
 
 #[test]
-fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
+fn filling_the_captured_gaps_writes_the_captured_padding_01_73() {
     let expected = expectation("image-unreliable.json");
     let filled = vector("image-unreliable-term0.bin");
     let meta = captured_image("image-unreliable-term0.bin");
@@ -321,7 +321,7 @@ fn filling_the_gaps_of_one_capture_gives_padding_as_in_the_other_01_73() {
 }
 
 #[test]
-fn a_gap_in_which_something_arrived_is_not_filled_01_73() {
+fn a_gap_in_which_data_arrived_is_not_filled_01_73() {
     let log = log();
     let gap = Gap {
         offset: 64,
@@ -396,7 +396,7 @@ proptest! {
     /// Publishers claim one after the other, and some die. The driver unblocks at the subscriber's position until all
     /// claims are readable.
     #[test]
-    fn unblocking_makes_all_readable_that_living_publishers_wrote_01_74(
+    fn unblocking_makes_all_messages_of_living_publishers_readable_01_74(
         claims in prop::collection::vec((0usize..300, 0..3u8), 1..60),
     ) {
         let log = log();
@@ -463,7 +463,7 @@ proptest! {
     }
 
     #[test]
-    fn cleaning_step_by_step_is_cleaning_at_once_01_75(targets in prop::collection::vec(0i64..2000, 1..20)) {
+    fn cleaning_in_steps_equals_cleaning_at_once_01_75(targets in prop::collection::vec(0i64..2000, 1..20)) {
         let log = log();
         for partition in 0..3 {
             log.term(partition).copy_in(0, &[0xEE; TERM]);

@@ -1,4 +1,4 @@
-//! `fill_block`: the caller writes the frames of a block directly into the term of an exclusive publisher.
+//! Tests of `fill_block`: the caller writes the frames of a block directly into the term of an exclusive publisher.
 
 use aeron_layout::frame::FirstWord;
 use aeron_memory::log::append::{BlockSpace, FillBlockError, FilledBlock, InvalidBlock};
@@ -69,7 +69,7 @@ fn bytes_after_a_filled_block_are_cleaned() {
 }
 
 #[test]
-fn a_block_that_is_not_filled_leaves_nothing() {
+fn a_block_that_is_refused_leaves_the_term_zero() {
     let log = log();
     let block = recorded(&[5, 700]);
     let length = block.len();

@@ -1,4 +1,4 @@
-//! Length of log files, and the fields of their metadata.
+//! Tests of the length of log files, and of the fields of their metadata.
 
 use aeron_memory::log::buffers::{OpenLogError, log_length};
 use aeron_memory::log::{LogBuffers, LogDescription, LogError, LogType, RawTail};
@@ -96,7 +96,7 @@ fn a_file_too_short_for_its_terms_is_refused_01_55() {
 
 /// 01-56
 #[test]
-fn all_metadata_of_the_captures_decodes_and_is_written_alike() {
+fn all_captured_metadata_decodes_and_equals_the_metadata_that_we_write() {
     let captures = [
         ("log-ipc-concurrent", "log-ipc-concurrent", "metadata"),
         ("log-udp-concurrent", "log-udp-concurrent", "metadata"),
@@ -237,7 +237,7 @@ fn bytes_of_recreated(log: &Log, expected: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn a_new_log_has_tails_three_terms_before_for_its_unused_terms_01_57() {
+fn the_tails_of_unused_partitions_have_term_ids_3_below_the_next_01_57() {
     let log = log();
     let tail = |partition| log.metadata().tail(partition);
     assert_eq!(tail(0), RawTail::new(7, 0));
@@ -248,7 +248,7 @@ fn a_new_log_has_tails_three_terms_before_for_its_unused_terms_01_57() {
 }
 
 #[test]
-fn a_log_that_starts_at_a_position_has_its_tails_there_01_57() {
+fn the_tails_of_a_log_match_its_start_position_01_57() {
     let mut description = description();
     description.initial_term_id = 100;
     let log = log_of(&description, 4 * TERM as i64 + 256);

@@ -1,4 +1,5 @@
-//! Log buffers. The layout is compared with bytes of a real driver, and appending and reading with simple models.
+//! Tests of log buffers. The layout is compared with bytes of a real driver, and appending and reading with simple
+//! models.
 
 mod append;
 mod batch;

@@ -1,4 +1,4 @@
-//! Reading: fragments, bounded reads, blocks, and logs with arbitrary bytes.
+//! Tests of reading: fragments, bounded reads, blocks, and logs with arbitrary bytes.
 
 use aeron_memory::Words;
 use aeron_memory::log::{ConcurrentAppender, ExclusiveAppender};
@@ -19,7 +19,7 @@ fn log_with_padding() -> Log {
 }
 
 #[test]
-fn padding_is_passed_without_being_a_fragment_01_69() {
+fn padding_is_skipped_and_is_not_a_fragment_01_69() {
     let log = log_with_padding();
     let mut cursor = log.cursor(0).unwrap();
     let mut seen = Vec::new();
@@ -75,7 +75,7 @@ fn reading_stops_at_an_incomplete_frame_and_at_the_term_end_01_69() {
 
 /// 01-69: if a handler fails, the fragments that it received are consumed, including the last one.
 #[test]
-fn the_position_is_after_a_fragment_as_soon_as_it_is_delivered() {
+fn the_position_is_after_a_fragment_as_soon_as_the_fragment_is_delivered() {
     let log = log_with_padding();
     let mut cursor = log.cursor(0).unwrap();
     let failing = std::panic::AssertUnwindSafe(|| {
@@ -92,7 +92,7 @@ fn the_position_is_after_a_fragment_as_soon_as_it_is_delivered() {
 }
 
 #[test]
-fn fragments_alike_are_read_until_one_differs() {
+fn similar_fragments_are_read_until_one_differs() {
     let log = log_of(&description(), TERM as i64 - 256);
     let mut appender = ExclusiveAppender::new(log.clone()).unwrap();
     for message in [&b"one"[..], b"two", b"four"] {
@@ -116,7 +116,7 @@ fn fragments_alike_are_read_until_one_differs() {
 }
 
 #[test]
-fn an_aborted_fragment_is_the_next_one_again_01_70() {
+fn an_aborted_fragment_is_returned_again_01_70() {
     let log = log_with_padding();
     let mut cursor = log.cursor(64).unwrap();
     let fragment = cursor.next_fragment().unwrap().unwrap();
@@ -154,7 +154,7 @@ fn a_bounded_read_ends_with_the_frame_that_begins_before_the_bound_01_70() {
 }
 
 #[test]
-fn a_block_has_whole_frames_and_padding_only_alone_01_70() {
+fn a_block_has_whole_frames_and_padding_is_a_separate_block_01_70() {
     let log = log_with_padding();
     let block_at = |position: i64, limit: usize| {
         let mut cursor = log.cursor(position).unwrap();
@@ -223,7 +223,7 @@ fn an_impossible_length_is_an_error_and_ends_the_read() {
 }
 
 #[test]
-fn no_frame_begins_off_the_boundaries_or_before_the_stream() {
+fn a_cursor_off_the_frame_boundaries_or_before_the_stream_is_refused() {
     for wrong in [-32, i64::MIN, 1, 31, 33] {
         let error = log().cursor(wrong).unwrap_err();
         assert_eq!(error.position, wrong);
@@ -231,7 +231,7 @@ fn no_frame_begins_off_the_boundaries_or_before_the_stream() {
 }
 
 #[test]
-fn the_end_of_a_stream_is_known_from_its_position_01_77() {
+fn a_stream_has_ended_from_its_end_of_stream_position_on_01_77() {
     let log = log();
     assert!(!log.metadata().is_end_of_stream(i64::MAX - 1));
     log.metadata().set_end_of_stream_position(128);

@@ -1,4 +1,4 @@
-//! Broadcast: a receiver never returns a mixture of two messages, even if the transmitter overtakes it.
+//! Models of the broadcast: a receiver never returns a mixture of two messages, even if the transmitter overtakes it.
 
 use aeron_memory::Words;
 use aeron_memory::broadcast::{
@@ -74,14 +74,14 @@ fn without_the_fence_before_validating_a_message_is_torn() {
 }
 
 #[test]
-fn without_releasing_the_tail_a_message_is_not_the_one_sent() {
+fn without_releasing_the_tail_a_wrong_message_is_received() {
     check_fails("torn", || {
         overtaken(Some(Weakness::Release(TAIL..TAIL + 8)), None)
     });
 }
 
 #[test]
-fn without_acquiring_the_tail_a_message_is_not_the_one_sent() {
+fn without_acquiring_the_tail_a_wrong_message_is_received() {
     check_fails("torn", || {
         overtaken(None, Some(Weakness::Acquire(TAIL..TAIL + 8)))
     });
@@ -89,7 +89,7 @@ fn without_acquiring_the_tail_a_message_is_not_the_one_sent() {
 
 /// 01-34: a receiver that is created while messages are sent.
 #[test]
-fn a_receiver_that_joins_in_between_starts_with_a_whole_message() {
+fn a_receiver_that_joins_between_messages_starts_with_a_whole_message() {
     check(|| {
         let words = words();
         let mut transmitter = BroadcastTransmitter::new(words.clone()).unwrap();

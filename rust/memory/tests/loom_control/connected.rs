@@ -70,12 +70,12 @@ fn a_change_that_one_thread_reverts_is_not_shown() {
 }
 
 #[test]
-fn a_state_that_returns_is_shown() {
+fn a_state_that_is_reverted_and_restored_is_shown() {
     check(|| tell_both(&[1, 0, 1], &[1], None));
 }
 
 #[test]
-fn without_the_full_fence_neither_sees_the_fact_of_the_other() {
+fn without_the_full_fence_neither_thread_sees_the_fact_of_the_other() {
     check_fails("an old state", || {
         tell_both(&[1], &[1], Some(Weakness::FullFence));
     });

@@ -108,18 +108,18 @@ fn free(manager: Option<Weakness>, reader: Option<Weakness>) {
 
 /// 01-39
 #[test]
-fn the_key_of_a_counter_is_never_that_of_a_freed_one() {
+fn a_reader_never_gets_the_key_of_a_freed_counter() {
     check(|| free(None, None));
 }
 
 #[test]
-fn without_the_fence_after_the_state_the_key_is_that_of_a_freed_counter() {
+fn without_the_fence_after_the_state_a_reader_gets_the_key_of_a_freed_counter() {
     // The state is stored with release, which does not order later stores.
     check_fails("freed counter", || free(Some(Weakness::ReleaseFence), None));
 }
 
 #[test]
-fn without_the_fence_before_looking_again_the_key_is_that_of_a_freed_counter() {
+fn without_the_fence_before_the_second_check_a_reader_gets_a_freed_key() {
     check_fails("freed counter", || free(None, Some(Weakness::AcquireFence)));
 }
 
@@ -150,7 +150,7 @@ fn a_reader_sees_a_label_before_or_after_an_append() {
 }
 
 #[test]
-fn without_releasing_the_length_of_a_label_half_of_it_is_seen() {
+fn without_releasing_the_length_of_a_label_half_of_the_label_is_seen() {
     check_fails("half a label", || {
         append(Some(Weakness::Release(LABEL_LENGTH)))
     });
@@ -183,14 +183,14 @@ fn a_reader_of_a_position_sees_all_earlier_writes() {
 }
 
 #[test]
-fn without_releasing_a_value_it_publishes_nothing() {
+fn without_releasing_a_value_earlier_writes_are_not_published() {
     check_fails("came first", || {
         publish(Some(Weakness::Release(VALUE)), None)
     });
 }
 
 #[test]
-fn without_acquiring_a_value_nothing_was_published() {
+fn without_acquiring_a_value_earlier_writes_are_not_seen() {
     check_fails("came first", || {
         publish(None, Some(Weakness::Acquire(VALUE)))
     });
@@ -217,7 +217,7 @@ fn counts_of_several_writers_add_up() {
 }
 
 #[test]
-fn the_addition_for_single_writers_loses_counts_of_several() {
+fn the_addition_for_single_writers_loses_counts_of_several_writers() {
     check_fails("a count is lost", || {
         count(|counter| counter.add_release(1))
     });

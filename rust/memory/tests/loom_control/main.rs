@@ -6,7 +6,7 @@
 //!
 //! Loom varies the order of two accesses only for the last access to a word. If a thread loads a word and then stores
 //! to it, loom does not vary the order of earlier loads by other threads. So in each model, the thread that only loads
-//! is the spawned one, which runs second in the first execution.
+//! is the spawned thread, which runs second in the first execution.
 #![cfg(loom)]
 
 mod broadcast;

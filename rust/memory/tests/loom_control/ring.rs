@@ -222,7 +222,7 @@ fn unblock_a_slow_producer(weakness: Option<Weakness>) {
 
 /// 01-30
 #[test]
-fn unblocking_never_takes_a_part_of_a_begun_record_for_a_record() {
+fn unblocking_never_pads_a_part_of_a_begun_record() {
     check(|| unblock_a_slow_producer(None));
 }
 

@@ -142,8 +142,8 @@ pub(super) fn write_block<L: Layout>(writer: &mut Writer<'_>, template_id: u16, 
     writer.layout(block);
 }
 
-/// A value of a block's field, and its form in a layout. For an undefined number, `of` returns this number as the
-/// error.
+/// Value of a field in a block. Converts to and from the type of the field in the layout. For an undefined number, `of`
+/// returns this number as the error.
 pub(super) trait BlockValue: Copy {
     type Layout;
 

@@ -41,7 +41,8 @@ codes! {
         Ok = 0,
         /// The request failed; `relevant_id` is an [`ArchiveErrorCode`].
         Error = 1,
-        /// No recording, or no further one, was found; `relevant_id` is the recording id at which the search ended.
+        /// No recording, or no further recording, was found; `relevant_id` is the recording id at which the search
+        /// ended.
         RecordingUnknown = 2,
         /// No further subscription was found.
         SubscriptionUnknown = 3,
@@ -49,9 +50,9 @@ codes! {
 
     /// Location of a recorded stream, seen from the archive.
     pub enum SourceLocation {
-        /// A publication of the archive's own driver: the archive records it by a spy subscription.
+        /// A publication of the archive's own driver. The archive records the publication through a spy subscription.
         Local = 0,
-        /// A publication of another driver: the archive subscribes to the channel.
+        /// A publication of another driver. The archive subscribes to the channel.
         Remote = 1,
     }
 
@@ -77,7 +78,7 @@ codes! {
 
     /// Reason of a failed request, as in [`ControlResponse::relevant_id`](super::ControlResponse::relevant_id).
     pub enum ArchiveErrorCode {
-        /// An error without a code of its own; see the message.
+        /// An error that has no other code; see the message.
         Generic = 0,
         /// The session has a listing that has not ended.
         ActiveListing = 1,
@@ -89,7 +90,7 @@ codes! {
         UnknownSubscription = 4,
         /// No recording has the id, or the recording has another stream.
         UnknownRecording = 5,
-        /// No replay has the id. Aeron does not send it.
+        /// No replay has the id. Aeron does not send this code.
         UnknownReplay = 6,
         /// The archive has reached its maximum number of replays.
         MaxReplays = 7,
@@ -109,21 +110,21 @@ codes! {
         ReplicationConnectionFailure = 14,
         /// The range to replay is empty.
         EmptyRecording = 15,
-        /// The position is out of range, or no frame begins there.
+        /// The position is out of range, or no frame begins at the position.
         InvalidPosition = 16,
     }
 
     /// Whether a range begins or ends at a position that is found by time.
     pub enum TimeEdge {
-        /// The range begins: the position is not after the first message that arrived at or after the time.
+        /// A range begins at the position, which is not after the first message that arrived at or after the time.
         Since = 0,
-        /// The range ends: the position is after the last message that arrived before the time.
+        /// A range ends at the position, which is after the last message that arrived before the time.
         Until = 1,
     }
 
-    /// The holder of data that a retention policy would delete.
+    /// Reason why an archive keeps data that a retention policy would delete.
     pub enum RetentionHolder {
-        /// Nothing.
+        /// No reason: nothing prevents the deletion.
         Nothing = 0,
         /// A named reader has not committed the data.
         Reader = 1,

@@ -68,7 +68,7 @@ macro_rules! session_request {
             pub struct $name $(<$lifetime>)? ($layout) = $template_id {
                 /// Control session id from the response to the connect request.
                 pub control_session_id: i64,
-                /// Chosen by the client; the response repeats it.
+                /// Correlation id that the client chooses and the response repeats.
                 pub correlation_id: i64,
                 $($fields)*
             }

@@ -6,7 +6,7 @@ pub enum ArchiveDecodeError {
     /// The message is shorter than a header.
     #[error("archive message of {length} bytes is shorter than its header of 8 bytes: drop it")]
     TooShort {
-        /// Bytes of the message.
+        /// Length of the message in bytes.
         length: usize,
     },
     /// The message does not belong to the archive's control protocol.
@@ -34,9 +34,9 @@ pub enum ArchiveDecodeError {
         template_id: u16,
         /// Version of the schema in the header.
         version: u16,
-        /// Block length in the header.
+        /// Block length in the header, in bytes.
         block_length: u16,
-        /// Block length of this version.
+        /// Block length of this version in bytes.
         required: usize,
     },
     /// The block exceeds the message.
@@ -46,9 +46,9 @@ pub enum ArchiveDecodeError {
     BlockBeyondEnd {
         /// Template id of the message.
         template_id: u16,
-        /// Block length in the header.
+        /// Block length in the header, in bytes.
         block_length: u16,
-        /// Bytes after the header.
+        /// Number of bytes after the header.
         available: usize,
     },
     /// The message ends before the length of a text or byte string.
@@ -60,7 +60,7 @@ pub enum ArchiveDecodeError {
         template_id: u16,
         /// Name of the text or byte string.
         field: &'static str,
-        /// Remaining bytes.
+        /// Number of remaining bytes.
         available: usize,
     },
     /// A text or byte string exceeds the message.
@@ -72,9 +72,9 @@ pub enum ArchiveDecodeError {
         template_id: u16,
         /// Name of the text or byte string.
         field: &'static str,
-        /// Declared length.
+        /// Declared length in bytes.
         declared: u32,
-        /// Remaining bytes after the length.
+        /// Number of remaining bytes after the length.
         available: usize,
     },
     /// A field has a number that its enumeration does not define. The null value of an enumeration is such a number.

@@ -8,7 +8,7 @@ use super::ArchiveDecodeError;
 /// Schema id of all messages of the protocol.
 pub const SCHEMA_ID: u16 = 101;
 
-/// Version of the schema that is written.
+/// Version of the schema in messages that this crate writes.
 ///
 /// Messages of every version can be read. Older messages lack fields that were added later. The block of newer messages
 /// may be longer.
@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u16 = 13;
 /// Header of a message of the archive's control protocol. The schema id is checked and not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageHeader {
-    /// Bytes of the block after the header.
+    /// Length of the block after the header, in bytes.
     pub block_length: u16,
     /// Template id: the kind of the message.
     pub template_id: u16,
@@ -26,7 +26,7 @@ pub struct MessageHeader {
 }
 
 impl MessageHeader {
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub const LENGTH: usize = MessageHeaderLayout::LENGTH;
 
     /// Reads the header of a message. Returns the header and the bytes after it.

@@ -4,8 +4,8 @@
 //! fixed offsets, then texts and byte strings, each with its length. Three sets of messages have separate streams:
 //! [`ArchiveRequest`] from a client, [`ArchiveResponse`] to one client, [`RecordingEvent`] to all subscribers.
 //!
-//! * **Older messages** lack the fields that later versions of the schema added. Such a field gets its value for
-//!   absence, and a text is empty.
+//! * **Older messages** lack the fields that later versions of the schema added. Such a field gets a default value, and
+//!   such a text is empty.
 //! * **Newer messages** may have longer blocks. Texts are found through the block length in the header, and unknown
 //!   fields are ignored.
 //! * **Any bytes are possible.** Decoding never panics: an incomplete message or an undefined number is an

@@ -9,13 +9,13 @@ use super::declare::{archive_message, archive_message_set};
 archive_message! {
     /// A recording began.
     pub struct RecordingStarted<'a>(RecordingStartedLayout) = 101 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first byte.
         pub start_position: i64,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         data {
             /// Channel as it was requested.
@@ -29,7 +29,7 @@ archive_message! {
 archive_message! {
     /// A recording has grown.
     pub struct RecordingProgress(RecordingProgressLayout) = 102 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first byte.
         pub start_position: i64,
@@ -41,7 +41,7 @@ archive_message! {
 archive_message! {
     /// A recording ended.
     pub struct RecordingStopped(RecordingStoppedLayout) = 103 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first byte.
         pub start_position: i64,

@@ -16,7 +16,7 @@ use crate::codec::{Encode, Writer};
 archive_message! {
     /// Response to a request.
     pub struct ControlResponse<'a>(ControlResponseLayout) = 1 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request; for a replication, the replication id.
         pub correlation_id: i64,
@@ -24,7 +24,7 @@ archive_message! {
         pub relevant_id: i64,
         /// Kind of the response.
         pub code: ControlResponseCode,
-        /// Protocol version of the archive as a semantic version; 0 if the archive has none.
+        /// Protocol version of the archive as a semantic version; 0 if the archive has no version.
         pub version: i32 = 0 since 4,
         data {
             /// Text of the error, for display; empty if there was no error.
@@ -46,10 +46,11 @@ impl ControlResponse<'_> {
 
 /// Requests a challenge response from a client before its session is accepted.
 ///
-/// The message also has a version, which archives leave undefined: it is ignored when read, and written as 0.
+/// The message also has a version, which archives leave undefined. The decoder ignores the version, and the encoder
+/// writes 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge<'a> {
-    /// Control session.
+    /// Id of the control session.
     pub control_session_id: i64,
     /// Correlation id of the connect request.
     pub correlation_id: i64,
@@ -91,15 +92,15 @@ archive_message! {
     /// An archive copies the descriptor from the catalog, including the padding of the catalog entry. The encoder
     /// writes this padding too.
     pub struct RecordingDescriptorMessage<'a>(RecordingLayout) = 22 padded by pad_as_catalog_entry {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Time at which the recording began.
         pub start_timestamp_ms: i64,
-        /// Time at which the recording ended; [`NULL_VALUE`](super::NULL_VALUE) while it is active.
+        /// Time at which the recording ended; [`NULL_VALUE`](super::NULL_VALUE) while the recording is active.
         pub stop_timestamp_ms: i64,
         /// Position of the first byte.
         pub start_position: i64,
@@ -113,12 +114,12 @@ archive_message! {
         pub term_length: i32,
         /// Maximum length of a frame of the stream in bytes.
         pub mtu_length: i32,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         data {
-            /// Channel with the parameters that identify it.
+            /// Channel with only the parameters that identify the channel.
             stripped_channel,
             /// Channel as it was requested.
             original_channel,
@@ -138,13 +139,13 @@ fn pad_as_catalog_entry(writer: &mut Writer<'_>) {
 archive_message! {
     /// Describes a subscription of the archive.
     pub struct RecordingSubscriptionDescriptor<'a>(RecordingSubscriptionLayout) = 23 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
         /// Registration id of the subscription.
         pub subscription_id: i64,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         data {
             /// Channel of the subscription.
@@ -154,18 +155,18 @@ archive_message! {
 }
 
 archive_message! {
-    /// Announces an event of a recording to the session that caused it.
+    /// Announces an event of a recording to the control session that caused the event.
     pub struct RecordingSignalEvent(RecordingSignalLayout) = 24 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request; for a replication, the replication id.
         pub correlation_id: i64,
-        /// The recording; [`NULL_VALUE`](super::NULL_VALUE) if a replication ends before it has a recording.
+        /// Recording id; [`NULL_VALUE`](super::NULL_VALUE) if a replication ends before it has a recording.
         pub recording_id: i64,
         /// Registration id of the archive's subscription; [`NULL_VALUE`](super::NULL_VALUE) if there is no
         /// subscription.
         pub subscription_id: i64,
-        /// Position of the recording; [`NULL_VALUE`](super::NULL_VALUE) with `Delete` and `ReplicateEnd`.
+        /// Position in the recording; [`NULL_VALUE`](super::NULL_VALUE) with `Delete` and `ReplicateEnd`.
         pub position: i64,
         /// The event.
         pub signal: RecordingSignal,
@@ -175,7 +176,7 @@ archive_message! {
 archive_message! {
     /// Shows once per second that the archive serves the session. There is no response.
     pub struct Ping(SessionLayout) = 106 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
     }
 }
@@ -185,7 +186,7 @@ archive_message_set! {
     pub enum ArchiveResponse {
         /// A request was executed or refused.
         ControlResponse(ControlResponse<'a>),
-        /// The client must answer a challenge.
+        /// The client must respond to a challenge.
         Challenge(Challenge<'a>),
         /// A recording of a listing.
         RecordingDescriptor(RecordingDescriptorMessage<'a>),

@@ -10,13 +10,13 @@ use crate::DecodeError;
 use crate::codec::{Encode, Message, Reader, Writer, message};
 
 message! {
-    /// Adds a publication. The command's type id says whether it is shared or exclusive.
+    /// Adds a publication. The command's type id says whether the publication is shared or exclusive.
     pub struct AddPublication<'a>(AddPublicationLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Becomes the registration id.
+        /// Correlation id of the command. It becomes the registration id.
         pub correlation_id: i64,
-        /// Any value is legal.
+        /// Stream id; any value is valid.
         pub stream_id: i32,
         texts {
             /// Channel URI.
@@ -28,14 +28,14 @@ message! {
 /// Releases a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemovePublication {
-    /// Client that sends the command.
+    /// Id of the client that sends the command.
     pub client_id: i64,
-    /// Repeated in the response.
+    /// Correlation id of the command, which the response repeats.
     pub correlation_id: i64,
-    /// Correlation id of the command with which this client added the publication. For a shared publication, this is
-    /// not the id of the first such command.
+    /// Correlation id of the command with which this client added the publication. For a shared publication, this may
+    /// differ from the original registration id.
     pub registration_id: i64,
-    /// Whether the stream ends at once, for all clients that share the publication.
+    /// Whether the stream ends at once for all clients that share the publication.
     pub revoke: bool,
 }
 
@@ -78,13 +78,13 @@ impl Encode for RemovePublication {
 message! {
     /// Adds a subscription.
     pub struct AddSubscription<'a>(AddSubscriptionLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Becomes the registration id.
+        /// Correlation id of the command. It becomes the registration id.
         pub correlation_id: i64,
         /// Unused; clients write −1 or leave 0.
         pub registration_correlation_id: i64,
-        /// Any value is legal.
+        /// Stream id; any value is valid.
         pub stream_id: i32,
         texts {
             /// Channel URI.
@@ -96,9 +96,9 @@ message! {
 message! {
     /// Removes a subscription.
     pub struct RemoveSubscription(RemovalLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response.
+        /// Correlation id of the command, which the response repeats.
         pub correlation_id: i64,
         /// Correlation id of the command that added the resource.
         pub registration_id: i64,
@@ -108,7 +108,7 @@ message! {
 message! {
     /// Keeps a client alive.
     pub struct ClientKeepalive(ClientCommandLayout) {
-        /// Client that is alive.
+        /// Id of the client that is alive.
         pub client_id: i64,
         /// Not used; the command has no response.
         pub correlation_id: i64,
@@ -118,10 +118,10 @@ message! {
 message! {
     /// Identifies a destination of a publication or subscription by its channel.
     pub struct Destination<'a>(DestinationLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response. If the command adds a destination to a publication, also the destination's
-        /// registration id.
+        /// Correlation id of the command, which the response repeats. If the command adds a destination to a
+        /// publication, this is also the destination's registration id.
         pub correlation_id: i64,
         /// Original registration id of the publication, or registration id of the subscription.
         pub registration_correlation_id: i64,
@@ -133,11 +133,11 @@ message! {
 }
 
 message! {
-    /// Adds a counter that lives as long as its client.
+    /// Adds a counter that the driver frees when the client ends.
     pub struct AddCounter<'a>(AddCounterLayout) {
-        /// Client that sends the command, and owner of the counter.
+        /// Id of the client that sends the command and owns the counter.
         pub client_id: i64,
-        /// Becomes the registration id.
+        /// Correlation id of the command. It becomes the registration id.
         pub correlation_id: i64,
         /// Type id of the counter.
         pub type_id: i32,
@@ -153,9 +153,9 @@ message! {
 message! {
     /// Removes a counter.
     pub struct RemoveCounter(RemovalLayout) {
-        /// Client that sends the command and owns the counter.
+        /// Id of the client that sends the command and owns the counter.
         pub client_id: i64,
-        /// Repeated in the response.
+        /// Correlation id of the command, which the response repeats.
         pub correlation_id: i64,
         /// Correlation id of the command that added the resource.
         pub registration_id: i64,
@@ -165,11 +165,11 @@ message! {
 message! {
     /// Adds a counter that outlives its client, or finds the existing counter with this type and registration id.
     pub struct AddStaticCounter<'a>(AddStaticCounterLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response.
+        /// Correlation id of the command, which the response repeats.
         pub correlation_id: i64,
-        /// Chosen by the caller, unique with the type id.
+        /// Registration id that the client chooses. No other counter has the same type id and registration id.
         pub registration_id: i64,
         /// Type id of the counter.
         pub type_id: i32,
@@ -185,9 +185,9 @@ message! {
 message! {
     /// Tells the driver that a client has closed.
     pub struct ClientClose(ClientCommandLayout) {
-        /// Client that closes.
+        /// Id of the client that closes.
         pub client_id: i64,
-        /// Not used: −1. The command has no direct response.
+        /// Not used (−1). The command has no direct response.
         pub correlation_id: i64,
     }
 }
@@ -209,9 +209,9 @@ message! {
 message! {
     /// Rejects an image. A shorter message is padded to the minimum of 40 bytes that C drivers require.
     pub struct RejectImage<'a>(RejectImageLayout) at least 40 {
-        /// Client that sends the command; 0 from C clients.
+        /// Id of the client that sends the command; 0 from C clients.
         pub client_id: i64,
-        /// Repeated in the response; 0 from C clients.
+        /// Correlation id of the command, which the response repeats; 0 from C clients.
         pub correlation_id: i64,
         /// Correlation id of the image.
         pub image_correlation_id: i64,
@@ -228,9 +228,9 @@ message! {
 message! {
     /// Removes a publication's destination by its registration id.
     pub struct RemoveDestinationById(RemoveDestinationByIdLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response.
+        /// Correlation id of the command, which the response repeats.
         pub correlation_id: i64,
         /// Original registration id of the publication.
         pub resource_registration_id: i64,
@@ -242,11 +242,11 @@ message! {
 message! {
     /// Requests a session id that no publication uses on the stream.
     pub struct GetNextAvailableSessionId(NextSessionIdLayout) {
-        /// Client that sends the command.
+        /// Id of the client that sends the command.
         pub client_id: i64,
-        /// Repeated in the response.
+        /// Correlation id of the command, which the response repeats.
         pub correlation_id: i64,
-        /// Any value is legal.
+        /// Stream id; any value is valid.
         pub stream_id: i32,
     }
 }

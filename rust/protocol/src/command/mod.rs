@@ -1,8 +1,8 @@
 //! Commands of a client to the driver, through the to-driver ring.
 //!
-//! A command is a [`Command`] on both sides: a client encodes one into a record, the driver decodes the record. Each
-//! command begins with the client's id and the command's correlation id. Channels, labels and reasons are bytes,
-//! because nothing guarantees that a peer writes valid text.
+//! A command is a [`Command`] on both sides: a client encodes the command into a record, and the driver decodes the
+//! record. Each command begins with the client's id and the command's correlation id. Channels, labels and reasons are
+//! bytes, because nothing guarantees that a peer writes valid text.
 //!
 //! ```
 //! use aeron_protocol::command::{AddPublication, Command};
@@ -67,7 +67,7 @@ message_set! {
         AddExclusivePublication(AddPublication<'a>) = type_id::ADD_EXCLUSIVE_PUBLICATION,
         /// Add a subscription.
         AddSubscription(AddSubscription<'a>) = type_id::ADD_SUBSCRIPTION,
-        /// Remove a subscription with all its links.
+        /// Remove a subscription with all its images.
         RemoveSubscription(RemoveSubscription) = type_id::REMOVE_SUBSCRIPTION,
         /// Keep the client alive; current clients update their heartbeat counter instead.
         ClientKeepalive(ClientKeepalive) = type_id::CLIENT_KEEPALIVE,
@@ -75,7 +75,7 @@ message_set! {
         AddDestination(Destination<'a>) = type_id::ADD_DESTINATION,
         /// Remove a publication's destination by its channel.
         RemoveDestination(Destination<'a>) = type_id::REMOVE_DESTINATION,
-        /// Add a counter that lives as long as its client.
+        /// Add a counter that the driver frees when the client ends.
         AddCounter(AddCounter<'a>) = type_id::ADD_COUNTER,
         /// Remove a counter.
         RemoveCounter(RemoveCounter) = type_id::REMOVE_COUNTER,

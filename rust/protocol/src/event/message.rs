@@ -29,7 +29,7 @@ message! {
 }
 
 message! {
-    /// A publication of the client is ready. The event's type id says whether it is shared or exclusive.
+    /// A publication of the client is ready. The event's type id says whether the publication is shared or exclusive.
     pub struct PublicationReady<'a>(PublicationReadyLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,
@@ -67,7 +67,7 @@ message! {
         pub correlation_id: i64,
         /// Session id of the stream.
         pub session_id: i32,
-        /// Stream id of the stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Registration id of the subscription.
         pub subscription_registration_id: i64,
@@ -89,7 +89,7 @@ message! {
         pub correlation_id: i64,
         /// Registration id of the subscription.
         pub subscription_registration_id: i64,
-        /// Stream id of the stream.
+        /// Stream id.
         pub stream_id: i32,
         texts {
             /// Channel of the subscription, for information.
@@ -129,13 +129,13 @@ message! {
 message! {
     /// The driver closed a client because its heartbeat was too old.
     pub struct ClientTimeout(ClientTimeoutLayout) {
-        /// Client that timed out.
+        /// Id of the client that timed out.
         pub client_id: i64,
     }
 }
 
 message! {
-    /// A session id that no publication uses; nothing is reserved.
+    /// A session id that no publication uses. The driver does not reserve it.
     pub struct NextAvailableSessionId(NextAvailableSessionIdLayout) {
         /// Correlation id of the command.
         pub correlation_id: i64,

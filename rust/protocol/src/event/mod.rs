@@ -44,7 +44,7 @@ message_set! {
         ExclusivePublicationReady(PublicationReady<'a>) = type_id::EXCLUSIVE_PUBLICATION_READY,
         /// A subscription was added.
         SubscriptionReady(SubscriptionReady) = type_id::SUBSCRIPTION_READY,
-        /// A counter was added; also announces it to the other clients.
+        /// A counter was added. The event also announces the counter to all other clients.
         CounterReady(CounterUpdate) = type_id::COUNTER_READY,
         /// A counter was freed.
         UnavailableCounter(CounterUpdate) = type_id::UNAVAILABLE_COUNTER,

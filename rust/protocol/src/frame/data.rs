@@ -12,15 +12,15 @@ pub struct DataHeader {
     pub frame_length: i32,
     /// See [`flags`].
     pub flags: u8,
-    /// Whether the frame is padding: it covers `frame_length` bytes of the term, of which only the header is sent.
+    /// Whether the frame is padding. Padding covers `frame_length` bytes of the term, and only its header is sent.
     pub is_padding: bool,
     /// Offset of the frame in its term.
     pub term_offset: i32,
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Term of the frame.
+    /// Term id of the frame.
     pub term_id: i32,
     /// Application-defined value.
     pub reserved_value: i64,
@@ -29,15 +29,15 @@ pub struct DataHeader {
 /// Contents of a datagram of data frames, after all frames were validated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
-    /// Bytes of the term that the frames cover, including the full length of padding; 0 for a heartbeat. Never beyond
-    /// the term.
+    /// Number of bytes of the term that the frames cover, including the full length of padding; 0 for a heartbeat. The
+    /// covered range never ends beyond the term.
     pub length: usize,
     /// Whether the datagram is a heartbeat: a frame without data.
     pub is_heartbeat: bool,
 }
 
 impl DataHeader {
-    /// Bytes of the header.
+    /// Length of the header in bytes.
     pub const LENGTH: usize = DataHeaderLayout::LENGTH;
 
     /// Reads the header of a datagram's first frame. Checks only the total length of the other frames; [`walk`]
@@ -177,7 +177,7 @@ fn whole_message(frames: &[u8], term_offset: usize, term_length: usize) -> Optio
     is_sound.then_some(covered)
 }
 
-/// Returns the bytes of the term that the first frame of `frames` covers. The offset in this frame must be
+/// Returns the number of bytes of the term that the first frame of `frames` covers. The offset in this frame must be
 /// `term_offset`.
 fn covered_length(
     frames: &[u8],
@@ -231,7 +231,7 @@ fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usi
         })
 }
 
-/// Returns the offset as `usize` if a frame can begin there in a term of `term_length` bytes.
+/// Returns the offset as `usize` if a frame can begin at this offset in a term of `term_length` bytes.
 pub(super) fn check_term_offset(term_offset: i32, term_length: usize) -> Result<usize, FrameError> {
     usize::try_from(term_offset)
         .ok()

@@ -13,7 +13,7 @@ pub const MAX_ERROR_TEXT_LENGTH: usize = 1023;
 /// longest text.
 pub const MAX_CONTROL_FRAME_LENGTH: usize = HEADER_LENGTH + MAX_ERROR_TEXT_LENGTH;
 
-/// Bytes before the text.
+/// Length of the part before the text, in bytes.
 const HEADER_LENGTH: usize = ErrorFrameLayout::LENGTH;
 
 const HAS_GROUP_TAG: u8 = 0x08;
@@ -24,17 +24,17 @@ const NO_GROUP_TAG: i64 = -1;
 /// An error that a receiver reports: it has rejected the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFrame<'a> {
-    /// Session of the stream.
+    /// Session id of the stream.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
     /// Id of the receiver that sends the frame.
     pub receiver_id: i64,
-    /// Tag of the group that the receiver belongs to.
+    /// Group tag of the receiver, if it has one.
     pub group_tag: Option<i64>,
     /// Error code as in responses to clients; any value is possible.
     pub error_code: i32,
-    /// ASCII, not terminated; bytes after [`MAX_ERROR_TEXT_LENGTH`] are not sent.
+    /// Error text in ASCII, not terminated. Bytes after [`MAX_ERROR_TEXT_LENGTH`] are not sent.
     pub error_text: &'a [u8],
 }
 

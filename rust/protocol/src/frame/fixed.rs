@@ -60,7 +60,7 @@ macro_rules! fixed_frame {
         }
 
         impl $name {
-            /// Bytes of the frame.
+            /// Length of the frame in bytes.
             pub const LENGTH: usize = $layout::LENGTH;
 
             /// Reads the frame. The frame is alone in its datagram: bytes after the frame are ignored. Does not

@@ -22,7 +22,7 @@ pub enum FrameType {
     Error = 4,
     /// A sender announces the properties of a stream.
     Setup = 5,
-    /// A measurement of the round-trip time, or the response to one.
+    /// A measurement of the round-trip time, or the response to a measurement.
     Rttm = 6,
     /// Names and addresses of drivers.
     Resolution = 7,

@@ -1,7 +1,7 @@
 //! Frames in UDP datagrams: data, the messages of receivers to senders, and name resolution between drivers.
 //!
-//! Every frame begins with the same 8 bytes and is little-endian throughout. A datagram contains either a slice of a
-//! term (consecutive [`DataHeader`] frames) or one frame of any other type without padding. Nothing on the wire is
+//! Every frame begins with a header of 8 bytes, and all numbers are little-endian. A datagram contains either a slice
+//! of a term (consecutive [`DataHeader`] frames) or one frame of any other type without padding. Nothing on the wire is
 //! authenticated, so any bytes are possible. Decoding never panics, and each value is validated before it is used in
 //! computations.
 //!
@@ -48,5 +48,5 @@ pub use setup::{ResponseSetup, Setup};
 pub use side::{ControlFrame, DataFrame};
 pub use status_message::StatusMessage;
 
-/// Bytes before the payload of a frame of data.
+/// Length of the header before the payload of a data frame, in bytes.
 pub const DATA_HEADER_LENGTH: usize = DataHeader::LENGTH;

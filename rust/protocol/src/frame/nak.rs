@@ -7,15 +7,15 @@ use super::data::check_term_offset;
 use super::fixed::fixed_frame;
 
 fixed_frame! {
-    /// Bytes of a stream that a receiver misses, within one term.
+    /// Request for a range of missing bytes within one term of a stream.
     pub struct Nak(NakLayout) {
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
-        /// Term of the missing bytes.
+        /// Id of the term that contains the missing bytes.
         pub term_id: i32,
-        /// Offset of the first missing byte in its term.
+        /// Term offset of the first missing byte.
         pub term_offset: i32,
         /// Number of missing bytes.
         pub length: i32,
@@ -27,7 +27,7 @@ impl Nak {
     /// empty.
     ///
     /// # Errors
-    /// [`FrameError::TermOffset`] or [`FrameError::MissingRange`]: an invalid packet.
+    /// [`FrameError::TermOffset`] or [`FrameError::MissingRange`]. The datagram then counts as an invalid packet.
     pub fn check(&self, term_length: usize) -> Result<(), FrameError> {
         let begin = check_term_offset(self.term_offset, term_length)?;
         match usize::try_from(self.length) {

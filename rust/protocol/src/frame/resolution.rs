@@ -10,7 +10,7 @@ use aeron_layout::{I16, IntoBytes, Layout, offset};
 use super::fixed::header;
 use super::{FrameError, FrameHeader, FrameType};
 
-/// Bytes before the first entry.
+/// Length of the header before the first entry, in bytes.
 pub const HEADER_LENGTH: usize = FrameHeaderLayout::LENGTH;
 const ENTRY_ALIGNMENT: usize = 8;
 const IPV4: i8 = 1;
@@ -28,27 +28,28 @@ pub struct ResolutionEntry<'a> {
     pub is_self: bool,
     /// Address and port of the named driver's resolver.
     pub address: SocketAddr,
-    /// Time in milliseconds since the sender last received a frame about this driver; at most `i32::MAX` is sent.
+    /// Time in milliseconds since the sender last received a frame about this driver. The encoder writes at most
+    /// `i32::MAX`.
     pub age_ms: u32,
     /// Name of the driver in ASCII; may be empty.
     pub name: &'a [u8],
 }
 
-/// Iterates over the entries of a datagram, up to the first invalid one. The last item is then the error.
+/// Iterator over the entries of a datagram. After the error for an invalid entry, the iterator ends.
 #[derive(Clone, Debug)]
 pub struct ResolutionEntries<'a> {
     rest: &'a [u8],
 }
 
-/// Writes entries into a datagram.
+/// Encoder that writes entries into a datagram.
 #[derive(Debug)]
 pub struct ResolutionEncoder<'b> {
     out: &'b mut [u8],
     length: usize,
 }
 
-/// Decodes a datagram that a resolver's socket received. Ignores the frame length; without entries, ignores the type
-/// too.
+/// Decodes a datagram that a resolver's socket received. Ignores the frame length. If there are no entries, ignores the
+/// frame type too.
 ///
 /// # Errors
 /// [`FrameError`] if the packet is invalid before its first entry. The iterator returns later errors.
@@ -113,7 +114,7 @@ impl<'a> ResolutionEntry<'a> {
         })
     }
 
-    /// Returns the bytes that the entry uses in a datagram, with padding.
+    /// Returns the number of bytes that the entry uses in a datagram, padding included.
     #[must_use]
     pub fn length(&self) -> usize {
         let fixed = match self.address.ip() {

@@ -9,7 +9,7 @@ use super::{
 };
 
 fixed_frame! {
-    /// Properties of a stream, and the sender's position, at which a receiver joins.
+    /// Properties of a stream, and the sender's position. A receiver joins at this position.
     pub struct Setup(SetupLayout) {
         flags {
             /// Whether the publisher expects a response stream for this stream.
@@ -17,15 +17,15 @@ fixed_frame! {
             /// Whether the stream is sent to several receivers: by multicast or to several destinations.
             has_group_semantics = 0x40,
         }
-        /// Offset of the sender's position in its term.
+        /// Term offset of the sender's position.
         pub term_offset: i32,
-        /// Session of the stream.
+        /// Session id of the stream.
         pub session_id: i32,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Id of the stream's first term.
         pub initial_term_id: i32,
-        /// Id of the term of the sender's position.
+        /// Id of the term that contains the sender's position.
         pub active_term_id: i32,
         /// Length of the stream's terms in bytes.
         pub term_length: i32,
@@ -52,7 +52,7 @@ impl Setup {
     /// Validates the term length, the MTU, and that the position is not before the start of the stream.
     ///
     /// # Errors
-    /// [`FrameError`] with the invalid value: an invalid packet.
+    /// [`FrameError`] with the invalid value. The datagram then counts as an invalid packet.
     pub fn check(&self) -> Result<(), FrameError> {
         let term_length = usize::try_from(self.term_length)
             .ok()

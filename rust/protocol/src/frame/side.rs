@@ -8,12 +8,12 @@ use super::{
 /// Frames that senders send to receivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataFrame {
-    /// Data frames, padding or a heartbeat: the header of the first frame. [`walk`](super::walk) validates the other
-    /// frames.
+    /// Header of the first frame in a datagram of data frames, padding or a heartbeat. [`walk`](super::walk) validates
+    /// the other frames.
     Data(DataHeader),
     /// The properties of a stream, already validated.
     Setup(Setup),
-    /// A measurement of the round-trip time, or the response to one.
+    /// A measurement of the round-trip time, or the response to a measurement.
     Rttm(Rttm),
 }
 
@@ -26,7 +26,7 @@ pub enum ControlFrame<'a> {
     StatusMessage(StatusMessage<'a>),
     /// A receiver has rejected the stream.
     Error(ErrorFrame<'a>),
-    /// A measurement of the round-trip time, or the response to one.
+    /// A measurement of the round-trip time, or the response to a measurement.
     Rttm(Rttm),
     /// Names the response stream of a stream.
     ResponseSetup(ResponseSetup),

@@ -7,7 +7,7 @@ use super::data::check_term_offset;
 use super::fixed::{fixed_part, flag, header};
 use super::{FrameError, FrameType};
 
-/// Bytes before the feedback.
+/// Length of the part before the feedback, in bytes.
 const HEADER_LENGTH: usize = StatusMessageLayout::LENGTH;
 
 const SEND_SETUP: u8 = 0x80;
@@ -18,17 +18,17 @@ const END_OF_STREAM: u8 = 0x40;
 pub struct StatusMessage<'a> {
     /// Whether the receiver requests a setup. In such a request, position and window have no meaning.
     pub wants_setup: bool,
-    /// Whether the receiver has the whole stream, or is leaving.
+    /// Whether the receiver has received the whole stream, or leaves the stream.
     pub is_end_of_stream: bool,
-    /// Session id. If both session and stream are 0, the request for a setup is for all streams.
+    /// Session id. If session id and stream id are both 0, the request for a setup is for all streams.
     pub session_id: i32,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Term of the consumed position.
+    /// Id of the term that contains the consumed position.
     pub consumption_term_id: i32,
-    /// Offset of the consumed position in its term.
+    /// Term offset of the consumed position.
     pub consumption_term_offset: i32,
-    /// Bytes that may be sent beyond the consumed position.
+    /// Number of bytes that may be sent beyond the consumed position.
     pub receiver_window: i32,
     /// Id of the receiver, unique among all receivers of the stream.
     pub receiver_id: i64,
@@ -85,7 +85,8 @@ impl<'a> StatusMessage<'a> {
         length
     }
 
-    /// Returns the tag of the group that the receiver belongs to: feedback of exactly 8 bytes, little-endian.
+    /// Returns the group tag of the receiver. Feedback of exactly 8 bytes is a group tag; other feedback returns
+    /// `None`.
     #[must_use]
     pub fn group_tag(&self) -> Option<i64> {
         let tag: [u8; size_of::<I64>()] = self.feedback.try_into().ok()?;

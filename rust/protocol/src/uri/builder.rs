@@ -10,8 +10,8 @@ use super::{ChannelUri, Media, NetworkParams, UriError, key, session_id_tag};
 
 /// Collects the parts of a channel. Each setter checks its value, so the parser accepts every channel that was built.
 ///
-/// Sizes are printed with the largest of `g`, `m`, `k` that divides them, durations with the largest of `s`, `ms`,
-/// `us`, `ns`.
+/// A size is printed with the largest suffix of `g`, `m`, `k` that divides the size. A duration is printed with the
+/// largest suffix of `s`, `ms`, `us`, `ns` that divides the duration.
 ///
 /// ```
 /// use aeron_protocol::uri::{ChannelUriBuilder, Media};
@@ -38,7 +38,7 @@ impl ChannelUriBuilder {
         }
     }
 
-    /// Creates a builder with the parameters of `channel`, except unknown ones.
+    /// Creates a builder with the known parameters of `channel`.
     ///
     /// # Errors
     /// Code 11 if a parameter has a value that its setter would refuse.
@@ -120,7 +120,7 @@ impl ChannelUriBuilder {
         check_initial_position(&channel)
     }
 
-    /// Sets the channel tag, and the entity tag if there is one.
+    /// Sets the channel tag, and the entity tag if it is given.
     ///
     /// # Errors
     /// Code 1 for a channel tag of −1, which is not a valid tag.
@@ -158,8 +158,8 @@ impl ChannelUriBuilder {
             .term_offset(start.term_offset)
     }
 
-    /// Sets flow control by the slowest receiver with `group_tag`. The driver's settings apply to values that are
-    /// `None`.
+    /// Sets the flow control `tagged`: the slowest receiver with `group_tag` limits the sender. The driver's settings
+    /// apply to values that are `None`.
     ///
     /// # Errors
     /// Code 11 for a negative group size or timeout.
@@ -173,7 +173,8 @@ impl ChannelUriBuilder {
         self.group_flow_control("tagged", &tag, group_min_size, receiver_timeout_ns)
     }
 
-    /// Sets flow control by the slowest receiver. The driver's settings apply to values that are `None`.
+    /// Sets the flow control `min`: the slowest receiver limits the sender. The driver's settings apply to values that
+    /// are `None`.
     ///
     /// # Errors
     /// Code 11 for a negative group size or timeout.
@@ -206,8 +207,8 @@ impl ChannelUriBuilder {
 
 macro_rules! setters {
     ($($(#[$attribute:meta])* $setter:ident: $type:ty = $key:path;)*) => {
-        /// One setter per parameter. All refuse a value outside the parameter's type or range with code 11 (tags with
-        /// code 1); the error names the parameter.
+        /// One setter per parameter. A setter refuses a value outside the parameter's type or range with code 11, or
+        /// with code 1 for tags. The error names the parameter.
         impl ChannelUriBuilder {
             $(
                 $(#[$attribute])*
@@ -232,7 +233,7 @@ setters! {
     mtu: i32 = key::MTU;
     /// Length of a term in bytes: a power of two from 64 KiB to 1 GiB.
     term_length: i32 = key::TERM_LENGTH;
-    /// First term id of the stream.
+    /// Id of the stream's first term.
     initial_term_id: i32 = key::INITIAL_TERM_ID;
     /// Term id at which the publication starts.
     term_id: i32 = key::TERM_ID;
@@ -244,7 +245,7 @@ setters! {
     ttl: i32 = key::TTL;
     /// Whether the receiver requests lost data again.
     reliable: bool = key::RELIABLE;
-    /// Time for which a drained publication is kept, in nanoseconds.
+    /// Time for which the driver keeps a drained publication, in nanoseconds.
     linger_timeout_ns: i64 = key::LINGER;
     /// A name that tools and logs show.
     alias: &str = key::ALIAS;
@@ -262,25 +263,25 @@ setters! {
     tether: bool = key::TETHER;
     /// Whether a receiver is a member of a group.
     group: bool = key::GROUP;
-    /// Whether a subscription rejoins a stream that went away.
+    /// Whether a subscription rejoins a stream after its image was lost.
     rejoin: bool = key::REJOIN;
     /// Whether the publication is connected if it has only spies.
     spies_simulate_connection: bool = key::SPIES_SIMULATE_CONNECTION;
-    /// Socket send buffer in bytes.
+    /// Length of the socket send buffer in bytes.
     socket_sndbuf_length: i64 = key::SOCKET_SNDBUF;
-    /// Socket receive buffer in bytes.
+    /// Length of the socket receive buffer in bytes.
     socket_rcvbuf_length: i64 = key::SOCKET_RCVBUF;
     /// Receiver window in bytes.
     receiver_window_length: i64 = key::RECEIVER_WINDOW;
-    /// Place for the kernel's receive time: a byte offset or `reserved`.
+    /// Location of the kernel's receive time: a byte offset in the payload, or `reserved`.
     media_receive_timestamp_offset: &str = key::MEDIA_RCV_TIMESTAMP_OFFSET;
-    /// Place for the driver's receive time: a byte offset or `reserved`.
+    /// Location of the driver's receive time: a byte offset in the payload, or `reserved`.
     channel_receive_timestamp_offset: &str = key::CHANNEL_RCV_TIMESTAMP_OFFSET;
-    /// Place for the driver's send time: a byte offset or `reserved`.
+    /// Location of the driver's send time: a byte offset in the payload, or `reserved`.
     channel_send_timestamp_offset: &str = key::CHANNEL_SND_TIMESTAMP_OFFSET;
     /// Reserved name; ignored by drivers.
     response_endpoint: &str = key::RESPONSE_ENDPOINT;
-    /// The request stream of a response channel: a number of at least −1 or `prototype`.
+    /// Request stream of a response channel: a correlation id of at least −1, or `prototype`.
     response_correlation_id: &str = key::RESPONSE_CORRELATION_ID;
     /// Delay before the first NAK, in nanoseconds.
     nak_delay_ns: i64 = key::NAK_DELAY;

@@ -44,7 +44,7 @@ pub enum Transport {
     Ipc,
     /// `aeron-spy:…`
     Spy,
-    /// Anything else.
+    /// Any other text.
     Network,
 }
 
@@ -66,7 +66,7 @@ impl Transport {
 /// each key occurs once.
 ///
 /// Two channels are equal if media, prefix and parameters are equal, in any order. Keys and values never contain
-/// characters with a meaning in the syntax, so printing and parsing a channel returns an equal one.
+/// characters with a meaning in the syntax, so printing and parsing a channel returns an equal channel.
 #[derive(Clone, Debug, Eq)]
 pub struct ChannelUri {
     is_spy: bool,
@@ -86,8 +86,8 @@ impl ChannelUri {
     }
 
     /// Parses a channel. If a key is repeated, the last value applies for `endpoint`, `interface`, `control`,
-    /// `control-mode`, `ttl` and `tags`, and the first for all others. An empty value at the end of the text means that
-    /// the parameter is absent; only an empty `tags` is an error.
+    /// `control-mode`, `ttl` and `tags`, and the first value for all other keys. An empty value at the end of the text
+    /// means that the parameter is absent; only an empty `tags` is an error.
     ///
     /// # Errors
     /// Code 1 if the syntax is invalid, if the channel has more than [`MAX_CHANNEL_LENGTH`] bytes or a NUL byte, if it
@@ -97,7 +97,7 @@ impl ChannelUri {
     }
 
     /// Parses a channel from the bytes of a command. Values may contain bytes that are not UTF-8; the parsed value has
-    /// U+FFFD instead. If the original text is shown or compared, keep the bytes.
+    /// U+FFFD instead. To show or compare the original text, keep the bytes.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).

@@ -6,7 +6,8 @@ use crate::ErrorCode;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UriError {
-    /// [`ErrorCode::InvalidChannel`] for invalid syntax. For invalid values mostly [`ErrorCode::GenericError`].
+    /// [`ErrorCode::InvalidChannel`] for invalid syntax, and in most cases [`ErrorCode::GenericError`] for invalid
+    /// values.
     pub code: ErrorCode,
     /// Description of the error.
     pub message: String,

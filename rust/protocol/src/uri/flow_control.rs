@@ -9,7 +9,7 @@ use aeron_agent::value::parse_duration_ns;
 
 use super::{ChannelUri, UriError, key};
 
-/// Selects the receiver whose window limits a sender.
+/// Flow control strategy. It selects the receiver whose window limits a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FlowControlStrategy {
     /// The fastest receiver.
@@ -29,9 +29,9 @@ pub struct FlowControlParams {
     pub group_tag: Option<i64>,
     /// Number of receivers that must be present for the publication to be connected.
     pub group_min_size: Option<i32>,
-    /// Time without a status message after which a receiver no longer counts.
+    /// Time without a status message after which a receiver no longer counts, in nanoseconds.
     pub receiver_timeout_ns: Option<i64>,
-    /// Maximum length of a retransmission, in receiver windows.
+    /// Maximum length of a retransmission, as a multiple of the receiver window.
     pub retransmit_window_multiple: Option<i32>,
 }
 

@@ -1,7 +1,7 @@
 //! Channel URIs: `aeron:ipc?term-length=64k`, `aeron:udp?endpoint=localhost:40123|mtu=8k`, `aeron-spy:aeron:udp?…`.
 //!
-//! * [`ChannelUri`] parses and prints a channel, keeps the order of its parameters including unknown ones, and returns
-//!   each parameter as a typed value.
+//! * [`ChannelUri`] parses and prints a channel, keeps all parameters in their order, even unknown parameters, and
+//!   returns each parameter as a typed value.
 //! * [`ChannelUriBuilder`] creates a channel from typed values.
 //! * [`PublicationParams`], [`SubscriptionParams`] and [`NetworkParams`] are the parameters that a driver reads from a
 //!   channel. If the channel does not set a parameter, the driver's setting applies.

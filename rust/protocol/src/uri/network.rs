@@ -9,15 +9,15 @@ pub const RESERVED_VALUE_TIMESTAMP_OFFSET: i32 = -8;
 const TIMESTAMP_LENGTH: i64 = 8;
 const MAX_TTL: i64 = 255;
 
-/// Places where the driver writes timestamps of 8 bytes: an offset in the payload in bytes, or
-/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]. With `None`, the driver writes no timestamp.
+/// Locations at which the driver writes timestamps of 8 bytes. A location is an offset in the payload in bytes, or
+/// [`RESERVED_VALUE_TIMESTAMP_OFFSET`]. If it is `None`, the driver writes no timestamp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimestampOffsets {
-    /// Place for the time at which the kernel received the datagram.
+    /// Location of the time at which the kernel received the datagram.
     pub media_receive: Option<i32>,
-    /// Place for the time at which the driver received the datagram.
+    /// Location of the time at which the driver received the datagram.
     pub channel_receive: Option<i32>,
-    /// Place for the time at which the driver sent the datagram.
+    /// Location of the time at which the driver sent the datagram.
     pub channel_send: Option<i32>,
 }
 
@@ -30,15 +30,15 @@ pub struct NetworkParams {
     pub channel_tag: Option<i64>,
     /// Multicast time to live, 1 to 255.
     pub ttl: Option<u8>,
-    /// Socket send buffer in bytes.
+    /// Length of the socket send buffer in bytes.
     pub socket_sndbuf_length: Option<i64>,
-    /// Socket receive buffer in bytes.
+    /// Length of the socket receive buffer in bytes.
     pub socket_rcvbuf_length: Option<i64>,
-    /// Places for timestamps.
+    /// Locations of timestamps.
     pub timestamp_offsets: TimestampOffsets,
     /// Group tag that a receiver writes into its status messages.
     pub group_tag: Option<i64>,
-    /// Delay before the first NAK of a gap.
+    /// Delay before the first NAK of a gap, in nanoseconds.
     pub nak_delay_ns: Option<i64>,
 }
 

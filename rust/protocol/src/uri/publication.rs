@@ -20,7 +20,7 @@ pub struct PublicationDefaults {
     pub mtu_length: i32,
     /// Publisher window in bytes. If the value is 0 or larger than half a term, the window is half a term.
     pub window_length: i32,
-    /// Time for which a drained publication is kept.
+    /// Time for which a drained publication is kept, in nanoseconds.
     pub linger_timeout_ns: i64,
     /// Whether log files are sparse.
     pub is_sparse: bool,
@@ -35,11 +35,11 @@ pub struct PublicationDefaults {
 /// Timeouts of untethered subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UntetheredTimeouts {
-    /// Time for which a subscriber may limit the window.
+    /// Time for which a subscriber may limit the window, in nanoseconds.
     pub window_limit_timeout_ns: i64,
-    /// Time for which a subscriber may continue to read; `None` for the window limit timeout.
+    /// Time for which a subscriber may continue to read, in nanoseconds; `None` for the window limit timeout.
     pub linger_timeout_ns: Option<i64>,
-    /// Time after which a subscriber may rejoin.
+    /// Time after which a subscriber may rejoin, in nanoseconds.
     pub resting_timeout_ns: i64,
 }
 
@@ -55,16 +55,16 @@ pub enum SessionId {
 /// Start of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitialPosition {
-    /// First term id of the stream.
+    /// Id of the stream's first term.
     pub initial_term_id: i32,
     /// Term id at which the publication starts.
     pub term_id: i32,
-    /// Offset in that term: a multiple of 32, at most the term length.
+    /// Term offset at which the publication starts, in bytes: a multiple of 32, at most the term length.
     pub term_offset: i32,
 }
 
 impl InitialPosition {
-    /// Returns the bytes since the start of the stream.
+    /// Returns the position: the number of bytes since the start of the stream.
     #[must_use]
     pub fn position(&self, term_length: i32) -> i64 {
         let term_count = i64::from(self.term_id.wrapping_sub(self.initial_term_id));
@@ -104,7 +104,7 @@ pub struct PublicationParams {
     pub session_id: SessionId,
     /// Tag by which other channels refer to the publication.
     pub entity_tag: Option<i64>,
-    /// Time for which the drained publication is kept.
+    /// Time for which the drained publication is kept, in nanoseconds.
     pub linger_timeout_ns: i64,
     /// Whether the log file is sparse.
     pub is_sparse: bool,
@@ -118,11 +118,11 @@ pub struct PublicationParams {
     pub is_response: bool,
     /// The request stream to which the responses belong.
     pub response_correlation: Option<ResponseCorrelation>,
-    /// Time for which an untethered subscriber may limit the window.
+    /// Time for which an untethered subscriber may limit the window, in nanoseconds.
     pub untethered_window_limit_timeout_ns: i64,
-    /// Time for which an untethered subscriber may continue to read.
+    /// Time for which an untethered subscriber may continue to read, in nanoseconds.
     pub untethered_linger_timeout_ns: i64,
-    /// Time after which an untethered subscriber may rejoin.
+    /// Time after which an untethered subscriber may rejoin, in nanoseconds.
     pub untethered_resting_timeout_ns: i64,
 }
 

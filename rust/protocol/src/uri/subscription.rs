@@ -32,7 +32,8 @@ pub struct SubscriptionDefaults {
     pub untethered: UntetheredTimeouts,
 }
 
-/// Validated parameters of a subscription's channel, with defaults. IPC subscriptions and spies use only some of them.
+/// Validated parameters of a subscription's channel, with defaults. IPC subscriptions and spies use only some of these
+/// parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SubscriptionParams {
     /// If set, the subscription only has images of this session.
@@ -51,11 +52,11 @@ pub struct SubscriptionParams {
     pub is_response: bool,
     /// Receiver window in bytes.
     pub receiver_window_length: i64,
-    /// Time for which an untethered subscriber may limit the window.
+    /// Time for which an untethered subscriber may limit the window, in nanoseconds.
     pub untethered_window_limit_timeout_ns: i64,
-    /// Time for which an untethered subscriber may continue to read.
+    /// Time for which an untethered subscriber may continue to read, in nanoseconds.
     pub untethered_linger_timeout_ns: i64,
-    /// Time after which an untethered subscriber may rejoin.
+    /// Time after which an untethered subscriber may rejoin, in nanoseconds.
     pub untethered_resting_timeout_ns: i64,
 }
 

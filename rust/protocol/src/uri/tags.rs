@@ -3,7 +3,7 @@
 use super::value::integer_error_reason;
 use super::{ChannelUri, UriError, key};
 
-/// How destinations are added to a channel.
+/// Control mode: the way in which destinations are added to a channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ControlMode {
     /// No destination is added: the endpoint is the only destination. An unknown control mode has this meaning too.
@@ -75,7 +75,7 @@ impl ChannelUri {
         }
     }
 
-    /// Returns the request stream of a response channel; `None` if the channel has no `response-correlation-id`, or −1.
+    /// Returns the request stream of a response channel; `None` if `response-correlation-id` is absent or −1.
     ///
     /// # Errors
     /// Code 11 if the text is neither `prototype` nor an int64 of at least −1.

@@ -44,7 +44,7 @@ impl ChannelUri {
         self.parsed(key, |value| parse_integer(key, value, "int64_t"))
     }
 
-    /// Returns the value of exactly `true` or `false`.
+    /// Returns a boolean. The text must be exactly `true` or `false`.
     ///
     /// # Errors
     /// Code 11 for any other text.

@@ -1,4 +1,5 @@
-//! Messages that a real archive and its client exchanged, and examples that were constructed from the specification.
+//! Tests with messages that a real archive and its client exchanged, and with examples that were constructed from the
+//! specification.
 
 use aeron_protocol::archive::{
     ARCHIVE_PROTOCOL_VERSION, ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest,
@@ -150,7 +151,7 @@ fn a_mark_file_is_refused_for_its_schema_07_09() {
 }
 
 #[test]
-fn the_relevant_id_of_an_error_is_its_code() {
+fn the_relevant_id_of_an_error_response_is_the_error_code() {
     let response_of = |name| {
         let vector = example(name);
         match ArchiveResponse::decode(&vector.bytes) {

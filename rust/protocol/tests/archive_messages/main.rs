@@ -1,5 +1,5 @@
-//! Messages of the archive's control protocol: captured ones, all messages of the schema in every version, and invalid
-//! bytes.
+//! Tests of messages of the archive's control protocol: captured messages, all messages of the schema in every version,
+//! and invalid bytes.
 
 mod captures;
 mod decoded;

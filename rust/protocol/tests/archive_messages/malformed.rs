@@ -1,4 +1,4 @@
-//! Invalid and incomplete messages.
+//! Tests of invalid and incomplete messages.
 
 use aeron_protocol::EncodeError;
 use aeron_protocol::archive::{
@@ -11,7 +11,7 @@ use crate::decoded::Decoded;
 use crate::schema::{any_message, message, messages};
 
 #[test]
-fn a_message_that_is_cut_at_any_length_is_refused_07_11() {
+fn a_message_that_is_truncated_at_any_length_is_refused_07_11() {
     for message in messages() {
         let values = message.sample();
         let bytes = message.encode_now(&values);
@@ -94,7 +94,7 @@ fn each_refusal_names_the_value_and_the_limit() {
 }
 
 #[test]
-fn an_unknown_template_is_an_error_that_names_it_07_08() {
+fn the_error_for_an_unknown_template_has_the_template_id_07_08() {
     let known: Vec<u16> = messages()
         .iter()
         .map(|message| message.template_id)
@@ -123,7 +123,7 @@ fn a_message_of_another_stream_is_an_unknown_template() {
 }
 
 #[test]
-fn another_schema_is_an_error_that_names_it_07_09() {
+fn the_error_for_another_schema_has_the_schema_id_07_09() {
     for message in messages() {
         for schema_id in [0_u16, 100, 102, 0x6500] {
             let mut bytes = message.encode_now(&message.sample());
@@ -139,7 +139,7 @@ fn another_schema_is_an_error_that_names_it_07_09() {
 /// response if the ids of the request can be read. Here the ids can be read, even if the rest of the request is
 /// refused.
 #[test]
-fn an_undefined_number_is_an_error_and_the_ids_can_be_read() {
+fn an_undefined_number_is_an_error_but_the_ids_can_be_read() {
     let mut count = 0;
     for message in messages() {
         let values = message.sample();
@@ -216,7 +216,7 @@ fn the_version_of_a_challenge_is_ignored_and_written_as_0_07_13() {
 
 /// For an undefined error code, `error_code` returns `None`.
 #[test]
-fn a_code_that_is_not_known_is_no_error_code() {
+fn an_undefined_error_code_is_none() {
     let message = message("ControlResponse");
     for (relevant_id, expected) in [
         (0, Some(ArchiveErrorCode::Generic)),
@@ -255,13 +255,13 @@ fn a_buffer_that_is_too_short_is_refused() {
 
 proptest! {
     #[test]
-    fn random_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn random_bytes_never_make_a_decoder_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let _ = Decoded::of(&bytes);
         let _ = RequestIds::of(&bytes);
     }
 
     #[test]
-    fn random_bytes_after_a_good_header_are_read_or_refused(
+    fn random_bytes_after_a_valid_header_never_make_a_decoder_panic(
         index in 0..messages().len(),
         version in any::<u16>(),
         block_length in 0_u16..100,
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_changed_bytes_is_read_or_refused(
+    fn changed_bytes_in_a_message_never_make_a_decoder_panic(
         (index, numbers, texts) in any_message(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
     ) {

@@ -304,7 +304,7 @@ pub type MessageSchemaIndex = usize;
 
 proptest! {
     #[test]
-    fn each_message_is_read_and_written_as_the_schema_lays_it_out((index, numbers, texts) in any_message()) {
+    fn each_message_is_decoded_and_encoded_as_in_the_schema((index, numbers, texts) in any_message()) {
         let message = &messages()[index];
         let mut values = message.values(&numbers, &texts);
         if message.name == "Challenge" {

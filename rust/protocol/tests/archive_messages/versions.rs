@@ -1,4 +1,4 @@
-//! Messages of peers with an older or newer schema.
+//! Tests with messages of peers that have an older or newer schema.
 
 use aeron_protocol::archive::{ArchiveDecodeError, ArchiveRequest};
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ fn a_block_that_lacks_fields_of_its_own_version_is_refused() {
 
 /// A message of the unknown version 14 is decoded like a message of version 13.
 #[test]
-fn a_message_with_the_header_of_version_14_is_served() {
+fn a_message_with_the_header_of_version_14_is_decoded() {
     for message in messages() {
         let values = message.sample();
         let now = message.encode_now(&values);
@@ -139,7 +139,8 @@ proptest! {
         prop_assert_eq!(Decoded::of(&encoded), Ok(decoded));
     }
 
-    /// A field that the version in the header does not have counts as absent, even if the block has bytes at its place.
+    /// A field that the version in the header does not have counts as absent, even if the block has bytes at its
+    /// offset.
     #[test]
     fn an_older_version_with_a_full_block_has_no_newer_fields(
         (index, numbers, texts) in any_message(),

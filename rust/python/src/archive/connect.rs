@@ -39,8 +39,8 @@ pub struct ArchiveClientSettings {
 }
 
 impl ArchiveClientSettings {
-    /// Reads the keywords of the function or class `owner`. A setting that is not passed comes from its environment
-    /// variable, else it is the default.
+    /// Reads the keywords of the function or class `owner`. If a setting is not passed, its environment variable is
+    /// used, otherwise its default.
     pub fn read(
         py: Python<'_>,
         owner: &str,
@@ -121,8 +121,8 @@ impl ArchiveClientSettings {
         Ok(true)
     }
 
-    /// Sets the channels that are not set. The default is IPC; for an archive on a loopback address, the response
-    /// channel is a local port.
+    /// Sets the channels that are not set. The default is IPC. If the archive has a loopback address, the default
+    /// of the response channel is a local port.
     fn complete_channels(&mut self) -> PyResult<()> {
         let context = &mut self.context;
         if context.control_request_channel.is_empty() {
@@ -403,12 +403,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Connects an Aeron client to an archive, and waits for the connection.
 ///
-/// Without `control_channel`, the archive is the one on the client's driver. For any other archive,
-/// `control_channel` is the channel on which the archive receives requests, and `response_channel` has an
-/// address of this machine that the archive can reach.
+/// Without `control_channel`, the function connects to the archive on the client's driver. For any other archive,
+/// `control_channel` is the channel on which the archive receives requests, and `response_channel` has an address
+/// of this machine that the archive can reach.
 ///
 /// Args:
-///     client: An Aeron client. Closing the archive's client does not close it.
+///     client: An Aeron client. Closing the archive's client does not close this client.
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:
@@ -462,7 +462,7 @@ pub fn connect_archive(
 /// Starts `connect_archive` without waiting for the archive.
 ///
 /// Args:
-///     client: An Aeron client. Closing the archive's client does not close it.
+///     client: An Aeron client. Closing the archive's client does not close this client.
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:

@@ -146,8 +146,8 @@ pub fn from_ownership(error: &OwnershipError) -> PyErr {
     raise(class, error.to_string())
 }
 
-/// Replaces property names by the keywords of `Archive` in the text about a refused setting, and appends the property
-/// of the setting.
+/// Replaces property names by the keywords of `Archive` in the error text of a refused setting. Appends the name of
+/// the refused property.
 fn in_keywords(property: &str, message: &str) -> String {
     let mut settings: Vec<&ArchiveSetting> = ARCHIVE_SETTINGS.iter().collect();
     // Longer properties are replaced first, because some properties begin with the name of another property.

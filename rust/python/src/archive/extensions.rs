@@ -11,7 +11,7 @@ use crate::snapshot::{Octets, snapshot};
 snapshot! {
     /// A reader of a recording that stores its position in the archive.
     ///
-    /// Immutable; pickled and compared by its values.
+    /// Immutable. Comparison and pickling use the values.
     PyNamedReader("NamedReader") {
         /// Id of the recording.
         recording_id: i64,
@@ -36,7 +36,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// Limits for one recording, or for all recordings that match. Immutable; pickled and compared by its values.
+    /// Limits for one recording, or for all recordings that match. Immutable. Comparison and pickling use the values.
     PyRetentionPolicy("RetentionPolicy") {
         /// Id of the recording; `None` if the policy is for all recordings that match.
         recording_id: Option<i64>,
@@ -65,7 +65,7 @@ snapshot! {
 snapshot! {
     /// A part of a recording that retention has deleted, or would delete.
     ///
-    /// Immutable; pickled and compared by its values. Positions are in bytes.
+    /// Immutable. Comparison and pickling use the values. Positions are in bytes.
     PyRetentionOutcome("RetentionOutcome") {
         /// Id of the recording.
         recording_id: i64,
@@ -77,10 +77,11 @@ snapshot! {
         allowed_position: i64,
         /// Whether the whole recording is deleted.
         is_purge: bool,
-        /// The holder of data that the policy would delete: `READER`, `REPLAY`, or `CHANGE` if a deletion, a migration,
-        /// a start or an extension of the recording is in progress; `None` if nothing keeps data.
+        /// The reason why data stays that the policy would delete: `READER`, `REPLAY` or `CHANGE`. `CHANGE`: a
+        /// deletion, a migration, a start or an extension of the recording is in progress. `None` if no such data
+        /// stays.
         held_by: Option<String>,
-        /// Name of the reader that keeps data; `None` in other cases.
+        /// Name of the reader, if a reader keeps data; otherwise `None`.
         reader: Option<String>,
     }
 
@@ -97,19 +98,20 @@ snapshot! {
 }
 
 snapshot! {
-    /// Name, metadata and link of a recording. Immutable; pickled and compared by its values.
+    /// Name, metadata and link of a recording. Immutable. Comparison and pickling use the values.
     PyRecordingInfo("RecordingInfo") {
         /// Id of the recording.
         recording_id: i64,
-        /// Name, unique in the archive; empty if the recording has none.
+        /// Name, unique in the archive; empty if the recording has no name.
         name: String,
-        /// Metadata; empty if the recording has none.
+        /// Metadata; empty if the recording has no metadata.
         metadata: Octets,
         /// Id of the earlier recording of the same stream that this recording continues; `None` if there is none.
         predecessor_id: Option<i64>,
-        /// Position at which the earlier recording ends, in bytes; `None` if there is none.
+        /// Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording.
         gap_from: Option<i64>,
-        /// Position at which this recording begins, in bytes; `None` if it is of another session.
+        /// Position at which this recording begins, in bytes; `None` if this recording is of another session than the
+        /// earlier one.
         gap_to: Option<i64>,
     }
 
@@ -190,7 +192,7 @@ impl From<ListedInfo> for PyRecordingInfo {
     }
 }
 
-/// Returns a number as Python shows it.
+/// Returns a number as Python prints it; `None` if there is no number.
 fn shown<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(|| "None".to_owned(), |value| value.to_string())
 }

@@ -97,7 +97,7 @@ pub struct PyRecordedFrames {
     frames: Mutex<RecordedFrames<Directory>>,
 }
 
-/// The files of an archive. With `write`, no archive can use the directory until the end of the `with` block.
+/// The files of an archive. If `write` is set, no archive can use the directory until the end of the `with` block.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_ArchiveFiles")]
 pub struct PyArchiveFiles {
     files: Mutex<ArchiveFiles<Directory>>,
@@ -401,8 +401,8 @@ impl PyArchiveFiles {
     }
 }
 
-/// Runs `work` without the GIL. After each segment, `on_progress` is called with the number of its bytes. An exception
-/// of `on_progress` ends the work.
+/// Runs `work` without the GIL. After each segment, `on_progress` is called with the number of bytes of the segment.
+/// An exception of `on_progress` ends the work.
 fn with_progress<T: Send>(
     py: Python<'_>,
     on_progress: &Py<PyAny>,

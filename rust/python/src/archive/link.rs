@@ -18,7 +18,7 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval at which the thread polls the session if there is a handler for signals or errors.
 const HANDLER_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Maximum number of consecutive polls, so that the handlers and the other threads do not wait too long.
+/// Maximum number of consecutive polls. With more, the handlers and the other threads would wait too long.
 const MAX_POLLS: usize = 100;
 
 /// Calls the program's handler of signals.
@@ -65,7 +65,7 @@ impl Link {
         if let Some(pump) = &self.pump {
             pump.unpark();
         }
-        // The close fails only in a native handler of the session, and this session has none.
+        // The close can fail only inside a native handler of the session, and this session has no native handlers.
         let _ = self.archive.close();
     }
 

@@ -35,21 +35,21 @@ const MAX_EVENTS: usize = 1024;
 
 /// A subscription to a recorded stream, without gaps: it replays the recording, and then joins the live stream.
 ///
-/// Each message of the recording arrives once and in order. If the live stream is lost, a replay continues
-/// from the last position until the subscription joins the live stream again. If the archive is lost during
-/// a replay, the replay continues when the archive is back. If a message cannot be delivered, the
-/// subscription fails and does not skip the message.
+/// Each message of the recording arrives once and in order. If the live stream is lost, a replay continues from
+/// the last position until the subscription joins the live stream again. If the archive is lost during a replay,
+/// the replay continues when the archive is available again. If a message cannot be delivered, the subscription
+/// fails and does not skip the message.
 ///
 /// The subscription works only during polls: poll it, or iterate over its batches, all the time. Handlers
 /// and batches get whole messages. If the live stream has several publishers, only the messages of the first
 /// publisher arrive. To choose a publisher, set `session-id` in the live channel.
 ///
-/// A context manager that closes the subscription. One thread at a time may poll it. A second poll at the
-/// same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe. After a
-/// failure every poll raises `PersistentSubscriptionError`.
+/// The end of a `with` block closes the subscription. One thread at a time may poll the subscription. A second
+/// poll at the same time, even in a handler, raises `ReentrantCallError`. All other methods are thread-safe.
+/// After a failure every poll raises `PersistentSubscriptionError`.
 ///
 /// Args:
-///     client: An Aeron client. Closing the subscription does not close it.
+///     client: An Aeron client. Closing the subscription does not close the client.
 ///     recording_id: Id of the stream's recording.
 ///     live_channel: Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or a spy.
 ///     live_stream_id: Stream id of the live stream, which must be the stream id of the recording.
@@ -84,7 +84,7 @@ const MAX_EVENTS: usize = 1024;
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is missing or contradicts another one.
+///     ConfigurationError: If a setting is missing or contradicts another setting.
 #[pyclass(frozen, weakref, module = "aeron", name = "PersistentSubscription")]
 pub struct PyPersistentSubscription {
     shared: OfProcess<Arc<SharedPersistentSubscription>>,
@@ -99,7 +99,7 @@ pub struct PyPersistentSubscription {
 }
 
 /// The state that the Python object shares with native threads. Such a thread checks whether a poll would find
-/// something.
+/// a message, an event or the end.
 struct SharedPersistentSubscription {
     subscription: Mutex<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
@@ -120,7 +120,8 @@ enum Event {
 #[derive(Default)]
 struct Events(Mutex<VecDeque<Event>>);
 
-/// Listener of a native subscription. It queues the events until the program polls, because it runs without the GIL.
+/// Listener of a native subscription. The listener runs without the GIL, so it queues the events until the program
+/// polls.
 struct EventQueue(Arc<Events>);
 
 impl Events {
@@ -219,7 +220,7 @@ impl SharedPersistentSubscription {
         self.is_closed() || self.status.has_failed()
     }
 
-    /// Takes one step. Returns whether a poll would find a message, an event or the end.
+    /// Takes one step of the subscription. Returns whether a poll would find a message, an event or the end.
     fn look(&self) -> bool {
         let has_new_messages = || self.is_over() || !self.events.is_empty();
         // An error of this call counts as a result, because the next poll returns the same error.
@@ -227,7 +228,8 @@ impl SharedPersistentSubscription {
         has_new_messages() || matches!(self.with(look), Ok(Some(true))) || has_new_messages()
     }
 
-    /// Takes one step, and copies messages to `messages`. Returns `None` if there is no message, no event and no end.
+    /// Takes one step of the subscription, and copies messages to `messages`. Returns `None` if there is no message, no
+    /// event and no end.
     fn poll_batch(
         &self,
         messages: &mut Messages,
@@ -625,8 +627,8 @@ impl PyPersistentSubscription {
         Ok(self.get()?.is_closed())
     }
 
-    /// A condition that holds if a poll would find something, or the subscription is closed. Each check takes one step,
-    /// and consumes nothing.
+    /// A condition that is true if a poll would find a message or an event, or if the subscription is closed. Each
+    /// check takes one step of the subscription, and consumes no message.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let shared = Arc::clone(self.get()?);
@@ -682,7 +684,8 @@ impl PyPersistentSubscription {
 
     /// Stops a replay, and closes the streams, the session with the archive and the counters. Idempotent.
     ///
-    /// Any thread may call it, also in a handler. If a poll runs, the subscription closes at the end of the poll.
+    /// Any thread may call `close`, even in a handler. If a poll runs, the subscription closes at the end of the
+    /// poll.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
         py.detach(|| shared.close());

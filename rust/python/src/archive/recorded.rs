@@ -22,7 +22,8 @@ pub struct PublicationStream {
 
 /// Waits until a recording of a stream has reached a position. The result is the recording.
 ///
-/// An archive on the client's driver has a counter for each active recording. Any other archive gets requests.
+/// An archive on the client's driver has a counter for each active recording. For any other archive, the wait
+/// sends requests.
 pub struct WaitRecorded {
     link: Arc<Link>,
     stream: PublicationStream,

@@ -39,41 +39,44 @@ const MAX_EVENTS: usize = 1024;
 ///
 /// After the loss of the archive, of the driver or of the recording, the publisher connects again. It extends the
 /// recording at its stop position, and sends the later messages again. Each message is in the recording once and in
-/// order, at the position that `offer` has returned. Messages are accepted while the buffer has room, also during a
+/// order, at the position that `offer` has returned. Messages are accepted while the buffer has room, even during a
 /// loss.
 ///
 /// The publisher has its own client of the driver and no thread: only calls make progress. Call `poll` regularly if
 /// there is nothing to offer. At the end call `close`, which waits until everything is recorded. A publisher that is
 /// dropped without a close does not wait.
 ///
-/// Another process continues a recording with its `recording_id`, or with the `alias` that the first process has used.
-/// Its messages begin at `position`. It offers the messages again that ended after this position.
+/// Another process continues a recording if it passes the `recording_id`, or the `alias` that the first process has
+/// used. The messages of the new process begin at `position`. The new process must offer the messages again that ended
+/// after this position.
 ///
-/// A context manager that closes the publisher. One thread at a time may call it. A second call at the same time raises
-/// `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the publisher. After a
-/// failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are not recorded.
+/// The end of a `with` block closes the publisher. One thread at a time may call the publisher. A second call at the
+/// same time raises `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the
+/// publisher. After a failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are
+/// not recorded.
 ///
 /// Args:
-///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`, so that
-///         it needs no other subscriber than the archive.
+///     channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`. With
+///         `ssc=true`, the stream needs no subscriber other than the archive.
 ///     stream_id: Stream id of the stream and of its recording.
 ///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.
-///     recording_id: Id of the recording that is extended.
+///     recording_id: Id of the recording to extend.
 ///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this alias
-///         and stream id, or starts one.
-///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
-///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message also uses 32 bytes.
-///     takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording. That publisher
-///         may be a process that was killed: its driver notices the death after the client liveness timeout.
-///     on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
+///         and stream id. If there is none, the publisher starts a recording.
+///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
+///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32 bytes
+///         more than its length.
+///     takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended. If the
+///         process of that publisher was killed, its driver notices the death only after the client liveness timeout.
+///     on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
 ///     on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`, the
 ///         error has ended the publisher.
 ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 ///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
 ///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
 ///     response_channel: Channel on which the archive publishes its responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if it
-///         has a loopback address. There is no default for an archive on another host.
+///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`; or IPC if `control_channel` is IPC, or a free port if
+///         `control_channel` has a loopback address. There is no default for an archive on another host.
 ///     response_stream_id: Stream id of the responses. Default:
 ///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
 ///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
@@ -90,7 +93,7 @@ const MAX_EVENTS: usize = 1024;
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is not valid or contradicts another one.
+///     ConfigurationError: If a setting is not valid or contradicts another setting.
 ///
 /// Example:
 ///     ```python
@@ -104,7 +107,7 @@ pub struct PyRecordedPublisher {
     channel: String,
     stream_id: i32,
     handlers: PublisherHandlers,
-    /// Keeps an embedded driver alive as long as the publisher.
+    /// Keeps an embedded driver alive while the publisher exists.
     _driver: Option<Py<PyMediaDriver>>,
 }
 
@@ -134,7 +137,8 @@ struct PublisherEvents {
     has_any: AtomicBool,
 }
 
-/// Listener of a native publisher. It queues the events until the program calls, because it may run without the GIL.
+/// Listener of a native publisher. The listener may run without the GIL, so it queues the events until the next call of
+/// the program.
 struct PublisherEventQueue(Arc<PublisherEvents>);
 
 impl PublisherEvents {
@@ -176,10 +180,10 @@ impl RecordedPublisherListener for PublisherEventQueue {
 /// Error: another thread is calling the publisher.
 struct CallInProgress;
 
-/// Why a wait has ended.
+/// Reason for the end of a wait.
 enum WaitEnd<T> {
     Done(T),
-    /// There are events for the handlers of the program; the wait goes on after that.
+    /// There are events for the handlers of the program. The wait continues after the handlers have run.
     Events,
     InUse,
 }
@@ -216,7 +220,7 @@ impl SharedPublisher {
         })
     }
 
-    /// Takes one step, and calls `f`. Returns `None` if a wait goes on.
+    /// Takes one step of the publisher, and calls `f`. Returns `None` if the wait must continue.
     fn step<T>(
         &self,
         mut f: impl FnMut(&mut RecordedPublisher) -> Option<T>,
@@ -258,7 +262,8 @@ impl SharedPublisher {
         self.is_closed() || self.status.failure().is_some()
     }
 
-    /// Takes one step. Returns whether `is_ready` holds, or a call would raise or run a handler.
+    /// Takes one step of the publisher. Returns whether `is_ready` returns `true`, or a call would raise or run a
+    /// handler.
     fn look(&self, is_ready: impl FnOnce(&RecordedPublisher) -> bool) -> bool {
         self.client_settings.run_driver();
         let look = |publisher: &mut RecordedPublisher| {
@@ -317,7 +322,8 @@ impl Sink for PublisherBatchSink<'_, '_> {
             }
             Ok(None) => Ok(0),
             Ok(Some(Err(error))) if is_temporary(&error) => Ok(0),
-            // If messages were accepted, their number is returned first. The caller resumes after them.
+            // If messages were accepted before the error, their number is returned instead of the error. The caller
+            // resumes after these messages.
             Ok(Some(Err(_))) | Err(CallInProgress) if self.accepted_any => Ok(0),
             Ok(Some(Err(error))) => Err(refused(&error)),
             Err(CallInProgress) => Err(in_use()),
@@ -438,7 +444,8 @@ impl PyRecordedPublisher {
         }
     }
 
-    /// Waits until `is_done` holds. Returns `false` if the time is up. Raises if the publisher fails or is closed.
+    /// Waits until `is_done` returns `true`. Returns `false` if the time is up. Raises if the publisher fails or is
+    /// closed.
     fn wait_until(
         &self,
         py: Python<'_>,
@@ -544,15 +551,15 @@ impl PyRecordedPublisher {
 
     /// Accepts one message, and sends it if possible. Never blocks.
     ///
-    /// The call also takes a step, and runs the handlers of the publisher.
+    /// The call also takes one step of the publisher, and runs the handlers of the publisher.
     ///
     /// Args:
     ///     message: Any object with the buffer protocol.
     ///
     /// Returns:
     ///     The stream position after the message in bytes. Or `BACK_PRESSURED` if the buffer is full, or
-    ///     `NOT_CONNECTED` if the recording was not found or started yet. These are false, and the message was not
-    ///     accepted.
+    ///     `NOT_CONNECTED` if the recording was not found or started yet. Both are false in a condition, and mean
+    ///     that the message was not accepted.
     ///
     /// Raises:
     ///     RecordedPublisherError: If the publisher has failed.
@@ -718,7 +725,7 @@ impl PyRecordedPublisher {
             .call_method1("offer_batch", (slf, messages, offsets, start))
     }
 
-    /// Takes one step: connects, drops recorded messages, and sends kept ones. Never blocks.
+    /// Takes one step: connects, drops recorded messages, and sends waiting messages. Never blocks.
     ///
     /// The call also runs the handlers of the publisher. Call it regularly if there is nothing to offer.
     ///
@@ -808,8 +815,8 @@ impl PyRecordedPublisher {
 
     /// Waits until the stream is recorded up to a position.
     ///
-    /// The archive has then written the messages to the recording's files. Whether they survive a power failure depends
-    /// on the archive's setting `file_sync_level`.
+    /// The archive has then written the messages to the recording's files. Whether the messages survive a power failure
+    /// depends on the archive's setting `file_sync_level`.
     ///
     /// Args:
     ///     position: Position in bytes, as `offer` has returned it.
@@ -842,8 +849,8 @@ impl PyRecordedPublisher {
 
     /// Returns the messages that are not known to be recorded, in order.
     ///
-    /// After a failure or a close, the program can save these messages. If the archive was lost, it may have recorded
-    /// some of them.
+    /// After a failure or a close, the program can save these messages. If the archive was lost, the archive may have
+    /// recorded some of these messages.
     ///
     /// Returns:
     ///     The messages.
@@ -863,7 +870,8 @@ impl PyRecordedPublisher {
 
     /// Waits until all messages are recorded, and closes the publisher. Idempotent.
     ///
-    /// The publication, the session with the archive and the client are closed in each case.
+    /// The publication, the session with the archive and the client are closed even if messages are not
+    /// recorded.
     ///
     /// Args:
     ///     timeout: Seconds to wait. `None` waits without a limit, 0 does not wait.
@@ -887,8 +895,8 @@ impl PyRecordedPublisher {
         slf
     }
 
-    /// Closes the publisher as `close` does. If the block has raised, unrecorded messages become a note of its
-    /// exception.
+    /// Closes the publisher as `close` does. If the `with` block has raised, its exception gets a note about
+    /// unrecorded messages.
     fn __exit__(
         &self,
         py: Python<'_>,
@@ -921,7 +929,8 @@ impl PyRecordedPublisher {
             .call_method1("leave_recorded", (slf, kind, error, traceback))
     }
 
-    /// A condition that holds if an offer may succeed, or would raise or run a handler. Each check takes one step.
+    /// A condition that is true if an offer may succeed, or would raise or run a handler. Each check takes one step of
+    /// the publisher.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let shared = Arc::clone(self.get()?);
@@ -930,8 +939,8 @@ impl PyRecordedPublisher {
         }))
     }
 
-    /// A condition that holds if everything is recorded, or a call would raise or run a handler. Each check takes one
-    /// step.
+    /// A condition that is true if all messages are recorded, or a call would raise or run a handler. Each check
+    /// takes one step of the publisher.
     #[getter(_is_flushed)]
     fn is_flushed(&self) -> PyResult<Condition> {
         let shared = Arc::clone(self.get()?);
@@ -960,7 +969,7 @@ impl PyRecordedPublisher {
 
     /// Stream position after the last accepted message in bytes; `None` until the recording is found or started.
     ///
-    /// Before the first message it is the end of the recording that is extended.
+    /// Before the first message, the position is the end of the recording to extend.
     #[getter]
     fn position(&self) -> PyResult<Option<i64>> {
         Ok(self.get()?.status.position())
@@ -990,13 +999,13 @@ impl PyRecordedPublisher {
         Ok(self.get()?.status.reconnects())
     }
 
-    /// Number of messages that were sent again after a loss. A message counts each time.
+    /// Number of messages that were sent again after a loss. A message that was sent again twice counts twice.
     #[getter]
     fn offered_again(&self) -> PyResult<u64> {
         Ok(self.get()?.status.offered_again())
     }
 
-    /// Whether the archive records the stream, as far as known.
+    /// Whether the archive records the stream, as far as the publisher knows.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
         Ok(self.get()?.status.is_recording())

@@ -131,7 +131,7 @@ impl PublisherOptions {
     }
 }
 
-/// The settings of the publisher's clients. A context serves one client, so each client gets a new one.
+/// The settings of the publisher's clients. A context serves one client, so each client gets a new context.
 pub struct PublisherClientSettings {
     aeron_dir: PathBuf,
     driver_timeout_ms: u64,

@@ -27,8 +27,8 @@ const STREAM_CAPSULE: &std::ffi::CStr = c"arrow_array_stream";
 
 /// An iterator over record batches with the rows of a recording's messages.
 ///
-/// The messages are those that begin in the range, in the order of their positions. Thread-safe. Batches are decoded
-/// without the GIL.
+/// The rows are from all messages that begin in the range, in the order of their positions. Thread-safe. Batches are
+/// decoded without the GIL.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_RecordedRows")]
 pub struct PyRecordedRows {
     rows: Arc<SharedRows>,
@@ -51,11 +51,12 @@ struct SharedRows {
 
 struct ReaderState {
     reader: PartitionRowReader<Directory>,
-    /// The error that ended the reading. Each later call returns it again, so that no caller takes it for the end.
+    /// The error that ended the reading. Each later call returns it again, so that no caller takes the error for the
+    /// end of the rows.
     error: Option<RowsError>,
 }
 
-/// Why no more rows can be read.
+/// Reason why no more rows can be read.
 #[derive(Clone)]
 struct RowsError {
     /// Name of the exception's class.
@@ -185,7 +186,8 @@ impl Iterator for RowStream {
         let batch = self.0.next_batch().transpose()?;
         Some(batch.map_err(|error| {
             match error.class {
-                // Arrow libraries raise their class for invalid values, and otherwise that for errors of files.
+                // For this error, Arrow libraries raise their exception for invalid values. For others, they raise
+                // their exception for file errors.
                 "InvalidArgumentError" => ArrowError::InvalidArgumentError(error.message),
                 _ => ArrowError::IoError(error.message, io::ErrorKind::InvalidData.into()),
             }
@@ -239,7 +241,7 @@ fn value_format(layout: Option<&str>, text: bool) -> PyResult<ValueFormat> {
     }
 }
 
-/// Returns what a file with the rows says about their origin.
+/// Returns the metadata of a file with the rows: their origin.
 fn metadata(recording: &PyRecording, layout: Option<String>) -> HashMap<String, String> {
     let mut metadata = HashMap::from([
         (

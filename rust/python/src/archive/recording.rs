@@ -10,7 +10,7 @@ use crate::snapshot::snapshot;
 snapshot! {
     /// An archive's description of a recording.
     ///
-    /// Positions are in bytes. Immutable; pickled and compared by its values.
+    /// Positions are in bytes. Immutable. Comparison and pickling use the values.
     PyRecording("Recording") {
         /// Id of the recording in its archive.
         recording_id: i64,
@@ -58,7 +58,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// An archive's subscription to streams that it records. Immutable; pickled and compared by its values.
+    /// An archive's subscription to streams that it records. Immutable. Comparison and pickling use the values.
     PyRecordingSubscription("RecordingSubscription") {
         /// Id of the subscription. `AeronArchive.stop_recording` accepts it.
         subscription_id: i64,
@@ -77,7 +77,7 @@ snapshot! {
 }
 
 snapshot! {
-    /// An event of a recording. Immutable; pickled and compared by its values.
+    /// An event of a recording. Immutable. Comparison and pickling use the values.
     PyRecordingSignal("RecordingSignal") {
         /// `START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`.
         signal: String,

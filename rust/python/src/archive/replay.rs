@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::link::Link;
 use crate::errors::raise;
 
-/// A replay that a subscription receives. Dropping it stops the replay.
+/// A replay that a subscription receives. Dropping the value stops the replay.
 pub struct Replay {
     link: Arc<Link>,
     replay_session_id: i64,
@@ -39,12 +39,12 @@ impl Replay {
         }
     }
 
-    /// Whether the replay is over: no further message comes.
+    /// Whether the replay has ended: no further message arrives.
     pub fn is_ended(&self) -> bool {
         !matches!(self.progress(), ReplayProgress::Running)
     }
 
-    /// Returns an error if the replay ended before its stream.
+    /// Returns an error if the replay ended before the end of its stream.
     pub fn check_complete(&self) -> PyResult<()> {
         let what = match self.progress() {
             ReplayProgress::Running | ReplayProgress::Complete => return Ok(()),
@@ -85,8 +85,8 @@ impl Replay {
     }
 }
 
-/// Returns the progress of a replay with a stream that ended and was received completely. The archive closes the
-/// publication of a finished replay. If it ends a replay early, it revokes the publication.
+/// Returns the progress of a replay after its stream has ended and was received completely. The archive closes
+/// the publication of a complete replay, and revokes the publication of a replay that it ends early.
 fn end_of_stream(position: i64, is_revoked: bool) -> ReplayProgress {
     match is_revoked {
         true => ReplayProgress::Broken(position),

@@ -34,8 +34,8 @@ use crate::subscription::{PySubscription, batch_limits};
 /// Poll the merge until `is_merged` is `True`. Then the program may poll the subscription itself. After an
 /// error `has_failed` is `True`, and further polls return the remaining messages of the image.
 ///
-/// A context manager that ends the merge. If the merge is not complete, its replay is stopped. Subscription
-/// and archive stay open. One thread at a time may poll the merge.
+/// The end of a `with` block ends the merge. If the merge is not complete, its replay is stopped.
+/// Subscription and archive stay open. One thread at a time may poll the merge.
 ///
 /// Args:
 ///     subscription: Subscription that receives the stream.
@@ -82,7 +82,7 @@ impl SharedReplayMerge {
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
-            // The lock is released before an exception is created, because creating it needs the GIL.
+            // The lock is released before an exception is created, because creating the exception needs the GIL.
             lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))
@@ -106,7 +106,7 @@ impl SharedReplayMerge {
         }
     }
 
-    /// Whether the merge is over, so that only its image is left to poll.
+    /// Whether the merge is over. After that, a poll reads only the image.
     fn is_over(&self) -> bool {
         [&self.is_merged, &self.has_failed, &self.is_closed]
             .iter()
@@ -167,7 +167,7 @@ impl PyReplayMerge {
     ))]
     #[allow(
         clippy::too_many_arguments,
-        reason = "they are those of the real client"
+        reason = "the parameters are those of the real client"
     )]
     fn new(
         py: Python<'_>,

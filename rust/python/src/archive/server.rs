@@ -24,27 +24,28 @@ use crate::fork::OfProcess;
 use crate::signals::SIGNAL_INTERVAL;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 
-/// Interval at which a driver without threads is run while an archive that starts waits for the driver.
+/// Interval between duty cycles of a driver without threads, while a starting archive waits for the driver.
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
 /// Default channel on which other archives send their replies.
 const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
-/// Settings that are arguments with other names: `driver` and `directory`.
+/// Settings that the constructor takes as arguments with other names: `driver` and `directory`.
 const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 
 /// An archive inside this process: it records streams of a media driver in a directory, and replays them.
 ///
 /// The archive creates the directory if it is missing. Every setting of Aeron's archive is a keyword. The
-/// name of a time ends in its unit, and lengths are in bytes. A setting that is not passed comes from its
-/// environment variable, else it is the default. The page of all settings names the variables.
+/// keyword of a time ends in its unit, and lengths are in bytes. If a setting is not passed, its
+/// environment variable is used, otherwise its default. The documentation page of all settings names the
+/// variables.
 ///
 /// Some defaults differ from Aeron's: all agents share one thread (`threading_mode="SHARED"`), an idle
 /// archive parks longer (`max_idle_park_ns`), requests over the network are received only if
-/// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. A context
-/// manager that closes the archive. Thread-safe.
+/// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. The end of a
+/// `with` block closes the archive. Thread-safe.
 ///
 #[doc = include_str!("../docs/archive_keywords.txt")]
 /// Raises:
-///     ConfigurationError: If a setting is not valid, or does not fit another one.
+///     ConfigurationError: If a setting is not valid, or contradicts another setting.
 ///     ArchiveActiveError: If a live archive uses the directory or the archive id.
 ///     ArchiveDirectoryError: If the directory, the catalog or a recording cannot be used.
 ///     DriverTimeoutError: If no driver responds within the driver timeout.
@@ -59,7 +60,7 @@ pub struct PyArchive {
     archive: OfProcess<Arc<SharedArchive>>,
     archive_id: i64,
     context: ArchiveContext,
-    /// Keeps an embedded driver alive as long as its archive.
+    /// Keeps an embedded driver alive while its archive exists.
     _driver: Option<Py<PyMediaDriver>>,
 }
 
@@ -167,7 +168,7 @@ fn dict_of<'py>(py: Python<'py>, context: &ArchiveContext) -> PyResult<Bound<'py
     Ok(dict)
 }
 
-/// Returns the driver if it has no threads. Then it must be run while the archive that starts waits for it.
+/// Returns the driver if it has no threads. Such a driver must be run while a starting archive waits for it.
 fn driver_to_run(
     driver: Option<&Bound<'_, PyMediaDriver>>,
 ) -> PyResult<Option<Arc<driver::SharedDriver>>> {
@@ -280,7 +281,7 @@ impl PyArchive {
     /// Runs one duty cycle of an archive in mode `INVOKER`. Call it often, from one thread at a time.
     ///
     /// Returns:
-    ///     The amount of work, 0 if there was none.
+    ///     The amount of work; 0 if there was no work.
     ///
     /// Raises:
     ///     ReentrantCallError: If another thread is inside the duty cycle.
@@ -296,7 +297,8 @@ impl PyArchive {
         done.ok_or_else(|| raise("ReentrantCallError", "another thread runs this archive"))
     }
 
-    /// Whether the archive ended because its driver ended, or was closed by the program.
+    /// Whether the archive ended because its driver ended, or because the program closed the
+    /// archive.
     ///
     /// If the driver ended, close the archive.
     #[getter]

@@ -37,7 +37,8 @@ impl PyRecordingSignals {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecordingSignal>> {
         let link = self.link.get()?;
         let poll = || {
-            // Signals are taken before an error is raised, so signals before the end of the session are not lost.
+            // The signals are taken before an error is raised. Otherwise the signals before the end of the session
+            // would be lost.
             let polled = link.archive.poll_for_recording_signals();
             match (link.archive.take_recording_signal(), polled) {
                 (Ok(Some(signal)), _) => Some(Ok(Some(signal))),

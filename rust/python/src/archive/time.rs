@@ -30,7 +30,7 @@ impl Argument for EpochMicroseconds {
 }
 
 snapshot! {
-    /// A position of a recording that was found by time. Immutable; pickled and compared by its values.
+    /// A position of a recording that was found by time. Immutable. Comparison and pickling use the values.
     PyFoundPosition("FoundPosition") {
         /// Id of the recording.
         recording_id: i64,
@@ -39,7 +39,7 @@ snapshot! {
         /// Arrival time of the first message after the position, in microseconds since the epoch. `None` if the time is
         /// not known, or if there is no such message.
         timestamp_us: Option<i64>,
-        /// Whether the archive has no index for the time, so that the position is that of a whole segment.
+        /// Whether the position is only the start or end of a segment, because the archive has no index for the time.
         is_approximate: bool,
     }
 

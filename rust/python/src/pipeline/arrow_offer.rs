@@ -1,4 +1,5 @@
-//! `offer_arrow` of publications: sends the rows of a record batch, or the values of an array. It does not need Spark.
+//! `offer_arrow` of publications: sends the rows of a record batch, or the values of an array. This method does not
+//! need Spark.
 
 use aeron_columns::write::{ArrowMessages, Payloads, Reserved, Rows};
 use arrow_array::cast::AsArray;
@@ -84,7 +85,8 @@ fn offer(
         Some(Ok(()))
     })?;
     match offered {
-        // If rows were sent, their number is returned first. The caller resumes after them and gets the error.
+        // If rows were sent before the error, their number is returned. The caller then resumes after these rows and
+        // gets the error.
         Some(Err(error)) if next == start => Err(from_offer(error, || outlet.close_cause())),
         _ => Ok(next - start),
     }

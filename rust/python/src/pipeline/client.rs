@@ -29,8 +29,8 @@ impl ClientSettings {
         format!("{self:?}")
     }
 
-    /// Returns a context with these settings. A setting that is missing comes from its environment variable, else it is
-    /// the default.
+    /// Returns a context with these settings. If a setting is missing, its environment variable is used, otherwise its
+    /// default.
     pub fn to_context(&self) -> Result<Context, aeron_client::Error> {
         fn replace<T: Clone>(setting: &mut T, value: &Option<T>) {
             if let Some(value) = value {

@@ -1,4 +1,4 @@
-//! [`EmbeddedDriver`]: a media driver that is started when it is needed first.
+//! [`EmbeddedDriver`]: a media driver that starts when it is first needed.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};

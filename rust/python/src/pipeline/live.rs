@@ -59,7 +59,7 @@ fn make_context(client: ClientSettings, embedded: Option<Arc<EmbeddedDriver>>) -
 
 #[pymethods]
 impl PyLiveSource {
-    /// Creates a source that has opened nothing.
+    /// Creates a source. Opens no archive, driver or client.
     ///
     /// `client` has the settings of the stream recorder's client. `record_length` is the length of a record in bytes,
     /// or `None` if each message is a row. `needs_timestamp` says whether rows contain their arrival time.
@@ -131,7 +131,8 @@ impl PyLiveSource {
         })
     }
 
-    /// Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+    /// Returns the end of the batch that begins at `start`. If no data arrives within 100 ms, returns `start`
+    /// itself.
     ///
     /// `limited` says whether the limits of a trigger apply.
     #[pyo3(signature = (start, *, limited = true))]

@@ -21,10 +21,10 @@ use crate::errors::raise;
 /// * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
 ///   layout.
 /// * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
-/// * `channel` is shown in rows of a recording that does not contain its channel.
+/// * `channel` is the channel in the rows of a recording that does not contain its channel.
 ///
-/// The archive must be on this machine. The same partition always yields the same batches. Errors are those of
-/// ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
+/// The archive must be on this machine. The same partition always yields the same batches. Errors have the classes
+/// of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
 #[pyclass(frozen, module = "aeron._pipeline", name = "PartitionReader")]
 pub struct PyPartitionReader {
     reader: Mutex<PartitionRowReader<Directory>>,
@@ -100,7 +100,7 @@ impl PyPartitionReader {
     }
 }
 
-/// Returns the columns that a reader makes.
+/// Returns the columns that a reader creates.
 pub(super) fn projection_of(
     schema: &Bound<'_, PyAny>,
     value_format: &str,

@@ -11,7 +11,7 @@ use crate::argument;
 
 use super::{layout, spark_error};
 
-/// Returns the private archives in `directory` with an ended query, each with its bytes on disk.
+/// Returns the private archives of ended queries in `directory`, and the number of bytes on disk of each archive.
 #[pyfunction]
 #[pyo3(name = "_ended_archives")]
 pub fn ended_archives(py: Python<'_>, directory: PathBuf) -> Vec<(PathBuf, u64)> {

@@ -25,7 +25,7 @@ use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::signals::{interruption, is_interrupted};
 
-/// How to reach an archive, read from a Python dictionary.
+/// Settings of the connection to an archive, read from a Python dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct ArchiveSettings {
@@ -41,7 +41,7 @@ pub struct ArchiveSettings {
     timeout_ms: u64,
 }
 
-/// Which recordings to read, read from a Python dictionary: `recording_ids`, or else `channel` and `stream_ids`.
+/// Selection of the recordings, from a Python dictionary: `recording_ids`, or else `channel` and `stream_ids`.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SelectionSettings {
@@ -162,7 +162,7 @@ impl PyArchiveConnections {
     }
 }
 
-/// How to reach an archive, and the connections to use.
+/// Settings of the connection to an archive, and the connections to use.
 struct Access {
     access: Arc<ArchiveAccess>,
     connections: ArchiveConnections,
@@ -171,7 +171,7 @@ struct Access {
 /// The source of a streaming query on the recordings of a running archive.
 ///
 /// Offsets and partitions are JSON texts. One thread at a time may call the hooks. `close` may be called at any time,
-/// even by a signal handler while a hook waits. It does not close the connections.
+/// even by a signal handler while a hook waits. `close` does not close the connections.
 #[pyclass(frozen, module = "aeron._pipeline", name = "SharedSource")]
 pub struct PySharedSource {
     source: OfProcess<SharedSource>,
@@ -179,12 +179,13 @@ pub struct PySharedSource {
 
 #[pymethods]
 impl PySharedSource {
-    /// Creates a source that has connected to nothing.
+    /// Creates a source. Opens no connection.
     ///
     /// `starting_offsets` is a text that `check_offsets` accepts. `record_length` is the length of a record in bytes,
     /// or `None` if each message is a row. `directory` is the archive's directory, if it may be on this machine.
     /// `needs_timestamp` says whether rows contain their arrival time. `reader` is the name under which the archive
-    /// keeps the committed positions. It expires after `reader_max_age_ms` milliseconds without a commit.
+    /// keeps the committed positions. This named reader expires after `reader_max_age_ms` milliseconds without a
+    /// commit.
     #[new]
     #[pyo3(signature = (
         connections, archive, selection, *, starting_offsets = "latest", directory = None, max_rows_per_trigger = None,
@@ -255,7 +256,8 @@ impl PySharedSource {
         })
     }
 
-    /// Returns the end of the batch that begins at `start`. If no data comes within 100 ms, returns `start` itself.
+    /// Returns the end of the batch that begins at `start`. If no data arrives within 100 ms, returns `start`
+    /// itself.
     ///
     /// `limited` says whether the limits of a trigger apply.
     #[pyo3(signature = (start, *, limited = true))]
@@ -354,9 +356,9 @@ pub fn plan_archive(
 
 /// An iterator over the rows of a partition of a running archive, as record batches with exactly the given schema.
 ///
-/// If `directory` is the directory of the archive, the iterator reads its files, else it starts a replay. The other
-/// arguments are those of `PartitionReader`. Errors are those of ``aeron.spark.errors``. Thread-safe. The iterator
-/// waits and decodes without the GIL.
+/// If `directory` is the directory of the archive, the iterator reads the archive's files. Otherwise the iterator
+/// starts a replay. The other arguments are those of `PartitionReader`. Errors have the classes of
+/// ``aeron.spark.errors``. Thread-safe. The iterator waits and decodes without the GIL.
 #[pyclass(frozen, module = "aeron._pipeline", name = "SharedPartitionReader")]
 pub struct PySharedPartitionReader {
     reader: OfProcess<Mutex<SharedPartitionReader>>,

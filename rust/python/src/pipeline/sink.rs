@@ -24,8 +24,8 @@ use crate::signals::{interruption, is_interrupted};
 
 /// Clients and publications that the tasks of this process share. Thread-safe.
 ///
-/// They stay open after the end of a task. They are closed after `idle_ms` milliseconds without use, and at the end of
-/// the interpreter.
+/// Clients and publications stay open after the end of a task. They are closed after `idle_ms` milliseconds without
+/// use, and at the end of the interpreter.
 #[pyclass(frozen, module = "aeron._pipeline", name = "SharedPublications")]
 pub struct PySharedPublications {
     inner: OfProcess<Arc<ClosedAtExit>>,

@@ -1,5 +1,5 @@
 //! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol.
-//! [`AeronArchive`](super::super::AeronArchive) sends them to archives that support them.
+//! [`AeronArchive`](super::super::AeronArchive) sends these calls to archives that support them.
 
 use aeron_protocol::archive::extension::MAX_LISTED;
 use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, TimeEdge};
@@ -23,7 +23,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Creates a named reader, or stores its position. The result is the position.
+    /// Creates a named reader, or stores the position of an existing reader. The result is the
+    /// position.
     pub fn commit_reader(
         recording_id: i64,
         name: &str,
@@ -45,7 +46,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Removes a named reader. The result is 1, or 0 if there is no such reader.
+    /// Removes a named reader. The result is 1, or 0 if the reader does not exist.
     pub fn remove_reader(recording_id: i64, name: &str) -> Self {
         let name = name.to_owned();
         Self::with_response(
@@ -85,7 +86,7 @@ impl ArchiveCall<i64> {
 }
 
 impl ArchiveCall<()> {
-    /// Replaces the name of a recording. An empty name removes it.
+    /// Replaces the name of a recording. An empty name removes the old name.
     pub fn set_recording_name(recording_id: i64, name: &str) -> Self {
         let name = name.to_owned();
         Self::with_response(
@@ -98,7 +99,7 @@ impl ArchiveCall<()> {
         )
     }
 
-    /// Replaces the metadata of a recording. Empty metadata remove them.
+    /// Replaces the metadata of a recording. Empty metadata remove the old metadata.
     pub fn set_recording_metadata(recording_id: i64, metadata: &[u8]) -> Self {
         let metadata = metadata.to_vec();
         Self::with_response(
@@ -113,7 +114,8 @@ impl ArchiveCall<()> {
 }
 
 impl ArchiveCall<ExtensionPage<NamedReader>> {
-    /// Lists named readers of one recording or of all, with one name or with any, from an index on.
+    /// Lists named readers from an index on. Without `recording_id`, lists the readers of all
+    /// recordings. If `name` is empty, lists readers with any name.
     pub fn list_readers(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
         let name = name.to_owned();
         Self::page(
@@ -135,7 +137,7 @@ impl ArchiveCall<ExtensionPage<NamedReader>> {
 }
 
 impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
-    /// Lists retention policies from an index on: those of recordings first.
+    /// Lists retention policies from an index on. Policies of single recordings come first.
     pub fn list_retention(from_index: i32) -> Self {
         Self::page(
             "list retention",
@@ -156,8 +158,9 @@ impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
 }
 
 impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
-    /// Applies the retention policies to one recording or to all, or reports what they would delete. The page has all
-    /// recordings of which the policies delete something.
+    /// Applies the retention policies to one recording, or to all recordings without
+    /// `recording_id`. With `dry_run`, nothing is deleted. The page has all recordings from which
+    /// the policies delete data.
     pub fn apply_retention(recording_id: Option<i64>, dry_run: bool) -> Self {
         Self::page(
             "apply retention",
@@ -177,7 +180,8 @@ impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
 }
 
 impl ArchiveCall<ExtensionPage<ListedInfo>> {
-    /// Lists names, metadata and links of one recording or of all, with one name or with any, from an index on.
+    /// Lists names, metadata and links of recordings from an index on. Without `recording_id`,
+    /// lists all recordings. If `name` is empty, lists recordings with any name.
     pub fn list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
         let name = name.to_owned();
         Self::page(

@@ -1,5 +1,5 @@
-//! Creates the [`ArchiveCall`]s that change existing recordings. Applications pass them to the
-//! archive client.
+//! Creates the [`ArchiveCall`]s that change existing recordings. Applications pass these calls to
+//! the archive client.
 
 use super::{ArchiveCall, nothing, request, value};
 
@@ -49,7 +49,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Moves the start of a recording back over the detached files before it. The result is the number of files.
+    /// Attaches the detached files before the start of a recording, so that the recording starts
+    /// earlier. The result is the number of attached files.
     pub fn attach_segments(recording_id: i64) -> Self {
         Self::with_response(
             "attach segments",

@@ -14,9 +14,9 @@ use super::error::Result;
 use super::exchange::NewRequest;
 use super::extension::{ExtensionDescriptor, ExtensionPage};
 
-/// A request to an archive, with the type of its result. It is sent by [`AeronArchive`](super::AeronArchive), which
-/// returns an [`ArchiveOperation`](super::ArchiveOperation), or by an [`ArchiveSession`](super::ArchiveSession), which
-/// returns a [`Ticket`].
+/// A request to an archive, with the type of its result. [`AeronArchive`](super::AeronArchive)
+/// sends the request and returns an [`ArchiveOperation`](super::ArchiveOperation).
+/// [`ArchiveSession`](super::ArchiveSession) sends the request and returns a [`Ticket`].
 ///
 /// ```
 /// use aeron_archive::client::ArchiveCall;
@@ -35,7 +35,7 @@ pub struct ArchiveCall<T> {
 
 /// A request that was submitted to an [`ArchiveSession`](super::ArchiveSession).
 ///
-/// The session stores the result until [`ArchiveSession::take`](super::ArchiveSession::take) or
+/// The session keeps the result until [`ArchiveSession::take`](super::ArchiveSession::take) or
 /// [`ArchiveSession::abandon`](super::ArchiveSession::abandon) is called with the ticket.
 #[must_use = "the session keeps the result until the ticket is taken or abandoned"]
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl<T> ArchiveCall<T> {
         ArchiveCall::listing(name, Expected::Page, encode, interpret)
     }
 
-    /// Delays the call until no listing of the session is running.
+    /// Makes the session delay the call until no listing is running.
     fn in_turn_with_listings(self) -> Self {
         Self {
             is_listing: true,
@@ -147,7 +147,8 @@ pub(super) fn encode(request: &ArchiveRequest<'_>) -> Vec<u8> {
     message
 }
 
-/// Creates a function that encodes a request from the ids of session and request.
+/// Creates a function that encodes a request. The arguments of the function are the control session
+/// id and the correlation id.
 macro_rules! request {
     ($variant:ident($message:ident { $($field:ident $(: $value:expr)?),* $(,)? })) => {
         move |ids: aeron_protocol::archive::RequestIds| {

@@ -19,8 +19,8 @@ impl ArchiveCall<Vec<RecordingDescriptor>> {
         )
     }
 
-    /// As [`list_recordings`](ArchiveCall::list_recordings), but lists only recordings of one stream whose channel
-    /// contains `channel_fragment`.
+    /// Lists recordings like [`list_recordings`](ArchiveCall::list_recordings), but only recordings
+    /// with this stream id and a channel that contains `channel_fragment`.
     pub fn list_recordings_for_uri(
         from_recording_id: i64,
         record_count: i32,
@@ -43,7 +43,7 @@ impl ArchiveCall<Vec<RecordingDescriptor>> {
 }
 
 impl ArchiveCall<Option<RecordingDescriptor>> {
-    /// Looks up one recording. The result is `None` if the archive does not have it.
+    /// Looks up one recording. The result is `None` if the archive does not have the recording.
     pub fn list_recording(recording_id: i64) -> Self {
         Self::listing(
             "list recording",
@@ -55,8 +55,9 @@ impl ArchiveCall<Option<RecordingDescriptor>> {
 }
 
 impl ArchiveCall<Vec<RecordingSubscription>> {
-    /// Lists up to `subscription_count` subscriptions whose channel contains `channel_fragment`. `pseudo_index` is the
-    /// first index among all subscriptions. If `stream_id` is set, lists only the subscriptions of that stream.
+    /// Lists up to `subscription_count` recording subscriptions with a channel that contains
+    /// `channel_fragment`. `pseudo_index` is the first index among all subscriptions. If `stream_id` is set,
+    /// lists only the subscriptions of that stream.
     pub fn list_recording_subscriptions(
         pseudo_index: i32,
         subscription_count: i32,
@@ -82,8 +83,8 @@ impl ArchiveCall<Vec<RecordingSubscription>> {
 }
 
 impl ArchiveCall<Option<i64>> {
-    /// Finds the recording with the highest id, at least `min_recording_id`, of a session and a stream whose channel
-    /// contains `channel_fragment`.
+    /// Finds the recording with the highest id that has this session id and stream id and a channel
+    /// that contains `channel_fragment`. The id is at least `min_recording_id`.
     pub fn find_last_matching_recording(
         min_recording_id: i64,
         channel_fragment: &str,
@@ -134,7 +135,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Requests the recorded position of a recording, or its stop position if it is not active.
+    /// Requests the recorded position of an active recording, or the stop position of another
+    /// recording.
     pub fn max_recorded_position(recording_id: i64) -> Self {
         Self::with_response(
             "max recorded position",

@@ -56,21 +56,21 @@ impl ArchiveCall<()> {
         stop_recording(channel, stream_id, nothing)
     }
 
-    /// Stops the recordings of a subscription of the archive.
+    /// Closes a recording subscription of the archive, and stops its recordings.
     pub fn stop_recording_subscription(subscription_id: i64) -> Self {
         stop_subscription(subscription_id, nothing)
     }
 }
 
 impl ArchiveCall<bool> {
-    /// As [`stop_recording`](ArchiveCall::stop_recording). The result is `false` if nothing records the channel and
-    /// stream.
+    /// Does the same as [`stop_recording`](ArchiveCall::stop_recording). The result is `false` if
+    /// the archive does not record the channel and stream.
     pub fn try_stop_recording(channel: &str, stream_id: i32) -> Self {
         stop_recording(channel, stream_id, unless_unknown_subscription)
     }
 
-    /// As [`stop_recording_subscription`](ArchiveCall::stop_recording_subscription). The result is `false` if the
-    /// archive has no such subscription.
+    /// Does the same as [`stop_recording_subscription`](ArchiveCall::stop_recording_subscription).
+    /// The result is `false` if the archive has no subscription with this id.
     pub fn try_stop_recording_subscription(subscription_id: i64) -> Self {
         stop_subscription(subscription_id, unless_unknown_subscription)
     }
@@ -120,8 +120,8 @@ fn unless_unknown_subscription(outcome: Result<Answer>) -> Result<bool> {
     succeeded_unless(outcome, ArchiveErrorCode::UnknownSubscription)
 }
 
-/// Returns `true` if the request succeeded, `false` for the error with this code. Other errors are returned as they
-/// are.
+/// Returns `true` if the request succeeded, `false` for the error with this code. Other errors are
+/// returned unchanged.
 pub(super) fn succeeded_unless(outcome: Result<Answer>, code: ArchiveErrorCode) -> Result<bool> {
     match outcome {
         Ok(_) => Ok(true),

@@ -4,12 +4,14 @@ use super::super::params::{NULL_COUNTER_ID, ReplayParams};
 use super::{ArchiveCall, extension_request, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Starts a replay of a recording on a channel and stream. If the parameters name a counter, its value bounds the
-    /// replay. If they have a rate or a speed, only archives of this project support the call. The result is the id of
-    /// the replay, whose low 32 bits are the session id of its stream.
+    /// Starts a replay of a recording on a channel and stream. If the parameters have a counter id,
+    /// the value of that counter bounds the replay. If the parameters have a rate or a speed, only
+    /// archives of this project support the call. The result is the id of the replay. The low 32
+    /// bits of this id are the session id of the replay's stream.
     ///
-    /// Over a response channel the parameters must have a token, and the call must be sent on its own publication:
-    /// [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does both.
+    /// For a response channel, the parameters must have a token, and a separate publication must
+    /// send the call. [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does
+    /// both.
     pub fn start_replay(
         recording_id: i64,
         replay_channel: &str,
@@ -65,8 +67,8 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Requests a token, which allows replays of a recording over a response channel until the archive's connect
-    /// timeout has passed.
+    /// Requests a token for replays of a recording over a response channel. The token is valid
+    /// until the archive's connect timeout has passed.
     pub fn replay_token(recording_id: i64) -> Self {
         Self::with_response(
             "replay token",

@@ -9,12 +9,13 @@ use super::recording::succeeded_unless;
 use super::{ArchiveCall, nothing, request, value};
 
 impl ArchiveCall<i64> {
-    /// Copies a recording of another archive, whose control requests go to `src_control_channel`. The result is the id
-    /// of the replication, which is the correlation id of its signals and errors.
+    /// Copies a recording of another archive. `src_control_channel` is the control channel of that
+    /// archive. The result is the id of the replication. Signals and errors of the replication have
+    /// this id as their correlation id.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for a live
-    /// destination together with a replication session id.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument)
+    /// if the parameters have both a live destination and a replication session id.
     pub fn replicate(
         src_recording_id: i64,
         src_control_stream_id: i32,
@@ -53,7 +54,8 @@ impl ArchiveCall<()> {
 }
 
 impl ArchiveCall<bool> {
-    /// As [`stop_replication`](ArchiveCall::stop_replication). The result is `false` if no replication has this id.
+    /// Does the same as [`stop_replication`](ArchiveCall::stop_replication). The result is `false`
+    /// if no replication has this id.
     pub fn try_stop_replication(replication_id: i64) -> Self {
         stop(replication_id, |outcome| {
             succeeded_unless(outcome, ArchiveErrorCode::UnknownReplication)

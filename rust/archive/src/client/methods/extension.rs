@@ -1,6 +1,6 @@
 //! Methods that this project adds to Aeron's protocol.
 //!
-//! If the archive does not support them, as Aeron's archive, they fail after one second with
+//! If the archive does not support a method, the call fails after one second with
 //! [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported).
 
 use aeron_protocol::archive::TimeEdge;
@@ -19,11 +19,11 @@ use crate::retention::RetentionOutcome;
 
 /// Named readers.
 impl AeronArchive {
-    /// Creates a named reader of a recording, or stores its position.
+    /// Creates a named reader of a recording, or stores the position of an existing reader.
     ///
-    /// Retention never deletes data that a reader has not committed, unless the reader expires: it has not committed
-    /// for longer than `max_age_ms`, or more than `max_lag` bytes after its position are recorded. The operation
-    /// returns the position.
+    /// Retention never deletes data that a reader has not committed, unless the reader has expired.
+    /// A reader expires if it has not committed for longer than `max_age_ms`, or if more than
+    /// `max_lag` bytes are recorded after its position. The operation returns the position.
     ///
     /// # Errors
     /// See [`AeronArchive`]. The archive refuses a position outside the recording.
@@ -39,7 +39,7 @@ impl AeronArchive {
         self.checked(Capabilities::READERS, call)
     }
 
-    /// Removes a named reader. The operation returns 1, or 0 if there is no such reader.
+    /// Removes a named reader. The operation returns 1, or 0 if the reader does not exist.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -48,7 +48,8 @@ impl AeronArchive {
         self.checked(Capabilities::READERS, call)
     }
 
-    /// Lists the named readers of one recording or of all, with one name or with any.
+    /// Lists named readers. Without `recording_id`, lists the readers of all recordings. Without
+    /// `name`, lists readers with any name.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -65,9 +66,9 @@ impl AeronArchive {
 
 /// Retention.
 impl AeronArchive {
-    /// Sets a retention policy: limits for a recording, or for all recordings with a stream and a part of the channel.
-    /// A policy without limits removes the policy of its scope. The operation returns 1 if a policy was replaced or
-    /// removed, otherwise 0.
+    /// Sets a retention policy: limits for one recording, or for all recordings with a stream id and a part of the
+    /// channel. A policy without limits removes the policy of its scope. The operation returns 1 if a policy was
+    /// replaced or removed, otherwise 0.
     ///
     /// # Errors
     /// See [`AeronArchive`]. The archive refuses an unknown recording and a negative limit.
@@ -75,7 +76,7 @@ impl AeronArchive {
         self.checked(Capabilities::RETENTION, ArchiveCall::set_retention(policy))
     }
 
-    /// Lists the retention policies: those of recordings first.
+    /// Lists the retention policies. Policies of single recordings come first.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -84,8 +85,9 @@ impl AeronArchive {
         ArchiveOperation::new(self, CheckedListing::new(Capabilities::RETENTION, page))
     }
 
-    /// Applies the retention policies to one recording or to all, or reports what they would delete (`dry_run`).
-    /// Returns all recordings of which the policies delete something, also if readers or replays hold all of it.
+    /// Applies the retention policies to one recording, or to all recordings without
+    /// `recording_id`. With `dry_run`, nothing is deleted. Returns all recordings from which the
+    /// policies would delete data, even if readers or replays keep all these data.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -101,7 +103,7 @@ impl AeronArchive {
 
 /// Names and metadata of recordings.
 impl AeronArchive {
-    /// Replaces the name of a recording. An empty name removes it.
+    /// Replaces the name of a recording. An empty name removes the old name.
     ///
     /// # Errors
     /// See [`AeronArchive`]. The archive refuses a name that another recording has.
@@ -110,7 +112,7 @@ impl AeronArchive {
         self.checked(Capabilities::RECORDING_INFO, call)
     }
 
-    /// Replaces the metadata of a recording. Empty metadata remove them.
+    /// Replaces the metadata of a recording. Empty metadata remove the old metadata.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -123,7 +125,8 @@ impl AeronArchive {
         self.checked(Capabilities::RECORDING_INFO, call)
     }
 
-    /// Lists the recordings that have a name, metadata or a link: one recording or all, with one name or with any.
+    /// Lists the recordings that have a name, metadata or a link. Without `recording_id`, lists all
+    /// of them. Without `name`, lists recordings with any name.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -158,13 +161,13 @@ impl AeronArchive {
         self.checked(Capabilities::TIME, call)
     }
 
-    /// As [`async_replay_with_id`](Self::async_replay_with_id), for a range of time.
+    /// Replays a range of time like [`async_replay_with_id`](Self::async_replay_with_id).
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the parameters
-    /// have a position although the range has a begin, or a length although it has an end. The operation fails with
-    /// [`ArchiveClientError::EmptyTimeRange`](super::super::ArchiveClientError::EmptyTimeRange) if there is nothing to
-    /// replay, and with other errors.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if both the
+    /// parameters and the range give the begin (a position and `since_us`) or the end (a length and `until_us`). The
+    /// operation fails with [`ArchiveClientError::EmptyTimeRange`](super::super::ArchiveClientError::EmptyTimeRange)
+    /// if the range has no message, and with other errors.
     pub fn async_replay_in_time(
         &self,
         recording_id: i64,
@@ -185,7 +188,7 @@ impl AeronArchive {
 }
 
 impl AeronArchive {
-    /// Begins an operation of one request that the archive must support.
+    /// Begins an operation that sends one request after a check that the archive supports it.
     pub(super) fn checked<T: Clone + Send + 'static>(
         &self,
         required: Capabilities,

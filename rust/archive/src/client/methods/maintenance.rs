@@ -6,8 +6,8 @@ use super::super::error::Result;
 
 /// Maintenance.
 impl AeronArchive {
-    /// Truncates a recording that is not active. Returns the number of files to be deleted; a signal follows when they
-    /// are deleted.
+    /// Truncates a recording that is not active. Returns the number of files to be deleted. A
+    /// recording signal follows when the files are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -15,8 +15,8 @@ impl AeronArchive {
         self.call(ArchiveCall::truncate_recording(recording_id, position))
     }
 
-    /// Deletes a recording that is neither active nor being replayed. Returns the number of files to be deleted; a
-    /// signal follows when they are deleted.
+    /// Deletes a recording that is neither active nor being replayed. Returns the number of files
+    /// to be deleted. A recording signal follows when the files are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -36,8 +36,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Deletes the files before the start of a recording. Returns the number of files. A signal
-    /// follows when the files are deleted.
+    /// Deletes the files before the start of a recording. Returns the number of files. A recording
+    /// signal follows when the files are deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -45,8 +45,9 @@ impl AeronArchive {
         self.call(ArchiveCall::delete_detached_segments(recording_id))
     }
 
-    /// Moves the start of a recording to the base of a segment and deletes the files before the new start. Returns the
-    /// number of these files; a signal follows when they are deleted.
+    /// Moves the start of a recording to the base of a segment and deletes the files before the new
+    /// start. Returns the number of these files. A recording signal follows when the files are
+    /// deleted.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -57,7 +58,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Moves the start of a recording back over the detached files before it. Returns the number of files.
+    /// Attaches the detached files before the start of a recording, so that the recording starts
+    /// earlier. Returns the number of attached files.
     ///
     /// # Errors
     /// See [`AeronArchive`].

@@ -24,8 +24,8 @@ impl AeronArchive {
         ))
     }
 
-    /// As [`list_recordings`](Self::list_recordings), but lists only recordings of one stream whose channel contains
-    /// `channel_fragment`.
+    /// Lists recordings like [`list_recordings`](Self::list_recordings), but only recordings with
+    /// this stream id and a channel that contains `channel_fragment`.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -44,7 +44,7 @@ impl AeronArchive {
         ))
     }
 
-    /// Looks up one recording. Returns `None` if the archive does not have it.
+    /// Looks up one recording. Returns `None` if the archive does not have the recording.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -52,8 +52,8 @@ impl AeronArchive {
         self.call(ArchiveCall::list_recording(recording_id))
     }
 
-    /// Lists up to `subscription_count` recording subscriptions of the archive whose channel contains
-    /// `channel_fragment`.
+    /// Lists up to `subscription_count` recording subscriptions of the archive with a channel that
+    /// contains `channel_fragment`.
     ///
     /// `pseudo_index` is the first index among all subscriptions. If `stream_id` is set, lists only the subscriptions
     /// of that stream.
@@ -75,8 +75,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Finds the recording with the highest id, at least `min_recording_id`, of a session and a stream whose channel
-    /// contains `channel_fragment`. Returns its id.
+    /// Finds the recording with the highest id that has this session id and stream id and a channel
+    /// that contains `channel_fragment`. The id is at least `min_recording_id`. Returns the id.
     ///
     /// # Errors
     /// See [`AeronArchive`]; a negative `min_recording_id` is refused.
@@ -119,8 +119,8 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_position(recording_id))
     }
 
-    /// Returns the position of the first byte of the segment file that holds `position`, which is not below the start
-    /// position. Lengths are powers of two, in bytes.
+    /// Returns the position of the first byte of the segment file that holds `position`. `position`
+    /// must not be below the start position. Lengths are powers of two, in bytes.
     #[must_use]
     pub const fn segment_file_base_position(
         start_position: i64,
@@ -136,7 +136,8 @@ impl AeronArchive {
         )
     }
 
-    /// Returns the recorded position of a recording, or its stop position if it is not active.
+    /// Returns the recorded position of an active recording, or the stop position of another
+    /// recording.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.

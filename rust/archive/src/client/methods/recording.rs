@@ -16,15 +16,17 @@ impl AeronArchive {
     /// Adds a publication and starts to record it, from its first byte on.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if the client has the
-    /// publication already; the error of the driver; see [`AeronArchive`].
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument)
+    /// if the client already has the publication. The error of the driver. See also
+    /// [`AeronArchive`].
     pub fn add_recorded_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
         self.aeron().check_may_wait()?;
         self.async_add_recorded_publication(channel, stream_id)?
             .wait()
     }
 
-    /// As [`add_recorded_publication`](Self::add_recorded_publication), without waiting.
+    /// Does the same as [`add_recorded_publication`](Self::add_recorded_publication), without
+    /// waiting.
     ///
     /// # Errors
     /// The command could not be sent to the driver. The operation returns the other errors.
@@ -40,7 +42,7 @@ impl AeronArchive {
     /// Adds an exclusive publication and starts to record it, from its first byte on.
     ///
     /// # Errors
-    /// The error of the driver; see [`AeronArchive`].
+    /// The error of the driver. See also [`AeronArchive`].
     pub fn add_recorded_exclusive_publication(
         &self,
         channel: &str,
@@ -51,7 +53,9 @@ impl AeronArchive {
             .wait()
     }
 
-    /// As [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication), without waiting.
+    /// Does the same as
+    /// [`add_recorded_exclusive_publication`](Self::add_recorded_exclusive_publication), without
+    /// waiting.
     ///
     /// # Errors
     /// The command could not be sent to the driver. The operation returns the other errors.
@@ -67,7 +71,8 @@ impl AeronArchive {
     /// Starts to record a channel and stream: each image becomes a recording. Returns the id of the archive's
     /// subscription.
     ///
-    /// With `auto_stop` the archive closes its subscription when the first of its recordings ends.
+    /// With `auto_stop`, the archive closes the subscription when the first recording of the
+    /// subscription ends.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -90,8 +95,8 @@ impl AeronArchive {
     /// subscription.
     ///
     /// # Errors
-    /// See [`AeronArchive`]. A stream that does not continue the recording is an error that
-    /// [`poll_for_error_response`](Self::poll_for_error_response) returns later.
+    /// See [`AeronArchive`]. If the stream does not continue the recording,
+    /// [`poll_for_error_response`](Self::poll_for_error_response) returns an error later.
     pub fn extend_recording(
         &self,
         recording_id: i64,
@@ -109,7 +114,7 @@ impl AeronArchive {
         ))
     }
 
-    /// Stops the recordings of a channel and stream, which must be those of the start request.
+    /// Stops the recordings of a channel and stream. Both must be the same as in the start request.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -145,15 +150,17 @@ impl AeronArchive {
         )
     }
 
-    /// Returns the channel with which the recording of a publication with this channel and session id is stopped.
+    /// Returns the channel for a request that stops the recording of one publication. `channel` and
+    /// `session_id` are the values of the publication.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidChannel`](super::super::ArchiveClientError::InvalidChannel).
+    /// [`ArchiveClientError::InvalidChannel`](super::super::ArchiveClientError::InvalidChannel) if
+    /// the channel cannot be parsed.
     pub fn session_channel(channel: &str, session_id: i32) -> Result<String> {
         with_session_id(channel, session_id)
     }
 
-    /// Stops the recordings of a subscription of the archive.
+    /// Closes a recording subscription of the archive, and stops its recordings.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -161,7 +168,8 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_recording_subscription(subscription_id))
     }
 
-    /// As [`stop_recording`](Self::stop_recording). Returns `false` if nothing records the channel and stream.
+    /// Does the same as [`stop_recording`](Self::stop_recording). Returns `false` if the archive
+    /// does not record the channel and stream.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -169,8 +177,8 @@ impl AeronArchive {
         self.call(ArchiveCall::try_stop_recording(channel, stream_id))
     }
 
-    /// As [`stop_recording_subscription`](Self::stop_recording_subscription). Returns `false` if the archive has no
-    /// such subscription.
+    /// Does the same as [`stop_recording_subscription`](Self::stop_recording_subscription). Returns
+    /// `false` if the archive has no subscription with this id.
     ///
     /// # Errors
     /// See [`AeronArchive`].

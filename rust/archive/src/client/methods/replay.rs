@@ -14,15 +14,17 @@ use super::super::params::ReplayParams;
 
 /// Replays.
 impl AeronArchive {
-    /// Starts a replay of a recording on a channel and stream. Returns the id of the replay, whose low 32 bits are the
-    /// session id of its stream.
+    /// Starts a replay of a recording on a channel and stream. Returns the id of the replay. The
+    /// low 32 bits of this id are the session id of the replay's stream.
     ///
-    /// For a channel with `control-mode=response` the parameters must name the subscription that receives the replay.
+    /// For a channel with `control-mode=response`, the parameters must have the registration id of
+    /// the subscription that receives the replay.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if that subscription
-    /// is missing; see [`AeronArchive`]. If the replay has no subscriber,
-    /// [`poll_for_error_response`](Self::poll_for_error_response) returns an error later.
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument)
+    /// if that registration id is missing. See also [`AeronArchive`]. If the replay has no
+    /// subscriber, [`poll_for_error_response`](Self::poll_for_error_response) returns an error
+    /// later.
     pub fn start_replay(
         &self,
         recording_id: i64,
@@ -35,10 +37,10 @@ impl AeronArchive {
             .wait()
     }
 
-    /// As [`start_replay`](Self::start_replay), without waiting.
+    /// Does the same as [`start_replay`](Self::start_replay), without waiting.
     ///
     /// # Errors
-    /// The session cannot be used, or an argument is wrong; the operation returns the other errors.
+    /// The session cannot be used, or an argument is wrong. The operation returns all other errors.
     pub fn async_start_replay(
         &self,
         recording_id: i64,
@@ -65,13 +67,13 @@ impl AeronArchive {
         }
     }
 
-    /// Replays a recording on a channel and stream, and subscribes to it. Returns the subscription, possibly before it
-    /// has an image.
+    /// Starts a replay of a recording on a channel and stream, and subscribes to the replay.
+    /// Returns the subscription, which may not have an image yet.
     ///
     /// If the channel has port 0 or `control-mode=response`, the client subscribes before it requests the replay.
     ///
     /// # Errors
-    /// The error of the driver; see [`AeronArchive`].
+    /// The error of the driver. See also [`AeronArchive`].
     pub fn replay(
         &self,
         recording_id: i64,
@@ -84,10 +86,10 @@ impl AeronArchive {
             .wait()
     }
 
-    /// As [`replay`](Self::replay), without waiting.
+    /// Does the same as [`replay`](Self::replay), without waiting.
     ///
     /// # Errors
-    /// The session cannot be used, or an argument is wrong; the operation returns the other errors.
+    /// The session cannot be used, or an argument is wrong. The operation returns all other errors.
     pub fn async_replay(
         &self,
         recording_id: i64,
@@ -105,10 +107,11 @@ impl AeronArchive {
         Ok(ArchiveOperation::new(self, SubscriptionOfReplay(steps)))
     }
 
-    /// As [`async_replay`](Self::async_replay). The result also contains the id of the replay.
+    /// Does the same as [`async_replay`](Self::async_replay). The result also has the id of the
+    /// replay.
     ///
     /// # Errors
-    /// As [`async_replay`](Self::async_replay).
+    /// The same errors as [`async_replay`](Self::async_replay).
     pub fn async_replay_with_id(
         &self,
         recording_id: i64,

@@ -11,8 +11,9 @@ impl AeronArchive {
     /// the replication have this id as their correlation id.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) for parameters that
-    /// contradict each other; see [`AeronArchive`]. If the replication fails later,
+    /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument)
+    /// if the parameters have both a live destination and a replication session id. See also
+    /// [`AeronArchive`]. If the replication fails later,
     /// [`poll_for_error_response`](Self::poll_for_error_response) returns the error.
     pub fn replicate(
         &self,
@@ -37,7 +38,8 @@ impl AeronArchive {
         self.call(ArchiveCall::stop_replication(replication_id))
     }
 
-    /// As [`stop_replication`](Self::stop_replication). Returns `false` if no replication has this id.
+    /// Does the same as [`stop_replication`](Self::stop_replication). Returns `false` if no
+    /// replication has this id.
     ///
     /// # Errors
     /// See [`AeronArchive`].

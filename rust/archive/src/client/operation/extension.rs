@@ -8,7 +8,7 @@ use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::ExtensionPage;
 use super::{Steps, abandon};
 
-/// Time after which an archive without a response has no capabilities, in nanoseconds.
+/// If an archive does not respond within this time, it has no capabilities, in nanoseconds.
 const CAPABILITIES_TIMEOUT_NS: i64 = 1_000_000_000;
 
 /// One request to an archive that must have a capability.
@@ -27,7 +27,7 @@ pub(in super::super) struct CheckedListing<D> {
     entries: Vec<D>,
 }
 
-/// Checks a capability. The archive is asked once in the lifetime of a client, if it responds.
+/// Checks a capability. After the archive has responded once, the client does not ask again.
 pub(super) struct CapabilityCheck {
     required: Capabilities,
     request: &'static str,
@@ -171,7 +171,7 @@ impl CapabilityCheck {
                 Err(self.not_supported())
             }
             Ok(None) => Ok(false),
-            // The message timeout of the client is shorter.
+            // The client's message timeout is shorter than `CAPABILITIES_TIMEOUT_NS`.
             Err(ArchiveClientError::Timeout { .. }) => Err(self.not_supported()),
             Err(error) => Err(error),
         }

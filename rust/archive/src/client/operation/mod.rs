@@ -1,4 +1,5 @@
-//! [`ArchiveOperation`]: one or several requests in a row, until the archive has responded to the last one.
+//! [`ArchiveOperation`]: one request or several requests in sequence. It ends when the archive has
+//! responded to the last request.
 
 mod extension;
 mod recorded;
@@ -19,10 +20,11 @@ pub(super) use timed_replay::TimedReplay;
 
 /// An operation that waits for the archive. Its first request was sent when the operation was created.
 ///
-/// The result can be returned any number of times. Not thread-safe: share it by a mutex.
+/// The result can be read any number of times. An operation is not thread-safe: share it through a
+/// mutex.
 ///
-/// Dropping an unfinished operation cancels it: no further request is sent, and the answer is dropped. The archive
-/// still executes a request that was sent.
+/// Dropping an unfinished operation cancels it: no further request is sent, and later responses are
+/// ignored. The archive still executes a request that was sent.
 #[must_use = "an operation that is dropped is cancelled"]
 pub struct ArchiveOperation<T> {
     archive: AeronArchive,
@@ -37,9 +39,9 @@ enum OperationState<T> {
 
 /// The steps of an operation.
 pub(super) trait Steps<T>: Send {
-    /// Returns the correlation id of the request that was sent last, -1 before the first one.
+    /// Returns the correlation id of the last sent request; -1 before the first request.
     fn correlation_id(&self) -> i64;
-    /// Makes progress without waiting. Returns the result, or `None` until there is one.
+    /// Makes progress without waiting. Returns `None` until the result is available.
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>>;
     /// Abandons the operation.
     fn abandon(&mut self, archive: &AeronArchive);
@@ -59,20 +61,22 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
         Self::new(archive, CallSteps(ticket))
     }
 
-    /// Returns the correlation id of the operation's last request, -1 before the first one.
+    /// Returns the correlation id of the operation's last request; -1 before the first request.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }
 
-    /// Returns whether the operation succeeded, failed or was cancelled, as of the last [`poll`](Self::poll).
+    /// Returns whether the last [`poll`](Self::poll) found that the operation succeeded, failed or
+    /// was cancelled.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, OperationState::Finished(_))
     }
 
-    /// Polls the client once and returns the result, or `None` until there is one. Never blocks.
+    /// Polls the client once. Returns `None` until the result is available. Never blocks.
     ///
     /// # Errors
-    /// See [`AeronArchive`]; [`ArchiveClientError::OperationCancelled`]; each later call returns the same error.
+    /// See [`AeronArchive`]. [`ArchiveClientError::OperationCancelled`] after a cancellation. After
+    /// an error, each later call returns the same error.
     pub fn poll(&mut self) -> Result<Option<T>> {
         if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll(&self.archive);
@@ -96,8 +100,9 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll); [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client;
-    /// [`aeron_client::Error::Interrupted`] if its interrupt check ends the wait, which cancels the operation.
+    /// The same errors as [`poll`](Self::poll). [`aeron_client::Error::ReentrantCall`] in a handler
+    /// of the Aeron client. [`aeron_client::Error::Interrupted`] if the interrupt check of the
+    /// Aeron client ends the wait. Then the operation is cancelled.
     pub fn wait(&mut self) -> Result<T> {
         let archive = self.archive.clone();
         let outcome = wait_for(archive.aeron(), archive.context(), || self.poll());
@@ -138,7 +143,7 @@ impl<T> std::fmt::Debug for ArchiveOperation<T> {
     }
 }
 
-/// One request, until its result is taken.
+/// The steps of an operation with one request.
 struct CallSteps<T>(Ticket<T>);
 
 impl<T> Steps<T> for CallSteps<T> {

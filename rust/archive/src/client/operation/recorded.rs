@@ -79,7 +79,8 @@ recorded_publication! {
     RecordedExclusivePublication of ExclusivePublication, added by async_add_exclusive_publication
 }
 
-/// Checks that the publication is new: the recording would miss the earlier bytes of an existing one.
+/// Checks that the publication is new. The recording of an existing publication would lack its
+/// earlier bytes.
 fn check_is_original(is_original: bool, channel: &str, stream_id: i32) -> Result<()> {
     if is_original {
         return Ok(());

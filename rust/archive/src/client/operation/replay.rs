@@ -25,7 +25,7 @@ pub(in super::super) struct ReplaySubscription {
     step: ReplayStep,
 }
 
-/// As [`ReplaySubscription`], for callers that need only the subscription.
+/// Does the same as [`ReplaySubscription`], but the result is only the subscription.
 pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubscription);
 
 /// A replay that was started, and the subscription that receives it.
@@ -33,9 +33,10 @@ pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubs
 pub struct StartedReplay {
     /// Id of the replay, for [`AeronArchive::stop_replay`].
     pub replay_session_id: i64,
-    /// The subscription, possibly before it has an image.
+    /// The subscription, which may not have an image yet.
     pub subscription: Subscription,
-    /// Whether the range of a replay by time has a begin or an end that is only that of a segment.
+    /// Whether the begin or the end of a replay by time is approximate: the index lacks the times,
+    /// so the replay begins or ends with a whole segment.
     pub is_approximate: bool,
 }
 
@@ -76,8 +77,8 @@ impl ReplaySubscription {
         })
     }
 
-    /// Returns the next step and `None`, or `None` and the replay. If the current step has to wait, returns two
-    /// `None`s.
+    /// Returns the next step, or the started replay. If the current step has to wait, returns
+    /// neither.
     fn advance(
         &mut self,
         archive: &AeronArchive,
@@ -138,7 +139,8 @@ impl ReplaySubscription {
         Ok(ReplayStep::StartFor(subscription, start))
     }
 
-    /// Subscribes to the session of the replay, whose id is in the low 32 bits of the replay's id.
+    /// Subscribes to the session of the replay. The session id is in the low 32 bits of the
+    /// replay's id.
     fn subscribe(&self, archive: &AeronArchive, replay_session_id: i64) -> Result<ReplayStep> {
         let channel = with_session_id(&self.replay_channel, replay_session_id as i32)?;
         let aeron = archive.aeron();
@@ -147,7 +149,8 @@ impl ReplaySubscription {
     }
 }
 
-/// Returns the steps of a request that starts a replay. An archive must support a rate or speed.
+/// Returns the steps of a request that starts a replay. With a rate or a speed, the first step
+/// checks that the archive supports it.
 fn start_steps(
     archive: &AeronArchive,
     call: ArchiveCall<i64>,

@@ -12,7 +12,8 @@ use super::super::params::ReplayParams;
 use super::extension::CapabilityCheck;
 use super::{Steps, abandon};
 
-/// Requests a token, adds a publication that names the response subscription, and sends the replay request on it.
+/// Requests a token, adds a publication whose channel has the id of the response subscription, and
+/// sends the replay request on this publication.
 pub(in super::super) struct ResponseReplay {
     recording_id: i64,
     replay_channel: String,
@@ -29,11 +30,12 @@ enum ResponseReplayStep {
 }
 
 impl ResponseReplay {
-    /// Requests the token, unless the parameters have one. If they have a rate or a speed, first checks that the
-    /// archive supports it.
+    /// Requests the token, unless the parameters have a token. If the parameters have a rate or a
+    /// speed, first checks that the archive supports it.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`] if the parameters do not name a subscription.
+    /// [`ArchiveClientError::InvalidArgument`] if the parameters do not have the registration id of
+    /// a subscription.
     pub(in super::super) fn start(
         archive: &AeronArchive,
         recording_id: i64,
@@ -132,7 +134,7 @@ impl Steps<i64> for ResponseReplay {
     }
 }
 
-/// Requests the token, unless the parameters have one.
+/// Requests the token, unless the parameters have a token.
 fn first_step(
     archive: &AeronArchive,
     recording_id: i64,

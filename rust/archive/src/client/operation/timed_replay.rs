@@ -12,8 +12,8 @@ use super::super::extension::{TimeRange, TimedPosition};
 use super::super::params::ReplayParams;
 use super::{CheckedCall, ReplaySubscription, StartedReplay, Steps};
 
-/// Requests the position of the begin, if it is not known, then that of the end, if the range has one, and then the
-/// replay.
+/// Requests the begin position unless the parameters have it, then the end position if the range
+/// has an end, and then the replay.
 pub(in super::super) struct TimedReplay {
     recording_id: i64,
     range: TimeRange,
@@ -43,7 +43,7 @@ impl TimedReplay {
         params: &ReplayParams,
     ) -> Result<Self> {
         check(range, params)?;
-        // The earliest time gives the start of the recording.
+        // With the earliest possible time, the archive finds the start of the recording.
         let since_us = range.since_us.unwrap_or(i64::MIN);
         let step = match range.until_us {
             Some(until_us) if params.position != NULL_VALUE => {
@@ -62,8 +62,8 @@ impl TimedReplay {
         })
     }
 
-    /// Returns the next step and `None`, or `None` and the replay. If the current step has to wait, returns two
-    /// `None`s.
+    /// Returns the next step, or the started replay. If the current step has to wait, returns
+    /// neither.
     fn advance(
         &mut self,
         archive: &AeronArchive,
@@ -94,7 +94,7 @@ impl TimedReplay {
                 }
             },
             TimedReplayStep::Replay(replay) => match replay.poll(archive) {
-                // The range begins at the end of a recording that has stopped.
+                // The range begins at the end of a stopped recording, so it has no message.
                 Err(error) if error.archive_code() == Some(ArchiveErrorCode::InvalidPosition) => {
                     return Err(self.empty());
                 }

@@ -8,9 +8,9 @@ use super::super::error::{ArchiveClientError, Result};
 use super::counters::PersistentSubscriptionCounters;
 use super::listener::PersistentSubscriptionListener;
 
-/// Aeron's value for the start of the recording as start position.
+/// Aeron's value for [`StartPosition::FromStart`].
 pub const FROM_START: i64 = -1;
-/// Aeron's value for the position at which the live stream is joined, as start position.
+/// Aeron's value for [`StartPosition::FromLive`].
 pub const FROM_LIVE: i64 = -2;
 
 /// The position of the first message of a persistent subscription.
@@ -18,10 +18,10 @@ pub const FROM_LIVE: i64 = -2;
 pub enum StartPosition {
     /// The start of the recording.
     FromStart,
-    /// The position at which the live stream is joined: nothing is replayed at first.
+    /// The position at which the subscription joins the live stream. No replay precedes it.
     #[default]
     FromLive,
-    /// A position of the recording in bytes, at which a frame begins.
+    /// A position of the recording, in bytes. A frame must begin there.
     At(i64),
 }
 
@@ -40,9 +40,9 @@ impl StartPosition {
 
 /// Settings of a persistent subscription.
 pub struct PersistentSubscriptionContext {
-    /// The recording of the stream.
+    /// Id of the recording of the stream.
     pub recording_id: i64,
-    /// Position of the first message ([`StartPosition::FromLive`]).
+    /// Position of the first message. Default: [`StartPosition::FromLive`].
     pub start_position: StartPosition,
     /// Channel of the live stream: IPC, unicast, multicast, `control-mode=dynamic` or `aeron-spy:`.
     pub live_channel: String,
@@ -52,17 +52,18 @@ pub struct PersistentSubscriptionContext {
     pub replay_channel: String,
     /// Stream id of replays.
     pub replay_stream_id: i32,
-    /// Settings for the archive. Their handlers are not called.
+    /// Settings of the archive client. The handlers in these settings are not called.
     pub archive: ArchiveClientContext,
-    /// Called with the events of the subscription (none).
+    /// Listener that is called with the events of the subscription. Default: `None`.
     pub listener: Option<Box<dyn PersistentSubscriptionListener>>,
-    /// Counters that are used instead of new ones (none).
+    /// Existing counters that the subscription uses instead of new counters. Default: no existing
+    /// counters.
     pub counters: PersistentSubscriptionCounters,
 }
 
 impl PersistentSubscriptionContext {
-    /// Creates the settings for a recording, its live stream, and the channel and stream id of its replays. All others
-    /// have their defaults.
+    /// Creates the settings for a recording, its live stream, and the channel and stream id of its
+    /// replays. All other settings have their defaults.
     #[must_use]
     pub fn new(
         archive: ArchiveClientContext,
@@ -91,7 +92,7 @@ impl PersistentSubscriptionContext {
         let mut replay_channel = parse(&self.replay_channel)?;
         parse(&self.live_channel)?;
         self.check_media(&replay_channel)?;
-        // A replay cannot be rejoined: the next one has another session id.
+        // A replay cannot be rejoined, because the next replay has another session id.
         put(&mut replay_channel, key::REJOIN, "false")?;
         let kind = ReplayKind::of(&replay_channel);
         Ok(Settings {
@@ -127,8 +128,8 @@ impl PersistentSubscriptionContext {
         }
     }
 
-    /// Checks that a response channel has the media of the control channel: the driver links it to the image of the
-    /// request.
+    /// Checks that a response channel for replays has the same media (IPC or UDP) as the control
+    /// channel. Otherwise the driver cannot link the replay to the image of the request.
     fn check_media(&self, replay_channel: &ChannelUri) -> Result<()> {
         let control_channel = &self.archive.control_request_channel;
         if !is_response_mode(replay_channel) || control_channel.is_empty() {
@@ -166,11 +167,12 @@ fn refuse<T>(reason: String) -> Result<T> {
 /// The order in which a replay and its subscription are created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplayKind {
-    /// The replay is first; the subscription receives only its session.
+    /// The replay is started first. The subscription receives only the session of the replay.
     SessionSpecific,
-    /// The subscription is first: its driver chooses the port.
+    /// The subscription is added first, because its driver chooses the port.
     DynamicPort,
-    /// The subscription is first; the replay is requested on a publication that names the subscription.
+    /// The subscription is added first. The replay is requested on a publication whose channel has
+    /// the id of the subscription.
     Response(Media),
 }
 
@@ -198,7 +200,8 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns the live and replay channels, for the labels of counters.
+    /// Returns the channels and stream ids of the live stream and the replays, for the labels of
+    /// counters.
     pub(super) fn streams(&self) -> String {
         format!(
             "{} {} {} {}",
@@ -249,7 +252,7 @@ mod tests {
 
     /// 11-9
     #[test]
-    fn a_subscription_begins_live_and_waits_ten_seconds_by_default() {
+    fn by_default_a_subscription_starts_from_live_and_the_message_timeout_is_ten_seconds() {
         let context = context("aeron:ipc", "aeron:ipc");
         assert_eq!(context.start_position, StartPosition::FromLive);
         assert_eq!(context.archive.message_timeout_ns, 10_000_000_000);
@@ -257,7 +260,7 @@ mod tests {
 
     /// 11-4
     #[test]
-    fn the_replay_channel_never_rejoins() {
+    fn the_replay_channel_has_rejoin_false() {
         for channel in ["aeron:ipc", "aeron:ipc?rejoin=true"] {
             let settings = context("aeron:ipc", channel).conclude().unwrap();
             assert_eq!(settings.replay_channel, "aeron:ipc?rejoin=false");
@@ -266,7 +269,7 @@ mod tests {
 
     /// 11-5
     #[test]
-    fn a_response_channel_has_the_media_of_the_control_channel() {
+    fn a_response_channel_with_other_media_than_the_control_channel_is_refused() {
         let error = context("aeron:ipc", RESPONSE).conclude().err().unwrap();
         let text = error.to_string();
         assert!(text.starts_with("Channel media type mismatch."), "{text}");
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_channel_decides_how_a_replay_comes_about() {
+    fn the_replay_channel_decides_whether_the_replay_or_the_subscription_is_first() {
         for (channel, kind) in [
             ("aeron:ipc", ReplayKind::SessionSpecific),
             (UDP, ReplayKind::SessionSpecific),

@@ -19,7 +19,8 @@ pub(super) struct Core {
     pub(super) counters: Counters,
     pub(super) status: PersistentSubscriptionStatus,
     pub(super) listener: Box<dyn PersistentSubscriptionListener>,
-    /// Position up to which messages were delivered.
+    /// Position up to which messages were delivered. Before the first message: the start position
+    /// of the settings.
     pub(super) position: StartPosition,
     /// Highest position of a live image so far.
     pub(super) highest_live_position: Option<i64>,
@@ -31,7 +32,7 @@ pub(super) struct Transition {
     pub(super) notice: Option<TransitionNotice>,
 }
 
-/// The event that the listener gets for a transition.
+/// The event that a transition reports to the listener.
 pub(super) enum TransitionNotice {
     LiveJoined,
     LiveLeft,
@@ -76,7 +77,7 @@ impl Core {
         self.highest_live_position = self.highest_live_position.max(Some(position));
     }
 
-    /// Looks up the recording again; its descriptor determines the next state.
+    /// Looks up the recording again. The descriptor of the recording determines the next state.
     pub(super) fn refresh(&self) -> Transition {
         self.forget_join_difference();
         Transition::to(SubscriptionState::SendListRequest)

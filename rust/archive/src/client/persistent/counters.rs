@@ -9,16 +9,17 @@ use aeron_memory::counters::types::{
 
 use super::status::PersistentSubscriptionState;
 
-/// Value of the join difference until there is a live image.
+/// Value of the join difference before the first live image.
 pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
 
-/// Counters that the application provides for a persistent subscription. If a counter is `None`, the subscription adds
-/// the counter, and closes it at the end.
+/// Counters that the application provides for a persistent subscription. If a counter is `None`,
+/// the subscription adds a new counter, and closes it at its end.
 #[derive(Clone, Debug, Default)]
 pub struct PersistentSubscriptionCounters {
-    /// Code of the state.
+    /// Code of the state: see [`PersistentSubscriptionState`](super::PersistentSubscriptionState).
     pub state: Option<Counter>,
-    /// Join difference in bytes.
+    /// Join difference in bytes: see
+    /// [`PersistentSubscriptionStatus::join_difference`](super::PersistentSubscriptionStatus::join_difference).
     pub join_difference: Option<Counter>,
     /// Number of times that the live stream was lost.
     pub live_left: Option<Counter>,
@@ -77,7 +78,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Closes the counters that were added.
+    /// Closes the counters that the subscription has added.
     pub(super) fn close(&self) {
         let all = [
             &self.state,
@@ -119,7 +120,8 @@ impl Counters {
 }
 
 impl UsedCounter {
-    /// Stores a value, unless the counter is closed. The id of a closed counter may belong to another counter.
+    /// Stores a value, unless the counter is closed. The id of a closed counter may now belong to
+    /// another counter.
     fn set(&self, value: i64) {
         if !self.counter.is_closed() {
             self.counter.set(value);
@@ -131,7 +133,7 @@ impl UsedCounter {
     }
 }
 
-/// Returns a label, cut to the maximum length of a counter's label.
+/// Returns the label of a counter, shortened to the maximum length of a label.
 fn label(name: &str, streams: &str) -> String {
     let mut label = format!("Persistent Subscription {name}: {streams}");
     while label.len() > MAX_LABEL_LENGTH {
@@ -146,7 +148,7 @@ mod tests {
 
     /// 11-67
     #[test]
-    fn a_label_names_the_streams_and_is_cut_at_a_character() {
+    fn a_label_has_the_streams_and_is_shortened_at_the_end_of_a_character() {
         let streams = "1 aeron:ipc?rejoin=false 2 aeron:ipc";
         assert_eq!(
             label("State", streams),

@@ -6,7 +6,7 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::super::error::ArchiveClientError;
 
-/// Why a persistent subscription has ended, in Aeron's categories.
+/// Aeron's categories of the reasons why a persistent subscription has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureReason {
     /// Any other reason.
@@ -32,7 +32,8 @@ impl FailureReason {
     }
 }
 
-/// An error of a persistent subscription. It ends the subscription, or is only reported to the listener.
+/// An error of a persistent subscription. Some errors end the subscription; others are only
+/// reported to the listener.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistentSubscriptionError {
@@ -54,7 +55,8 @@ pub enum PersistentSubscriptionError {
         /// Recording id.
         recording_id: i64,
     },
-    /// The recording ended before the highest position of the live stream: messages would be missing.
+    /// The recording stopped before the highest position of the live stream, so messages would be
+    /// missing.
     #[error(
         "recording {recording_id} stopped at position={stop_position} which is earlier than last observed live position={live_position}"
     )]
@@ -66,38 +68,39 @@ pub enum PersistentSubscriptionError {
         /// Highest position of the live stream.
         live_position: i64,
     },
-    /// The position is before the start of the recording.
+    /// The replay would begin before the start of the recording.
     #[error(
         "requested replay start position={position} is less than recording start position={start_position} for recording {recording_id}"
     )]
     BeforeStart {
-        /// The position.
+        /// Position at which the replay would begin.
         position: i64,
         /// Start position of the recording.
         start_position: i64,
         /// Recording id.
         recording_id: i64,
     },
-    /// The position is beyond the end of the recording.
+    /// The replay would begin after the end of the recording.
     #[error(
         "requested replay start position={position} must be less than the limit position={stop_position} for recording {recording_id}"
     )]
     BeyondStop {
-        /// The position.
+        /// Position at which the replay would begin.
         position: i64,
         /// Stop position of the recording.
         stop_position: i64,
         /// Recording id.
         recording_id: i64,
     },
-    /// The live stream began before the position that was reached, so it is not the stream that was recorded.
+    /// The live image begins before the position that the subscription has reached. So the live
+    /// stream is not the recorded stream.
     #[error(
         "live stream joined at position {joined} which is earlier than last seen position {position}"
     )]
     JoinedBehind {
-        /// Position at which the live image was joined.
+        /// Position at which the live image begins.
         joined: i64,
-        /// The position that was reached.
+        /// The position that the subscription has reached.
         position: i64,
     },
     /// The archive refused a request.
@@ -108,7 +111,7 @@ pub enum PersistentSubscriptionError {
         /// The archive's refusal.
         source: ArchiveClientError,
     },
-    /// The connection to the archive failed, or the settings of the archive's client are not valid.
+    /// The connection to the archive failed, or the settings of the archive client are not valid.
     #[error(transparent)]
     Archive(ArchiveClientError),
     /// The driver refused a publication or subscription, or the Aeron client is closed.
@@ -130,7 +133,7 @@ pub enum PersistentSubscriptionError {
 }
 
 impl PersistentSubscriptionError {
-    /// Returns the reason in Aeron's categories.
+    /// Returns Aeron's category of the error.
     #[must_use]
     pub fn reason(&self) -> FailureReason {
         match self {
@@ -151,7 +154,8 @@ impl PersistentSubscriptionError {
 /// Name of the replay request in error texts.
 pub(super) const REPLAY_REQUEST: &str = "replay request";
 
-/// Returns the reason for a refusal. Only the refusal of a replay concerns the recording or the position.
+/// Returns the category of a refusal. Only a refused replay request can mean that the recording or
+/// the position is wrong.
 fn reason_of_refusal(request: &str, refusal: &ArchiveClientError) -> FailureReason {
     match refusal.archive_code() {
         Some(ArchiveErrorCode::InvalidPosition) if request == REPLAY_REQUEST => {
@@ -164,7 +168,7 @@ fn reason_of_refusal(request: &str, refusal: &ArchiveClientError) -> FailureReas
     }
 }
 
-/// Returns the message of the archive, without the text that the client adds.
+/// Returns the message of the archive without the text that the client adds.
 fn words(error: &ArchiveClientError) -> String {
     match error {
         ArchiveClientError::Refused { message, .. } => message.clone(),
@@ -188,7 +192,7 @@ mod tests {
 
     /// 11-33, 11-74
     #[test]
-    fn a_refusal_has_the_words_of_the_archive_and_a_refused_replay_their_reason() {
+    fn a_refusal_has_the_text_of_the_archive_and_only_a_refused_replay_has_a_category() {
         let replay = refused(REPLAY_REQUEST, 16);
         assert_eq!(
             replay.to_string(),

@@ -2,8 +2,8 @@
 
 use super::error::PersistentSubscriptionError;
 
-/// Receives the events of a persistent subscription. All methods are called during a poll; each does nothing by
-/// default.
+/// Receives the events of a persistent subscription. All methods are called during a poll. By
+/// default, each method does nothing.
 ///
 /// When a method is called, [`PersistentSubscriptionStatus`](super::PersistentSubscriptionStatus) already has the new
 /// state.
@@ -11,10 +11,10 @@ pub trait PersistentSubscriptionListener: Send {
     /// Called when the live stream was joined. The next messages are from the live stream.
     fn on_live_joined(&mut self) {}
 
-    /// Called when the live stream was lost: the next messages are from a replay.
+    /// Called when the live stream was lost. The next messages are from a replay.
     fn on_live_left(&mut self) {}
 
-    /// Called with an error. The status tells whether the subscription has failed or continues.
+    /// Called with an error. The status shows whether the subscription has failed or continues.
     fn on_error(&mut self, error: &PersistentSubscriptionError) {
         let _ = error;
     }

@@ -12,7 +12,7 @@ use super::set_up::AwaitedReplayPlan;
 use super::state::SubscriptionState;
 use crate::catalog::RecordingDescriptor;
 
-/// Sends the request.
+/// Sends the request for the descriptor of the recording.
 pub(super) fn send(core: &mut Core, now_ns: i64) -> Transition {
     let call = ArchiveCall::list_recording(core.settings.recording_id);
     Transition::to(match core.archive.submit(&call, now_ns) {
@@ -66,7 +66,7 @@ fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
     }
 }
 
-/// The part of the recording that the subscription needs.
+/// The conditions that the recording must meet.
 struct RecordingCriteria {
     live_stream_id: i32,
     position: StartPosition,
@@ -138,7 +138,7 @@ impl RecordingCriteria {
     }
 }
 
-/// Returns whether the recording has the position.
+/// Checks that the recording has the position.
 fn check_range(
     recording: &RecordingDescriptor,
     position: i64,
@@ -214,7 +214,7 @@ mod tests {
 
     /// 11-22, 11-23, 11-28
     #[test]
-    fn an_active_recording_is_replayed_from_its_start_or_the_position() {
+    fn an_active_recording_is_replayed_from_its_start_or_from_the_given_position() {
         let active = recording(1024, NULL_VALUE);
         let from_start = wanted(StartPosition::FromStart).choose(&active).unwrap();
         assert_eq!(from_start, replay(1024));
@@ -224,7 +224,7 @@ mod tests {
 
     /// 11-19, 11-26
     #[test]
-    fn nothing_is_replayed_from_the_end_of_a_recording_or_from_live() {
+    fn without_recorded_messages_after_the_start_position_the_live_stream_is_chosen() {
         let stopped = recording(0, 4096);
         let at_end = wanted(StartPosition::At(4096)).choose(&stopped).unwrap();
         assert_eq!(at_end, live(4096));
@@ -238,7 +238,7 @@ mod tests {
 
     /// 11-31, 11-32, 11-53
     #[test]
-    fn a_recording_that_does_not_fit_fails_with_the_first_reason() {
+    fn the_first_condition_that_a_recording_does_not_meet_is_the_error() {
         let refusal = |wanted: &RecordingCriteria, recording: &RecordingDescriptor| {
             wanted.choose(recording).unwrap_err().to_string()
         };

@@ -1,4 +1,5 @@
-//! The live stream: waits for it, joins it without a replay, and delivers it (states 14 to 16).
+//! The live stream. Waits for the live stream, joins it without a replay, and delivers its messages
+//! (states 14 to 16).
 
 use aeron_client::{PendingOperation, Subscription};
 
@@ -12,7 +13,7 @@ use super::turn::Turn;
 /// A live stream after it was joined.
 #[derive(Clone)]
 pub(super) struct LiveStream {
-    /// Held because the image ends with its subscription.
+    /// Kept open, because the image ends when its subscription is closed.
     subscription: Subscription,
     pub(super) image: ReadImage,
 }
@@ -23,7 +24,7 @@ pub(super) enum LiveWait {
     Added(Subscription, Overdue),
 }
 
-/// Whether and when a missing image is reported.
+/// State of the report that the live image is missing.
 pub(super) enum Overdue {
     After { deadline_ns: i64 },
     Reported,
@@ -31,7 +32,7 @@ pub(super) enum Overdue {
 
 /// Why the live subscription could not be added.
 pub(super) enum LiveFailure {
-    /// Adding it may succeed later.
+    /// A later attempt may succeed.
     Temporary(PersistentSubscriptionError),
     Refused(PersistentSubscriptionError),
 }
@@ -45,7 +46,8 @@ impl LiveWait {
         adding.map(Self::Adding).map_err(LiveFailure::of)
     }
 
-    /// Returns the live stream once its image is available. Reports once if it is overdue.
+    /// Returns the live stream when its image is available. If the image is overdue, reports this
+    /// once.
     pub(super) fn poll(
         &mut self,
         core: &mut Core,
@@ -61,7 +63,7 @@ impl LiveWait {
         let Self::Added(subscription, overdue) = self else {
             return Ok(None);
         };
-        // Only the image of the first publisher: a persistent subscription reads one stream.
+        // Reads only the image of the first publisher, because a persistent subscription reads one stream.
         if let Some(image) = subscription.image_at(0) {
             let subscription = subscription.clone();
             return Ok(Some(LiveStream {
@@ -89,7 +91,7 @@ impl LiveFailure {
         }
     }
 
-    /// Returns the transition that tries again, or the failure.
+    /// Returns the transition to another attempt, or to the failure.
     pub(super) fn into_transition(self) -> Transition {
         match self {
             Self::Temporary(error) => {
@@ -129,14 +131,14 @@ pub(super) fn join(core: &mut Core, wait: &mut LiveWait, now_ns: i64) -> Option<
     })
 }
 
-/// The position of a live image relative to the position that was reached.
+/// The begin of the live image compared with the position that the subscription has reached.
 #[derive(Debug, PartialEq, Eq)]
 enum LiveJoinPlace {
-    /// The same position: no message is missing.
+    /// The image begins at the reached position: no message is missing.
     Reached,
-    /// Below it: the live stream is not the recorded one.
+    /// The image begins before the reached position: the live stream is not the recorded stream.
     Behind { position: i64 },
-    /// Above it: the recording may have the missing messages.
+    /// The image begins after the reached position: the recording may have the missing messages.
     Ahead,
 }
 
@@ -149,7 +151,8 @@ const fn place_of(joined: i64, reached: StartPosition) -> LiveJoinPlace {
 }
 
 impl LiveStream {
-    /// Delivers messages. After the image is closed and all of it was delivered, looks up the recording again.
+    /// Delivers messages. When the image is closed and all its messages were delivered, looks up
+    /// the recording again.
     pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         if turn.deliver(&mut self.image)? > 0 || !self.image.is_closed() {
             return Ok(None);
@@ -163,7 +166,7 @@ impl LiveStream {
         }))
     }
 
-    /// Runs a driver in this process, so that it can receive the data that the stream waits for.
+    /// Runs a driver in this process, so that the driver can receive further data of the stream.
     pub(super) fn bring_more(&self) {
         self.subscription.is_readable();
     }
@@ -175,7 +178,7 @@ mod tests {
 
     /// 11-27, 11-52
     #[test]
-    fn a_live_stream_joined_at_another_position_is_before_or_after_it() {
+    fn the_begin_of_a_live_image_is_compared_with_the_reached_position() {
         let at = StartPosition::At(64);
         assert_eq!(place_of(64, at), LiveJoinPlace::Reached);
         assert_eq!(place_of(0, StartPosition::FromLive), LiveJoinPlace::Reached);

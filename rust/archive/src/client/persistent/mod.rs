@@ -1,7 +1,8 @@
-//! [`PersistentSubscription`]: a recorded stream without gaps, first replayed and then live.
+//! [`PersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then
+//! live.
 //!
-//! It is a state machine that its owner polls. Each state is a value with its resources ([`state`]); the data that all
-//! of them share are in [`core`].
+//! A persistent subscription is a state machine that its owner polls. Each state is a value with
+//! its resources ([`state`]). The data that all states use are in [`core`].
 
 mod context;
 mod core;
@@ -39,17 +40,19 @@ pub use self::error::{FailureReason, PersistentSubscriptionError};
 pub use self::listener::PersistentSubscriptionListener;
 pub use self::status::{PersistentSubscriptionState, PersistentSubscriptionStatus};
 
-/// A recorded stream, first replayed by the archive and then live. Delivers each message of the recording once and in
-/// order, whether from a replay or from the publisher.
+/// Reads a recorded stream, first from a replay of the archive and then live. Delivers each message
+/// of the recording once and in order, either from a replay or from the publisher.
 ///
-/// If the live stream is lost, a replay continues after the last delivered data, until the live stream is joined again.
-/// While the live stream is read, the archive is not needed. If the archive is lost during a replay, the replay
-/// continues after reconnection. If a message would be missing, the subscription fails.
+/// If the live stream is lost, a replay continues after the last delivered data until the
+/// subscription joins the live stream again. While the subscription reads the live stream, it does
+/// not need the archive. If the archive is lost during a replay, the replay continues when the
+/// archive is connected again. If a message would be missing, the subscription fails.
 ///
-/// The owner polls it repeatedly; no call blocks, and there is no thread. Messages are assembled from their fragments:
-/// a message may begin in a replay and end in the live stream. If the live stream has several publishers, only the
-/// messages of the first one are delivered; set the `session-id` of the live channel to choose another one. If a stream
-/// is joined within a message, delivery begins with the next message.
+/// The owner polls the subscription repeatedly. No call blocks, and the subscription has no thread.
+/// Messages are assembled from their fragments, even if a message begins in a replay and ends in
+/// the live stream. If the live stream has several publishers, only the messages of the first
+/// publisher are delivered. To choose another publisher, set the `session-id` of the live channel.
+/// If the first position is within a message, delivery begins with the next message.
 ///
 /// ```no_run
 /// use aeron_archive::client::{
@@ -75,19 +78,20 @@ pub struct PersistentSubscription {
     core: Core,
     state: SubscriptionState,
     assembler: ImageFragmentAssembler,
-    /// Whether the Aeron client is closed with the subscription.
+    /// Whether closing the subscription also closes the Aeron client.
     owns_client: bool,
 }
 
 /// Making and closing.
 impl PersistentSubscription {
-    /// Creates a subscription that uses an existing Aeron client. Closing the subscription does not close the client.
-    /// Waits until the counters are added. Sends nothing to the archive before the first poll.
+    /// Creates a subscription with an existing Aeron client. Closing the subscription does not
+    /// close the client. This function waits until the counters are added. Nothing is sent to the
+    /// archive before the first poll.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
-    /// [`ArchiveClientError::InvalidChannel`](super::ArchiveClientError::InvalidChannel), or the driver refused a
-    /// counter.
+    /// [`ArchiveClientError::InvalidChannel`](super::ArchiveClientError::InvalidChannel). The error
+    /// of the driver if it refuses a counter.
     pub fn new(aeron: &Aeron, context: PersistentSubscriptionContext) -> Result<Self> {
         let settings = context.conclude()?;
         let counters = Counters::add(aeron, context.counters, &settings.streams())?;
@@ -109,11 +113,12 @@ impl PersistentSubscription {
         })
     }
 
-    /// As [`new`](Self::new), but with its own Aeron client. The client's conductor runs in [`poll`](Self::poll), and
-    /// the client is closed with the subscription.
+    /// Creates a subscription like [`new`](Self::new), but with an Aeron client of its own. The
+    /// client's conductor runs in [`poll`](Self::poll). Closing the subscription also closes the
+    /// client.
     ///
     /// # Errors
-    /// As [`new`](Self::new); the client cannot be connected.
+    /// The same errors as [`new`](Self::new). The client cannot connect to the driver.
     pub fn connect(
         client: aeron_client::Context,
         context: PersistentSubscriptionContext,
@@ -133,20 +138,20 @@ impl PersistentSubscription {
         Ok(subscription)
     }
 
-    /// Returns the state, the reason of a failure, and the join difference.
+    /// Returns the status: the state, the reason of a failure, and the join difference.
     #[must_use]
     pub fn status(&self) -> PersistentSubscriptionStatus {
         self.core.status.clone()
     }
 
-    /// Returns the channel of replays, as in the labels of the counters.
+    /// Returns the channel of replays, in the same form as in the labels of the counters.
     #[must_use]
     pub fn replay_channel(&self) -> &str {
         &self.core.settings.replay_channel
     }
 
-    /// Stops the replay, and closes the streams, the session with the archive, and the counters that were added. Does
-    /// nothing if the subscription is closed.
+    /// Stops the replay. Closes the streams, the session with the archive, and the counters that
+    /// the subscription has added. Does nothing if the subscription is closed.
     pub fn close(&mut self) {
         if self.core.status.is_closed() {
             return;
@@ -169,16 +174,17 @@ impl PersistentSubscription {
 impl PersistentSubscription {
     /// Takes one step, and calls `handler` with the messages of up to `fragment_limit` fragments.
     ///
-    /// Returns a work count, which is 0 if there was nothing to do. It is not the number of messages.
+    /// Returns a work count, which is 0 if there was nothing to do. The work count is not the
+    /// number of messages.
     ///
-    /// The handler returns `()`, an [`Action`], or a `Result` of either; an error consumes the message and ends the
-    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header counts in the
-    /// recording. The session id belongs to the stream in which the message began. A subscription that has failed or is
-    /// closed does nothing.
+    /// The handler returns `()`, an [`Action`], or a `Result` of either. An error consumes the message and ends the
+    /// poll. After [`Action::Abort`] the next poll delivers the message again. The position in a header is a
+    /// position of the recording. The session id belongs to the stream in which the message began. A subscription
+    /// that has failed or is closed does nothing.
     ///
     /// # Errors
-    /// The handler's error. [`aeron_client::Error::CorruptLog`] of an image, after which the subscription continues
-    /// with a replay. There is no memory for a message.
+    /// The error of the handler. [`aeron_client::Error::CorruptLog`] of an image: then the
+    /// subscription continues with a replay. There is no memory for a message.
     pub fn poll<O: HandlerOutcome>(
         &mut self,
         mut handler: impl FnMut(Fragment<'_>) -> O,
@@ -201,10 +207,11 @@ impl PersistentSubscription {
         }
     }
 
-    /// As [`poll`](Self::poll). This is Aeron's name for a poll whose handler returns an [`Action`].
+    /// Does the same as [`poll`](Self::poll). This is Aeron's name for a poll with a handler that
+    /// returns an [`Action`].
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn controlled_poll<O: HandlerOutcome>(
         &mut self,
         handler: impl FnMut(Fragment<'_>) -> O,
@@ -218,7 +225,7 @@ impl PersistentSubscription {
     /// If there is no memory for a message, the next poll returns the message again.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_batch(
         &mut self,
         batch: &mut Batch,
@@ -251,10 +258,10 @@ impl PersistentSubscription {
         }
     }
 
-    /// Takes one step without delivering a message. Returns whether there is a message to deliver.
+    /// Takes one step without delivering a message. Returns whether a message can be delivered.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn look(&mut self) -> aeron_client::Result<bool> {
         let mut has_message = false;
         self.advance(

@@ -1,11 +1,13 @@
-//! [`ReadImage`]: an image and its read position, which stays correct if the image is closed during a poll.
+//! [`ReadImage`]: an image and the position up to which it was read. The position stays correct if
+//! the image is closed during a poll.
 
 use aeron_client::{Action, Fragment, Image, Result};
 
-/// An image and its read position.
+/// An image and the position up to which it was read.
 ///
-/// If an image is closed while a handler runs, its own position stays where that poll began. A replay from there would
-/// deliver the messages of that poll twice. So the end of the last delivered frame is stored here.
+/// If an image is closed while a handler runs, the position of the image stays at the begin of that
+/// poll. A replay from that position would deliver the messages of the poll twice. So the end of
+/// the last delivered frame is stored here.
 #[derive(Clone)]
 pub(super) struct ReadImage {
     image: Image,
@@ -37,7 +39,7 @@ impl ReadImage {
         let taken = &mut self.taken;
         self.image.poll(
             |fragment| {
-                // Before the call: a frame counts as delivered even if the handler panics.
+                // Set before the handler is called: a frame counts as delivered even if the handler panics.
                 let before = std::mem::replace(taken, fragment.header().position());
                 let action = handler(fragment);
                 if action == Action::Abort {

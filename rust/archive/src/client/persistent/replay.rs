@@ -41,7 +41,8 @@ impl AwaitedReplay {
         self.replay_session_id
     }
 
-    /// Checks whether the image is available. If the image is overdue, stops the replay and sets up another one.
+    /// Checks whether the image is available. If the image is overdue, stops the replay and sets up
+    /// another replay.
     pub(super) fn step(&self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         // The session id of a replay is in the low 32 bits of the replay id.
         let session_id = self.replay_session_id as i32;
@@ -67,7 +68,7 @@ impl AwaitedReplay {
 #[derive(Clone)]
 pub(super) struct ReplayStream {
     pub(super) session_id: i64,
-    /// Held because the image is closed when the subscription is dropped.
+    /// Kept open, because the image ends when its subscription is closed.
     subscription: Subscription,
     pub(super) image: ReadImage,
 }
@@ -112,7 +113,7 @@ impl Replaying {
         self.replay.session_id
     }
 
-    /// Runs a driver in this process, so that it can receive the data that the stream waits for.
+    /// Runs a driver in this process, so that the driver can receive further data of the stream.
     pub(super) fn bring_more(&self) {
         self.replay.subscription.is_readable();
     }
@@ -135,7 +136,7 @@ impl Replaying {
         Ok(self.come_closer(core, turn.now_ns))
     }
 
-    /// Begins the switch once a live image is available.
+    /// Begins the switch when a live image is available.
     fn look_for_live(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         let Approach::AwaitLive(wait) = &mut self.approach else {
             return None;
@@ -146,7 +147,7 @@ impl Replaying {
         }
     }
 
-    /// Tries again to add the live subscription, or fails.
+    /// Handles a failure to add the live subscription: tries again, or ends the subscription.
     fn live_failed(
         &mut self,
         core: &mut Core,
@@ -173,7 +174,8 @@ impl Replaying {
         Transition::to(SubscriptionState::Switch(Box::new(switching)))
     }
 
-    /// Adds the live subscription when the replay is close to the end of the recording.
+    /// Requests the end of the recording, and adds the live subscription when the replay is close
+    /// to that end.
     fn come_closer(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         match &mut self.approach {
             Approach::Distant { ask_at } if self.replay.image.position() < *ask_at => None,

@@ -34,7 +34,8 @@ pub(super) struct SetUp {
 enum SetUpStep {
     SendRequest(ReplayReceiver),
     AwaitResponse(Option<Subscription>, Ticket<i64>),
-    /// Contains the id of the active replay if the subscription is to receive this replay's session only.
+    /// Adds the subscription. The value is the id of the replay if the replay was started first.
+    /// Then the subscription receives only the session of this replay.
     AddSubscription(Option<i64>),
     AwaitSubscription(AwaitedSubscription),
     AwaitEndpoint(Subscription, Option<Grant>, Deadline),
@@ -54,7 +55,7 @@ type Deadline = i64;
 
 struct AwaitedSubscription {
     adding: PendingOperation<Subscription>,
-    /// Id of the active replay if the subscription is to receive this replay's session only.
+    /// Id of the replay if the replay was started before the subscription.
     replay_session_id: Option<i64>,
     deadline_ns: Deadline,
 }
@@ -63,7 +64,8 @@ struct AwaitedSubscription {
 enum ReplayReceiver {
     /// A subscription that is added when the session id of the replay is known.
     Later,
-    /// This subscription, with its channel. Over UDP the channel has the port that the driver has chosen.
+    /// This subscription, with the channel for the replay request. Over UDP, the channel has the
+    /// port that the driver has chosen.
     Ready(Subscription, String, Option<Grant>),
 }
 
@@ -73,7 +75,8 @@ struct Grant {
     token: i64,
 }
 
-/// The next step, or the same one again. The error is the transition that ends the set-up.
+/// The next step, which may be the same step again. The error is the transition that ends the
+/// set-up.
 type Advance = Result<SetUpStep, Box<Transition>>;
 
 impl SetUp {
@@ -168,7 +171,7 @@ impl SetUpTurn<'_> {
         let settings = &self.core.settings;
         let channel = match replay_session_id {
             None => Ok(settings.replay_channel.clone()),
-            // The session id of a replay is in the low 32 bits of its id.
+            // The session id of a replay is in the low 32 bits of the replay id.
             Some(id) => with_session_id(&settings.replay_channel, id as i32),
         };
         let channel = channel.map_err(unusable)?;
@@ -324,7 +327,8 @@ impl SetUpTurn<'_> {
         }
     }
 
-    /// Waits until the publication is connected. The token is requested after that, because it expires soon.
+    /// Waits until the publication is connected. Only then the token is requested, because a token
+    /// is valid for a short time.
     fn await_connection(
         &self,
         subscription: Subscription,

@@ -33,7 +33,7 @@ impl SubscriptionState {
     /// Runs one step of the state.
     ///
     /// # Errors
-    /// The error of an image, which is then closed, or there is no memory for a message.
+    /// The error of an image: then the image is closed. There is no memory for a message.
     pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         match self {
             Self::AwaitArchive => Ok(core
@@ -69,7 +69,7 @@ impl SubscriptionState {
         Some(Self::AwaitArchive)
     }
 
-    /// Runs a driver in this process, so that it can receive messages from the network.
+    /// Runs a driver in this process, so that the driver can receive further data of the stream.
     pub(super) fn bring_more(&self) {
         match self {
             Self::Replay(replaying) => replaying.bring_more(),

@@ -1,4 +1,5 @@
-//! [`PersistentSubscriptionStatus`]: the state of a persistent subscription, readable from any thread.
+//! [`PersistentSubscriptionStatus`]: the state of a persistent subscription. Any thread can read
+//! it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -6,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use super::counters::NO_JOIN_DIFFERENCE;
 use super::error::PersistentSubscriptionError;
 
-/// State of a [`PersistentSubscription`](super::PersistentSubscription). Its number is the value of the state counter.
+/// State of a [`PersistentSubscription`](super::PersistentSubscription). Its number is also the
+/// value of the state counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PersistentSubscriptionState {
     /// Waits for the archive.
@@ -25,9 +27,9 @@ pub enum PersistentSubscriptionState {
     AwaitReplaySubscription = 6,
     /// Waits for the port that the driver chooses for the replay.
     AwaitReplayChannelEndpoint = 7,
-    /// Adds the publication that carries the replay request over a response channel.
+    /// Adds the publication that sends the replay request for a response channel.
     AddRequestPublication = 8,
-    /// Waits for that publication, and for the archive to receive it.
+    /// Waits until that publication is added and the archive receives it.
     AwaitRequestPublication = 9,
     /// Sends the request for a replay token.
     SendReplayTokenRequest = 10,
@@ -43,7 +45,7 @@ pub enum PersistentSubscriptionState {
     AwaitLive = 15,
     /// Delivers the live stream.
     Live = 16,
-    /// Has ended with an error.
+    /// The subscription has ended with an error.
     Failed = 17,
 }
 
@@ -102,8 +104,8 @@ impl PersistentSubscriptionState {
     }
 }
 
-/// The state of a persistent subscription as of its last poll. Clones share one status. Usable from any thread, and in
-/// the listener.
+/// The state of a persistent subscription as of its last poll. Clones share one status. Any thread
+/// and the listener may use it.
 #[derive(Clone, Debug)]
 pub struct PersistentSubscriptionStatus {
     shared: Arc<SharedStatus>,
@@ -161,9 +163,10 @@ impl PersistentSubscriptionStatus {
         self.shared.failure.get()
     }
 
-    /// Returns how far the live stream was ahead of the replay when the live image was found, in bytes.
+    /// Returns the join difference in bytes: the distance of the live stream from the replay at the
+    /// time when the live image was found.
     ///
-    /// Returns [`NO_JOIN_DIFFERENCE`] until there is a live image.
+    /// Returns [`NO_JOIN_DIFFERENCE`] before the first live image.
     #[must_use]
     pub fn join_difference(&self) -> i64 {
         self.shared.join_difference.load(Ordering::Acquire)
@@ -185,7 +188,7 @@ impl PersistentSubscriptionStatus {
             .store(difference, Ordering::Release);
     }
 
-    /// Stores the error, if it is the first one.
+    /// Stores the error if it is the first error.
     pub(super) fn set_failure(&self, error: PersistentSubscriptionError) {
         let _ = self.shared.failure.set(error);
     }

@@ -11,7 +11,7 @@ pub(super) struct Switching {
     replay: ReplayStream,
     live: LiveStream,
     join_window: i64,
-    /// End of the first frame that is read from the live stream. Applies only to this attempt to switch.
+    /// End of the first frame of the live image. It is valid only for this attempt to switch.
     switch_position: Option<i64>,
 }
 
@@ -57,7 +57,8 @@ impl Switching {
         )
     }
 
-    /// Continues the replay: the live stream was lost before any of its messages was delivered.
+    /// Continues the replay, because the live stream was lost before any of its messages was
+    /// delivered.
     fn back_to_replay(&self, core: &Core) -> Transition {
         core.forget_join_difference();
         let replaying = Replaying::new(self.replay.clone(), self.join_window);

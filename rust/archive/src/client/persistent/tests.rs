@@ -70,7 +70,7 @@ impl Fixture {
 }
 
 #[test]
-fn subscriptions_go_from_thread_to_thread() {
+fn subscriptions_are_send_and_a_status_is_send_and_sync() {
     fn assert_send<T: Send>() {}
     fn assert_sync<T: Sync>() {}
     assert_send::<PersistentSubscription>();
@@ -89,7 +89,7 @@ fn no_command_for_the_archive_is_sent_before_the_first_poll() {
 
 /// 11-35, 11-64, 11-65, 11-66
 #[test]
-fn an_archive_that_cannot_be_used_fails_the_subscription_at_the_first_poll_and_once() {
+fn an_invalid_archive_setting_fails_the_subscription_once_at_the_first_poll() {
     let mut fixture = Fixture::new(|_, context| context.archive.control_request_channel.clear());
     let status = fixture.subscription.status();
     assert!(status.failure_reason().is_none());
@@ -106,7 +106,7 @@ fn an_archive_that_cannot_be_used_fails_the_subscription_at_the_first_poll_and_o
 
 /// 11-34
 #[test]
-fn an_absent_archive_is_reported_after_each_timeout_and_tried_again_after_a_pause() {
+fn a_missing_archive_is_reported_after_each_timeout_and_the_subscription_continues() {
     let mut fixture = Fixture::new(|_, _| {});
     fixture.poll_for_ns(5 * TIMEOUT_NS / 2);
     let errors = fixture.errors();
@@ -122,7 +122,7 @@ fn an_absent_archive_is_reported_after_each_timeout_and_tried_again_after_a_paus
 
 /// 11-6, 11-67
 #[test]
-fn counters_begin_with_no_join_difference_and_are_closed_with_the_subscription() {
+fn the_initial_join_difference_is_no_join_difference_and_close_keeps_the_client() {
     let mut fixture = Fixture::new(|_, context| context.listener = None);
     let values = |fixture: &Fixture| {
         let counters = &fixture.subscription.core.counters;
@@ -153,9 +153,10 @@ fn counters_of_the_application_are_used_and_stay_open() {
     assert!(!given.is_closed());
 }
 
-/// 11-3: a context can be used once. 11-1: errors in the context are returned before anything is added.
+/// 11-3: a context can be used once. 11-1: errors in the context are returned before a counter is
+/// added.
 #[test]
-fn settings_are_checked_before_a_counter_is_added() {
+fn invalid_settings_are_refused_before_a_counter_is_added() {
     let driver = TestDriver::new();
     let aeron = driver.connect();
     let archive = ArchiveClientContext::default();
@@ -167,7 +168,7 @@ fn settings_are_checked_before_a_counter_is_added() {
 
 /// 11-73
 #[test]
-fn a_temporary_refusal_of_a_resource_is_reported_and_tried_again_and_any_other_fails() {
+fn a_temporary_error_of_the_driver_leads_to_another_attempt_and_other_errors_are_final() {
     let fixture = Fixture::new(|_, _| {});
     let core = &fixture.subscription.core;
     let refusal = |code| aeron_client::Error::Registration {
@@ -206,7 +207,7 @@ fn a_temporary_refusal_of_a_resource_is_reported_and_tried_again_and_any_other_f
 
 /// 11-64
 #[test]
-fn a_client_that_is_closed_fails_its_subscriptions() {
+fn closing_the_aeron_client_fails_the_subscription() {
     let mut fixture = Fixture::new(|_, _| {});
     fixture.poll();
     fixture.aeron.close();

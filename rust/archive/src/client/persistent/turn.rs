@@ -10,10 +10,11 @@ pub(super) type OnMessage<'a> = dyn FnMut(Fragment<'_>) -> Action + 'a;
 /// One poll.
 pub(super) struct Turn<'a> {
     pub(super) now_ns: i64,
-    /// Maximum number of fragments that are polled from one image.
+    /// Maximum number of fragments that this poll reads from one image.
     pub(super) fragment_limit: usize,
     pub(super) on_message: &'a mut OnMessage<'a>,
-    /// Shared by replays and the live stream: a message that begins in one may end in the other.
+    /// Used for replays and for the live stream, because a message may begin in a replay and end in
+    /// the live stream.
     pub(super) assembler: &'a mut ImageFragmentAssembler,
     /// Work count.
     pub(super) work: usize,
@@ -34,8 +35,8 @@ impl Turn<'_> {
         self.finish(polled)
     }
 
-    /// Delivers messages of an image up to the frame that ends at `end`, which is not delivered. Returns whether that
-    /// frame was reached.
+    /// Delivers messages of an image before the frame that ends at `end`. This frame is not
+    /// delivered. Returns whether the frame was reached.
     pub(super) fn deliver_before(
         &mut self,
         image: &mut ReadImage,

@@ -1,4 +1,5 @@
-//! [`Connection`]: a client of the driver and a session with the archive. Both are opened again when they are lost.
+//! [`Connection`]: an Aeron client and a session with the archive. If one of them is lost, it is
+//! opened again.
 
 use aeron_client::Aeron;
 use aeron_protocol::archive::ArchiveErrorCode;
@@ -9,8 +10,8 @@ use super::super::error::ArchiveClientError;
 use super::super::link::{ArchiveLink, LinkEvent};
 use super::error::RecordedPublisherError;
 
-/// Connects an Aeron client without waiting. It is called until it returns a client, and again after the client is
-/// closed. After an error it is called again too, which begins another attempt.
+/// Function that connects an Aeron client without waiting. It is called until it returns a client,
+/// and again after the client was closed. After an error, the next call begins another attempt.
 pub type ClientConnector = Box<dyn FnMut() -> aeron_client::Result<Option<Aeron>> + Send>;
 
 /// A client and a session.
@@ -22,7 +23,7 @@ pub(super) struct Connection {
 }
 
 enum ConnectionState {
-    /// There is no client. The next call of the connector is not before this time.
+    /// There is no client. The connector is not called before this time.
     Away {
         next_attempt_ns: Option<i64>,
     },
@@ -44,7 +45,7 @@ pub(super) enum ConnectionEvent {
     SessionOpened,
     /// The session has ended.
     SessionLost,
-    /// An attempt failed; another one follows.
+    /// An attempt failed. Another attempt follows.
     AttemptFailed(RecordedPublisherError),
     /// No attempt can succeed.
     Unusable(RecordedPublisherError),
@@ -94,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// Closes session and client, and does not open them again.
+    /// Closes the session and the client, and does not open them again.
     pub(super) fn close(&mut self) {
         let state = std::mem::replace(&mut self.state, ConnectionState::Closed);
         if let ConnectionState::Up(mut peers) = state {

@@ -18,33 +18,37 @@ pub const DEFAULT_TAKEOVER_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Maximum of [`RecordedPublisherContext::takeover_timeout_ns`]: a hundred years.
 const MAX_TAKEOVER_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
-/// PublisherSettings of a recorded publisher.
+/// Settings of a recorded publisher.
 pub struct RecordedPublisherContext {
-    /// Channel of the stream. If its media is UDP and the source is local, it gets `ssc=true` unless it sets `ssc`: the
-    /// stream then needs no other subscriber than the archive.
+    /// Channel of the stream. If its media is UDP, the source is local and the channel does not set
+    /// `ssc`, `ssc=true` is added. Then the stream needs no other subscriber than the archive.
     pub channel: String,
     /// Stream id of the stream and of its recording.
     pub stream_id: i32,
-    /// Recording that is extended (`None`).
+    /// Recording that is extended. Default: `None`.
     pub recording_id: Option<i64>,
-    /// Name of the stream, which the channel gets as `alias`. The last recording with this alias and stream id is
-    /// extended, if there is one (`None`).
+    /// Name of the stream, which is added to the channel as `alias`. If the archive has recordings
+    /// with this alias and stream id, the last of them is extended. Default: `None`.
     pub alias: Option<String>,
-    /// Whether the archive is on the publisher's driver (local).
+    /// Location of the publisher for the archive: `Local` if both use the same driver. Default:
+    /// `Local`.
     pub source_location: SourceLocation,
-    /// Maximum number of bytes of messages that are not recorded yet (16 MiB). Each message also uses 32 bytes.
+    /// Length of the buffer for messages that are not recorded yet, in bytes. Each message uses 32
+    /// bytes in addition to its own length. Default: 16 MiB.
     pub buffer_length: usize,
-    /// Time to wait at the start until another publisher of the recording has ended, in nanoseconds (30 s). That
-    /// publisher may be a process that was killed: its driver notices the death after the client liveness timeout.
+    /// Maximum time for which the start waits until another publisher of the recording has ended,
+    /// in nanoseconds. If that publisher was killed, its driver notices the death after the client
+    /// liveness timeout. Default: 30 s.
     pub takeover_timeout_ns: u64,
-    /// PublisherSettings for the archive. Their handlers are not called.
+    /// Settings of the archive client. The handlers in these settings are not called.
     pub archive: ArchiveClientContext,
-    /// Called with the events of the publisher (none).
+    /// Listener that is called with the events of the publisher. Default: `None`.
     pub listener: Option<Box<dyn RecordedPublisherListener>>,
 }
 
 impl RecordedPublisherContext {
-    /// Creates the settings for a stream that is recorded from its first message on. All others have their defaults.
+    /// Creates the settings for a stream that is recorded from its first message on. All other
+    /// settings have their defaults.
     #[must_use]
     pub fn new(archive: ArchiveClientContext, channel: &str, stream_id: i32) -> Self {
         Self {
@@ -133,7 +137,7 @@ impl std::fmt::Debug for RecordedPublisherContext {
     }
 }
 
-/// PublisherSettings that were checked.
+/// Settings that were checked.
 pub(super) struct PublisherSettings {
     channel: ChannelUri,
     pub(super) stream_id: i32,
@@ -145,7 +149,7 @@ pub(super) struct PublisherSettings {
 }
 
 impl PublisherSettings {
-    /// Returns the channel of the first publication.
+    /// Returns the channel of a publication that begins a new recording.
     pub(super) fn new_channel(&self) -> String {
         self.channel.to_string()
     }
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_stream_over_udp_needs_no_other_subscriber() {
+    fn the_channel_of_a_local_udp_stream_gets_ssc_unless_it_sets_ssc() {
         let channel = |channel| context(channel).conclude().unwrap().new_channel();
         let udp = "aeron:udp?endpoint=localhost:7000";
         assert_eq!(channel(udp), format!("{udp}|ssc=true"));
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_has_the_terms_and_the_mtu_of_the_recording() {
+    fn the_channel_of_an_extension_has_the_position_the_terms_and_the_mtu_of_the_recording() {
         let mut context = context("aeron:ipc?term-length=1m|mtu=8k|init-term-id=3");
         context.alias = Some("trades".to_owned());
         let settings = context.conclude().unwrap();

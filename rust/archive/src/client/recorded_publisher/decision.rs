@@ -1,11 +1,11 @@
-//! [`Situation`]: decides from the descriptor of the recording how the publisher goes on.
+//! [`Situation`]: decides, from the descriptor of the recording, how the publisher continues.
 
 use super::error::RecordedPublisherError;
 use super::geometry::StreamGeometry;
 use super::set_up::KnownRecording;
 use crate::catalog::RecordingDescriptor;
 
-/// The publisher's part of the decision.
+/// The facts of the publisher that the decision depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Situation {
     /// Session id of the open publication.
@@ -16,7 +16,7 @@ pub(super) struct Situation {
     pub(super) highest_sent_position: i64,
 }
 
-/// How the publisher goes on.
+/// How the publisher continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// The archive still records the open publication.
@@ -30,7 +30,8 @@ pub(super) enum Decision {
 }
 
 impl Situation {
-    /// Decides. `known` is the recording as the publisher knows it; `None` at the first look-up.
+    /// Decides how the publisher continues. `known` is the publisher's knowledge of the recording;
+    /// `None` at the first look-up.
     ///
     /// # Errors
     /// The recording cannot be extended, or the messages would not continue it.
@@ -81,7 +82,8 @@ impl Situation {
         Ok(Decision::Extend(geometry))
     }
 
-    /// Checks that the recording has what it had reported, and nothing that was not sent.
+    /// Checks that the recording has all bytes that the archive had reported as recorded, and no
+    /// bytes that this publisher has not sent.
     fn check_stop_position(
         &self,
         recording: &RecordingDescriptor,
@@ -108,7 +110,8 @@ fn is_session_of(recording: &RecordingDescriptor, known: Option<&KnownRecording>
     known.is_some_and(|known| known.sessions.contains(&recording.session_id))
 }
 
-/// Checks that the recording has the geometry of before. Otherwise its id now belongs to another recording.
+/// Checks that the recording has the known geometry. Otherwise the recording id now belongs to
+/// another recording.
 fn check_is_same(
     recording_id: i64,
     found: StreamGeometry,
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_recording_is_extended_wherever_it_ends_at_the_first_look_up() {
+    fn the_first_look_up_extends_a_stopped_recording_at_any_position() {
         for stop_position in [0, 8192] {
             let stopped = recording(OTHER, stop_position);
             assert_eq!(decide(&stopped, None), Decision::Extend(geometry()));
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_active_recording_of_another_publisher_is_awaited_at_the_start_only() {
+    fn the_end_of_another_publisher_is_awaited_only_before_this_publisher_has_recorded() {
         let active = recording(OTHER, NULL_VALUE);
         assert_eq!(decide(&active, None), Decision::AwaitOther);
         assert_eq!(decide(&active, Some(&known(false))), Decision::AwaitOther);
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extension_of_this_publisher_that_was_not_confirmed_is_awaited() {
+    fn the_end_of_a_former_publication_of_this_publisher_is_awaited() {
         let active = recording(OURS, NULL_VALUE);
         for is_ours in [false, true] {
             assert_eq!(decide(&active, Some(&known(is_ours))), Decision::AwaitStop);
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_publication_goes_on_while_the_archive_records_it() {
+    fn the_open_publication_continues_while_the_archive_records_it() {
         let situation = Situation {
             active_session_id: Some(OURS),
             ..AFTER_A_LOSS
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_recording_is_between_what_it_had_reported_and_what_was_sent() {
+    fn a_recording_that_ends_before_its_reported_or_after_its_sent_position_is_refused() {
         let ours = known(true);
         for stop_position in [1024, 2048, 4096] {
             let stopped = recording(OURS, stop_position);
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_is_another_one_or_not_valid_is_refused() {
+    fn a_recording_of_another_stream_or_with_invalid_values_is_refused() {
         let mut other = recording(OURS, 2048);
         other.stream_id = 3;
         assert_eq!(refusal(&other, None), "recording 7 has stream id 3, not 2");

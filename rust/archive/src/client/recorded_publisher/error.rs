@@ -8,7 +8,8 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::super::error::ArchiveClientError;
 
-/// An error of a recorded publisher. It ends the publisher, or is only reported to the listener.
+/// An error of a recorded publisher. Some errors end the publisher; others are only reported to the
+/// listener.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordedPublisherError {
@@ -18,7 +19,7 @@ pub enum RecordedPublisherError {
         /// Recording id.
         recording_id: i64,
     },
-    /// The recording is of another stream.
+    /// The recording and the publisher have different stream ids.
     #[error("recording {recording_id} has stream id {recorded_stream_id}, not {stream_id}")]
     StreamIdMismatch {
         /// Recording id.
@@ -45,13 +46,13 @@ pub enum RecordedPublisherError {
         recording_id: i64,
         /// Name of the value that has changed.
         field: &'static str,
-        /// The value now.
+        /// The present value.
         found: i64,
-        /// The value before.
+        /// The earlier value.
         known: i64,
     },
-    /// Another publisher extends the recording. Before the publisher has recorded anything, it waits for the end of the
-    /// other one.
+    /// Another publisher extends the recording. A publisher that has not recorded a message yet
+    /// waits until the other publisher has ended.
     #[error(
         "recording {recording_id} is active with session id {session_id}: another publisher extends it"
     )]
@@ -61,7 +62,8 @@ pub enum RecordedPublisherError {
         /// Session id of the other publisher.
         session_id: i32,
     },
-    /// Another publisher has extended the recording meanwhile, so the positions of the kept messages are taken.
+    /// Another publisher has extended the recording, so the positions of the kept messages have
+    /// other messages now.
     #[error(
         "recording {recording_id} was extended by another publisher with session id {session_id}"
     )]
@@ -71,8 +73,8 @@ pub enum RecordedPublisherError {
         /// Session id of the other publisher.
         session_id: i32,
     },
-    /// The recording ends before the position up to which it was recorded. The messages between are lost: someone
-    /// truncated the recording, or the archive's machine lost power.
+    /// The recording ends before the position up to which it was recorded. The messages between the
+    /// two positions are lost: the recording was truncated, or the archive's machine lost power.
     #[error(
         "recording {recording_id} ends at position {stop_position}, although it was recorded up to position {recorded_position}"
     )]
@@ -84,7 +86,7 @@ pub enum RecordedPublisherError {
         /// Position up to which the archive had reported the stream as recorded.
         recorded_position: i64,
     },
-    /// The recording ends at a position at which no frame of the kept messages ends.
+    /// The recording ends at a position that is not the end of a frame of the kept messages.
     #[error(
         "recording {recording_id} ends at position {stop_position}, where no frame of the publisher ends"
     )]
@@ -102,7 +104,7 @@ pub enum RecordedPublisherError {
         /// The expected position.
         expected: i64,
     },
-    /// The publication refuses a message for good.
+    /// The publication refuses a message, and would refuse it again.
     #[error("publication: {source}")]
     Offer {
         /// Reason.
@@ -122,7 +124,7 @@ pub enum RecordedPublisherError {
         /// The archive's refusal.
         source: ArchiveClientError,
     },
-    /// The connection to the archive failed, or the settings of the archive's client are not valid.
+    /// The connection to the archive failed, or the settings of the archive client are not valid.
     #[error("{source}")]
     Archive {
         /// Reason.
@@ -143,7 +145,8 @@ pub enum RecordedPublisherError {
 }
 
 impl RecordedPublisherError {
-    /// Returns the name of the reason, for applications that handle some reasons in a different way.
+    /// Returns a short name of the reason. Applications can use it to handle some reasons in a
+    /// different way.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
@@ -174,9 +177,10 @@ impl RecordedPublisherError {
 /// Reason why a recorded publisher did not accept a message.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordedOfferError {
-    /// The message cannot be accepted now, or never. `NotConnected`: the recording was not found or started yet.
-    /// `BackPressured`: the buffer of messages that are not recorded is full. `TooLong`: the message exceeds the
-    /// maximum message length, or the whole buffer.
+    /// The message cannot be accepted now, or it can never be accepted. `NotConnected`: the
+    /// recording is not found or started yet. `BackPressured`: the buffer of messages that are not
+    /// recorded yet is full. `TooLong`: the message is longer than the maximum message length or
+    /// than the whole buffer.
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The publisher has failed.

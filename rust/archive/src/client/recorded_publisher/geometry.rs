@@ -17,8 +17,8 @@ pub(super) struct StreamGeometry {
     framing: Framing,
 }
 
-/// The range of a message's frames, in bytes of the stream. If the message does not fit into the current term, padding
-/// lies before it.
+/// The range of a message's frames, in bytes of the stream. If the message does not fit into the
+/// current term, padding precedes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MessagePlace {
     /// Position of the first frame.
@@ -72,7 +72,7 @@ impl StreamGeometry {
         self.positions.term_length()
     }
 
-    /// Returns the longest frame, in bytes.
+    /// Returns the length of the longest frame, in bytes.
     pub(super) fn mtu_length(self) -> usize {
         self.framing.mtu_length()
     }
@@ -82,12 +82,13 @@ impl StreamGeometry {
         self.framing.max_message_length()
     }
 
-    /// Returns the place of a message of `length` bytes that is appended at `position`. Returns `None` if the message
-    /// is too long, or if the stream ends before the message does.
+    /// Returns the place of a message of `length` bytes that is appended at `position`. Returns
+    /// `None` if the message is too long, or if it would end after the last possible position of
+    /// the stream.
     #[inline]
     pub(super) fn place(self, position: i64, length: usize) -> Option<MessagePlace> {
         let framed = self.framing.framed_length(length)?;
-        // A position at the end of a term has the offset 0 of the next term.
+        // A position at the end of a term has offset 0 in the next term.
         let offset = self.positions.term_offset(position);
         let room = self.positions.term_length() - offset;
         let begin = match framed <= room {
@@ -104,7 +105,8 @@ impl StreamGeometry {
         place.begin < position && position < place.end && (position - place.begin) % mtu_length == 0
     }
 
-    /// Returns the frames of a message's fragments from `position` on, which lies between two fragments.
+    /// Returns the frames of a message's fragments from `position` on. `position` is between two
+    /// fragments.
     pub(super) fn fragments_from(
         self,
         place: MessagePlace,
@@ -204,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_fit_into_its_term_begins_in_the_next_one() {
+    fn a_message_that_does_not_fit_into_the_current_term_begins_in_the_next_term() {
         let geometry = geometry();
         let last = TERM_LENGTH as i64 - 64;
         assert_eq!(
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_long_or_beyond_the_last_position_has_no_place() {
+    fn a_message_that_is_too_long_or_ends_after_the_last_position_has_no_place() {
         let geometry = geometry();
         assert_eq!(geometry.place(0, TERM_LENGTH / 8 + 1), None);
         let max = geometry.positions.max_position();
@@ -234,7 +236,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_are_those_of_a_publication(
+        fn computed_places_are_the_places_at_which_a_publication_appends(
             begin in 0..3 * TERM_LENGTH as i64 / 32,
             lengths in prop::collection::vec(0..TERM_LENGTH / 8 + 1, 1..40),
         ) {
@@ -249,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn the_rest_of_a_message_has_the_frames_that_the_whole_message_has(
+        fn the_last_frames_of_a_message_are_equal_to_the_frames_of_the_whole_message(
             begin in 0..TERM_LENGTH as i64 / 32,
             length in 225..TERM_LENGTH / 8 + 1,
             cut in 1..40_i64,

@@ -8,9 +8,11 @@ use super::geometry::{MessagePlace, StreamGeometry};
 /// Number of bytes of the buffer that each message uses in addition to its own length.
 pub(super) const MESSAGE_OVERHEAD: usize = 32;
 
-/// A queue of messages in the order of their positions. The messages at its front were sent, the others were not.
+/// A queue of messages in the order of their positions. The first messages of the queue were sent;
+/// the others were not.
 ///
-/// Bytes and descriptions are in two ring buffers, which do not allocate once they have grown to their full length.
+/// Two ring buffers hold the bytes and the descriptions of the messages. After they have grown to
+/// their full length, they do not allocate.
 #[derive(Debug)]
 pub(super) struct KeptMessages {
     /// Maximum length of all kept messages together, in bytes.
@@ -21,7 +23,7 @@ pub(super) struct KeptMessages {
     sent: usize,
     /// Number of bytes of these messages.
     sent_bytes: usize,
-    /// Number of messages that were sent on the current stream or on an earlier one.
+    /// Number of messages that were sent on the current stream or on an earlier stream.
     offered: usize,
     recorded_position: i64,
     end_position: i64,
@@ -36,7 +38,7 @@ struct KeptMessage {
 /// The next message to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct UnsentMessage<'a> {
-    /// The bytes, in two parts because the buffer is a ring.
+    /// The bytes of the message, in two parts because the buffer is a ring.
     pub(super) parts: [&'a [u8]; 2],
     /// Position after the message.
     pub(super) end: i64,
@@ -44,7 +46,7 @@ pub(super) struct UnsentMessage<'a> {
     pub(super) is_again: bool,
 }
 
-/// A message of which the recording has only the first fragments.
+/// A message that is recorded only in part: the recording has its first fragments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TornMessage {
     pub(super) bytes: Vec<u8>,
@@ -89,19 +91,19 @@ impl KeptMessages {
         self.end_position
     }
 
-    /// Returns the highest position that a recording of the sent messages can have. Padding before the next message may
-    /// have been sent without the message.
+    /// Returns the highest position at which a recording of the sent messages can end. Padding
+    /// before the next message may have been sent without the message.
     pub(super) fn highest_sent_position(&self) -> i64 {
         let next = self.messages.get(self.offered);
         next.map_or(self.end_position, |next| next.place.begin)
     }
 
-    /// Returns the number of messages.
+    /// Returns the number of kept messages.
     pub(super) fn count(&self) -> usize {
         self.messages.len()
     }
 
-    /// Returns the number of payload bytes.
+    /// Returns the number of payload bytes of the kept messages.
     pub(super) fn payload_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -121,13 +123,14 @@ impl KeptMessages {
         self.limit.saturating_sub(MESSAGE_OVERHEAD)
     }
 
-    /// Returns the number of bytes for further messages, each with its [`MESSAGE_OVERHEAD`].
+    /// Returns the number of free bytes. Each further message uses its length and
+    /// [`MESSAGE_OVERHEAD`].
     #[inline]
     pub(super) fn room(&self) -> usize {
         self.limit - self.bytes.len() - self.messages.len() * MESSAGE_OVERHEAD
     }
 
-    /// Adds a message, for which there is [`room`](Self::room).
+    /// Adds a message. The caller has checked that there is [`room`](Self::room).
     #[inline]
     pub(super) fn push(&mut self, message: &[u8], place: MessagePlace, is_sent: bool) {
         debug_assert!(message.len() + MESSAGE_OVERHEAD <= self.room());
@@ -179,8 +182,8 @@ impl KeptMessages {
         self.recorded_position = self.recorded_position.max(position);
     }
 
-    /// Prepares the messages for a new stream, which begins at the end of the recording. Returns the message of which
-    /// the recording has only the first fragments, if there is one.
+    /// Prepares the messages for a new stream, which begins at the end of the recording. If the
+    /// recording ends between the fragments of a message, returns this message.
     ///
     /// # Errors
     /// [`RecordedPublisherError::NotBetweenFrames`]: no frame of the messages ends at `position`.
@@ -265,7 +268,8 @@ mod tests {
         .unwrap()
     }
 
-    /// A buffer that begins at `position` with messages of these lengths. Each has its number in all bytes.
+    /// Returns a buffer that begins at `position` with messages of these lengths. All bytes of a
+    /// message have the number of the message.
     fn kept(position: i64, lengths: &[usize], are_sent: bool) -> KeptMessages {
         let mut kept = KeptMessages::new(LIMIT);
         kept.begin_at(position);
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_messages_are_dropped_and_partly_recorded_ones_are_not() {
+    fn recorded_messages_are_dropped_and_a_partly_recorded_message_is_kept() {
         let mut kept = kept(0, &[1, 600, 1], true);
         kept.drop_recorded(64);
         assert_eq!(numbers(&kept), [1, 2]);
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_message_that_was_not_sent_comes_next() {
+    fn the_next_message_to_send_is_the_first_unsent_message() {
         let mut kept = kept(0, &[10, 20], true);
         push(&mut kept, 2, 30, false);
         push(&mut kept, 3, 40, false);
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_uses_room_even_if_it_is_empty() {
+    fn an_empty_message_also_uses_room() {
         let mut kept = KeptMessages::new(100);
         assert_eq!(kept.max_message_length(), 68);
         for left in [68, 36, 4] {
@@ -369,7 +373,7 @@ mod tests {
     }
 
     proptest! {
-        /// The buffer wraps many times, and each message keeps its bytes.
+        /// The buffer wraps around many times, and the bytes of each message stay unchanged.
         #[test]
         fn messages_are_kept_and_dropped_in_order(
             steps in prop::collection::vec((0..9_000_usize, 0..4_usize), 1..200),

@@ -2,7 +2,8 @@
 
 use super::error::RecordedPublisherError;
 
-/// Receives the events of a recorded publisher, during its calls. Each method does nothing by default.
+/// Receives the events of a recorded publisher. All methods are called during calls of the
+/// publisher. By default, each method does nothing.
 pub trait RecordedPublisherListener: Send {
     /// Called when the recording is active again after a loss. The publisher now sends the messages after `position`,
     /// the end of the recording.
@@ -10,7 +11,7 @@ pub trait RecordedPublisherListener: Send {
         let _ = (recording_id, position);
     }
 
-    /// Called with an error. The status tells whether the publisher has failed or tries again.
+    /// Called with an error. The status shows whether the publisher has failed or continues.
     fn on_error(&mut self, error: &RecordedPublisherError) {
         let _ = error;
     }

@@ -1,12 +1,13 @@
 //! [`RecordedPublisher`]: a publisher that keeps each message until an archive has recorded it.
 //!
-//! It is a state machine that its owner calls. Three parts make progress in each step: the [`connection`] to driver and
-//! archive, the [`set_up`] of the recording, and the [`stream`] that is being recorded. The messages are in [`kept`].
+//! A recorded publisher is a state machine that its owner calls. Three parts make progress in each
+//! step: the [`connection`] to driver and archive, the [`set_up`] of the recording, and the
+//! [`stream`] that the archive records. The messages are in [`kept`].
 //!
 //! An exclusive publication appends the same messages at the same positions each time ([`geometry`]). So the position
 //! of a message does not change when the message is sent again after a loss. If the recording ends between the
-//! fragments of a message, the next publication begins with the frames of the missing fragments. Nothing is truncated,
-//! and readers of the recording see whole messages only.
+//! fragments of a message, the next publication begins with the frames of the missing fragments. The recording is
+//! never truncated, and its readers see only whole messages.
 
 mod connection;
 mod context;
@@ -48,7 +49,8 @@ pub use self::error::{RecordedOfferError, RecordedPublisherError};
 pub use self::listener::RecordedPublisherListener;
 pub use self::status::{RecordedPublisherStatus, Unrecorded};
 
-/// Interval of the steps that [`RecordedPublisher::offer`] takes, in nanoseconds. A step costs more than a message.
+/// Interval of the steps that [`RecordedPublisher::offer`] takes, in nanoseconds. A step at each
+/// call would cost more than the message.
 const STEP_INTERVAL_NS: i64 = 1_000_000;
 
 /// A publisher that keeps each message until an archive has recorded it.
@@ -57,9 +59,9 @@ const STEP_INTERVAL_NS: i64 = 1_000_000;
 /// recording at its stop position with a new publication, and sends the messages after this position again. Each
 /// message is in the recording once and in order, at the position that [`offer`](Self::offer) has returned.
 ///
-/// The owner calls it repeatedly; no call blocks, and there is no thread. Only calls make progress: call
-/// [`poll`](Self::poll) if there is nothing to offer. Messages are accepted while the buffer has room, also during a
-/// loss.
+/// The owner calls the publisher repeatedly. No call blocks, and the publisher has no thread. It
+/// makes progress only in calls: call [`poll`](Self::poll) if there is nothing to offer. While the
+/// buffer has room, messages are accepted, even while the archive or the driver is lost.
 ///
 /// Live subscribers of the stream may receive messages again after a loss, in another image and at the same positions.
 ///
@@ -90,7 +92,8 @@ pub struct RecordedPublisher {
     backoff: Backoff,
     takeover_deadline_ns: Option<i64>,
     last_step_ns: i64,
-    /// Room that the last refused message needs; 0 if none was refused.
+    /// Number of bytes of the buffer that the last refused message needs; 0 if no message was
+    /// refused.
     needed_room: usize,
     status: RecordedPublisherStatus,
     listener: Box<dyn RecordedPublisherListener>,
@@ -111,8 +114,9 @@ enum PublisherState {
 
 /// Making and closing.
 impl RecordedPublisher {
-    /// Creates a publisher with its own Aeron client, which it connects again after the loss of the driver.
-    /// `make_context` is called for each attempt. Connects to nothing before the first call of another method.
+    /// Creates a publisher with an Aeron client of its own. After the loss of the driver, the
+    /// publisher connects a new client. `make_context` is called for each attempt. The first
+    /// attempt is made at the first call of another method.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
@@ -136,10 +140,11 @@ impl RecordedPublisher {
         Self::new(Box::new(connector), context)
     }
 
-    /// As [`connect`](Self::connect), with the clients of `connector`. The publisher closes them.
+    /// Creates a publisher like [`connect`](Self::connect), with the clients that `connector`
+    /// returns. The publisher closes these clients.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect).
+    /// The same errors as [`connect`](Self::connect).
     pub fn new(connector: ClientConnector, context: RecordedPublisherContext) -> Result<Self> {
         let settings = context.conclude()?;
         Ok(Self {
@@ -161,21 +166,22 @@ impl RecordedPublisher {
         })
     }
 
-    /// Returns the state, the positions and the metrics.
+    /// Returns the status: the state, the positions and the metrics.
     #[must_use]
     pub fn status(&self) -> RecordedPublisherStatus {
         self.status.clone()
     }
 
-    /// Returns copies of the messages that are not known to be recorded, in order. After a failure or a close, the
-    /// application can save them.
+    /// Returns copies of the messages that are not known to be recorded, in order. After a failure
+    /// or after closing, the application can save these messages.
     #[must_use]
     pub fn unrecorded(&self) -> Vec<Vec<u8>> {
         self.kept.to_vec()
     }
 
-    /// Closes the publication, the session with the archive and the client at once, and returns how much is not known
-    /// to be recorded. To record everything, call [`poll`](Self::poll) before until nothing is left.
+    /// Closes the publication, the session with the archive and the client at once, and returns the
+    /// number of messages and bytes that are not known to be recorded. If all messages must be
+    /// recorded, first call [`poll`](Self::poll) until the status has no unrecorded messages.
     pub fn close(&mut self) -> Unrecorded {
         if !self.status.is_closed() {
             self.status.set_closed();
@@ -191,7 +197,8 @@ impl RecordedPublisher {
     /// Accepts one message, and sends it if possible. Returns the stream position after the message.
     ///
     /// # Errors
-    /// [`RecordedOfferError::Append`] with the reason why the message was not accepted; [`RecordedOfferError::Failed`].
+    /// [`RecordedOfferError::Append`] with the reason why the message was not accepted.
+    /// [`RecordedOfferError::Failed`] if the publisher has failed.
     #[inline]
     pub fn offer(&mut self, message: &[u8]) -> std::result::Result<i64, RecordedOfferError> {
         self.step_if_due();
@@ -207,12 +214,14 @@ impl RecordedPublisher {
         Ok(place.end)
     }
 
-    /// Accepts messages from index `first` on, as many as the buffer has room for, and sends as many as possible.
+    /// Accepts messages from index `first` on until the buffer is full, and sends as many as
+    /// possible.
     ///
-    /// Returns the number of messages, and the stream position after them. Resume after the last one that was accepted.
+    /// Returns the number of accepted messages, and the stream position after them. For the other
+    /// messages, call this function again with a higher `first`.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer); not even the first message was accepted.
+    /// The same errors as [`offer`](Self::offer). Then no message was accepted.
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &mut self,
         messages: &M,
@@ -234,7 +243,7 @@ impl RecordedPublisher {
         let sent = self.send_batch_now(messages, first..end)?;
         for index in first..end {
             let message = messages.message(index);
-            // The places of the whole range were checked before.
+            // `count_with_room` has checked the places of all these messages.
             let place = self.place(message.len())?;
             self.kept.push(message, place, index < first + sent);
         }
@@ -248,7 +257,8 @@ impl RecordedPublisher {
         })
     }
 
-    /// Returns whether the message that was refused last would be accepted now, or the next call returns an error.
+    /// Returns whether the buffer has room for the last refused message. Also returns `true` if the
+    /// next call would return an error.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         match self.check_open() {
@@ -257,8 +267,8 @@ impl RecordedPublisher {
         }
     }
 
-    /// Takes one step: connects, sets up the recording, drops recorded messages, and sends kept ones. Returns a work
-    /// count, which is 0 if there was nothing to do.
+    /// Takes one step: connects, sets up the recording, drops recorded messages, and sends kept
+    /// messages. Returns a work count, which is 0 if there was nothing to do.
     pub fn poll(&mut self) -> usize {
         self.step()
     }
@@ -289,7 +299,8 @@ impl RecordedPublisher {
             })
     }
 
-    /// Checks that the buffer has room for a message. Takes a step if it has none.
+    /// Checks that the buffer has room for a message. If it has no room, takes a step, which may
+    /// drop recorded messages.
     #[inline]
     fn make_room(&mut self, length: usize) -> std::result::Result<(), RecordedOfferError> {
         let needed = length + MESSAGE_OVERHEAD;
@@ -311,7 +322,8 @@ impl RecordedPublisher {
         Err(AppendError::BackPressured.into())
     }
 
-    /// Returns how many messages from index `first` on the buffer has room for, and the stream has a place for.
+    /// Returns the number of messages from index `first` on that fit into the buffer and the
+    /// stream.
     fn count_with_room<M: MessageBatch + ?Sized>(&self, messages: &M, first: usize) -> usize {
         let Some(known) = &self.recording else {
             return 0;
@@ -335,7 +347,8 @@ impl RecordedPublisher {
         (first..messages.count()).take_while(&mut fits).count()
     }
 
-    /// Sends a message directly if all earlier ones were sent. Returns whether it was sent.
+    /// Sends a message directly if all earlier messages were sent. Returns whether the message was
+    /// sent.
     #[inline]
     fn send_now(
         &mut self,
@@ -351,7 +364,8 @@ impl RecordedPublisher {
         }
     }
 
-    /// Sends messages directly if all earlier ones were sent. Returns the number of messages that were sent.
+    /// Sends messages directly if all earlier messages were sent. Returns the number of sent
+    /// messages.
     fn send_batch_now<M: MessageBatch + ?Sized>(
         &mut self,
         messages: &M,
@@ -492,7 +506,7 @@ impl RecordedPublisher {
             Ok(next) => {
                 let work = usize::from(std::mem::discriminant(&next) != step);
                 if matches!(next, RecordingSetUp::Add(..)) {
-                    // The recording has stopped, so it has no more of the former publication.
+                    // The recording has stopped, so the archive no longer records the former publication.
                     self.drop_stream();
                 }
                 self.state = PublisherState::SetUp(next);

@@ -1,6 +1,7 @@
-//! [`RecordedPosition`]: how far the archive has recorded a stream.
+//! [`RecordedPosition`]: the position up to which the archive has recorded a stream.
 //!
-//! An archive on the publisher's driver has a counter for each active recording. Any other archive gets requests.
+//! An archive on the publisher's driver has a counter for each active recording. On another driver,
+//! the publisher sends requests to the archive.
 
 use aeron_client::Aeron;
 
@@ -21,7 +22,7 @@ pub(super) struct RecordedPosition {
     next_query_ns: i64,
 }
 
-/// News about the position.
+/// Result of a poll for the recorded position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PositionNews {
     Nothing,
@@ -31,7 +32,7 @@ pub(super) enum PositionNews {
 }
 
 impl RecordedPosition {
-    /// Creates the position of an active recording, of which the counter is not known.
+    /// Creates the recorded position of an active recording. Its counter is not known yet.
     pub(super) const fn of_recording(recording_id: i64, session_id: i32) -> Self {
         Self {
             recording_id,
@@ -42,8 +43,8 @@ impl RecordedPosition {
         }
     }
 
-    /// Finds the counter of a session's recording. Returns `None` if the archive is on another driver, or has no such
-    /// recording yet.
+    /// Finds the counter of the active recording of a session. Returns `None` if the archive is on
+    /// another driver, or does not record the session yet.
     pub(super) fn find(aeron: &Aeron, archive: &ArchiveLink, session_id: i32) -> Option<Self> {
         let (counters, archive_id) = (aeron.counters_reader(), archive.archive_id());
         let counter_id = RecordingPositionKey::find_by_session(counters, session_id, archive_id)?;
@@ -59,7 +60,8 @@ impl RecordedPosition {
         self.recording_id
     }
 
-    /// Reads the counter, or sends a request if one is due and the position `is_awaited`.
+    /// Reads the counter. Without a counter, sends a request if a request is due and the caller
+    /// waits for the position (`is_awaited`).
     pub(super) fn poll(
         &mut self,
         aeron: &Aeron,
@@ -73,12 +75,13 @@ impl RecordedPosition {
         }
     }
 
-    /// Forgets a request to a session that has ended.
+    /// Drops a request whose session with the archive has ended.
     pub(super) fn forget_request(&mut self) {
         self.query = None;
     }
 
-    /// Reads the value before the key. So the value is not that of another recording which has the counter id now.
+    /// Reads the value of the counter, and then its key. If another recording now has this counter
+    /// id, the key shows it, and the value is not used.
     fn read(&self, aeron: &Aeron, counter_id: i32) -> PositionNews {
         let counters = aeron.counters_reader();
         match counters.value(counter_id) {
@@ -111,7 +114,7 @@ impl RecordedPosition {
         }
         if is_awaited && now_ns >= self.next_query_ns {
             self.next_query_ns = now_ns.saturating_add(QUERY_INTERVAL_NS);
-            // The response may have arrived before the counter was looked for.
+            // The archive may have added the counter after the first search for it.
             if let Some(found) = Self::find(aeron, archive, self.session_id)
                 && found.recording_id == self.recording_id
             {

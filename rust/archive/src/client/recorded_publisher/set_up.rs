@@ -1,4 +1,5 @@
-//! [`RecordingSetUp`]: finds or starts the recording, and gets a publication that the archive records.
+//! [`RecordingSetUp`]: finds or starts the recording, and adds a publication that the archive
+//! records.
 
 use aeron_client::{Aeron, ErrorCode, ExclusivePublication, PendingOperation};
 use aeron_protocol::archive::ArchiveErrorCode;
@@ -16,13 +17,13 @@ use super::recorded_position::{QUERY_INTERVAL_NS, RecordedPosition};
 use super::stream::ActiveStream;
 use crate::catalog::RecordingDescriptor;
 
-/// Maximum number of recordings in one answer of the archive during the search for an alias.
+/// Maximum number of recordings in one listing during the search for an alias.
 const SEARCH_COUNT: i32 = 100;
 
 /// A step of the set-up.
 pub(super) enum RecordingSetUp {
     Begin,
-    /// Looks for the last recording with the alias.
+    /// Searches for the last recording with the alias.
     Search(AliasSearch),
     LookUp(Ticket<Option<RecordingDescriptor>>),
     Add(Plan, PendingOperation<ExclusivePublication>),
@@ -57,9 +58,9 @@ pub(super) struct AwaitedRecording {
 pub(super) struct KnownRecording {
     pub(super) id: i64,
     pub(super) geometry: StreamGeometry,
-    /// Session ids of the publisher's publications that the archive may have recorded last.
+    /// Session ids of this publisher's publications. The last recorded session may be any of them.
     pub(super) sessions: Vec<i32>,
-    /// Whether the publisher has recorded a stream in it.
+    /// Whether this publisher has already recorded a stream in this recording.
     pub(super) is_ours: bool,
 }
 
@@ -67,9 +68,10 @@ pub(super) struct KnownRecording {
 pub(super) enum RecordingSetUpEnd {
     /// The archive records a new publication from this position on.
     Recording(ActiveStream, i64),
-    /// The archive still records the publication of before.
+    /// The archive still records the open publication.
     StillRecording,
-    /// The recording is active with another publication. The set-up begins again after a pause.
+    /// The archive records another publication in this recording. The set-up begins again after a
+    /// pause.
     AwaitStop(Option<RecordedPublisherError>),
     /// The set-up begins again after a pause.
     Retry(Option<RecordedPublisherError>),
@@ -77,7 +79,7 @@ pub(super) enum RecordingSetUpEnd {
     Failed(RecordedPublisherError),
 }
 
-/// The next step, which may be the same one again.
+/// The next step, which may be the same step again.
 type RecordingAdvance = Result<RecordingSetUp, Box<RecordingSetUpEnd>>;
 
 /// The parts of a publisher that a set-up uses.
@@ -87,7 +89,8 @@ pub(super) struct RecordingSetUpTurn<'a> {
     pub(super) settings: &'a PublisherSettings,
     pub(super) recording: &'a mut Option<KnownRecording>,
     pub(super) situation: Situation,
-    /// Set while another publisher extends the recording: the time until which the set-up waits for its end.
+    /// Time until which the set-up waits for the end of another publisher; `None` if no other
+    /// publisher extends the recording.
     pub(super) takeover_deadline_ns: &'a mut Option<i64>,
     pub(super) now_ns: i64,
 }
@@ -208,7 +211,8 @@ impl RecordingSetUpTurn<'_> {
         }
     }
 
-    /// Waits until another publisher has ended, and reports it once. Fails if that takes too long.
+    /// Waits until another publisher has ended, and reports the wait once. Fails if the other
+    /// publisher does not end in time.
     fn await_other(&mut self, recording: &RecordingDescriptor) -> Box<RecordingSetUpEnd> {
         let in_use = RecordedPublisherError::InUse {
             recording_id: recording.recording_id,
@@ -258,7 +262,7 @@ impl RecordingSetUpTurn<'_> {
         let session_id = publication.session_id();
         let channel = with_session_id(publication.channel(), session_id).map_err(unusable)?;
         let (stream_id, location) = (self.settings.stream_id, self.settings.source_location);
-        // The archive's subscription has the session id, so it ends with its only recording.
+        // The archive's subscription has only this session, so it can end with its only recording.
         let is_auto_stop = true;
         let call = match plan {
             Plan::Start => {
@@ -405,8 +409,9 @@ fn unusable(source: ArchiveClientError) -> Box<RecordingSetUpEnd> {
     failed(RecordedPublisherError::Archive { source })
 }
 
-/// Returns the end for a request that the archive refused. Other refusals than those of the recording and of the user
-/// may end: space becomes free, another recording stops.
+/// Returns the end of the set-up after the archive refused a request. Refusals because of the
+/// recording or the user are final. After other refusals, a later attempt may succeed: for example,
+/// when space becomes free or another recording stops.
 fn refused(source: ArchiveClientError) -> Box<RecordingSetUpEnd> {
     let is_final = matches!(
         source.archive_code(),
@@ -419,8 +424,8 @@ fn refused(source: ArchiveClientError) -> Box<RecordingSetUpEnd> {
     }
 }
 
-/// Returns the end for a publication that the driver refused. If the channel itself is wrong, no later attempt
-/// succeeds.
+/// Returns the end of the set-up after the driver refused the publication. If the channel is wrong,
+/// a later attempt would fail too.
 fn publication_failed(source: aeron_client::Error) -> Box<RecordingSetUpEnd> {
     let is_final = matches!(
         source,

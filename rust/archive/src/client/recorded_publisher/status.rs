@@ -1,4 +1,4 @@
-//! [`RecordedPublisherStatus`]: the state of a recorded publisher, readable from any thread.
+//! [`RecordedPublisherStatus`]: the state of a recorded publisher. Any thread can read it.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,8 +9,8 @@ use super::kept::KeptMessages;
 /// Value of an id or position that is not known yet.
 const UNKNOWN: i64 = -1;
 
-/// The state of a recorded publisher as of its last call. Clones share one status. Usable from any thread, and in the
-/// listener.
+/// The state of a recorded publisher as of its last call. Clones share one status. Any thread and
+/// the listener may use it.
 #[derive(Clone, Debug)]
 pub struct RecordedPublisherStatus {
     shared: Arc<SharedPublisherStatus>,
@@ -35,7 +35,7 @@ struct SharedPublisherStatus {
 pub struct Unrecorded {
     /// Number of messages.
     pub messages: usize,
-    /// Number of their bytes.
+    /// Number of bytes of these messages.
     pub bytes: usize,
 }
 
@@ -64,8 +64,8 @@ impl RecordedPublisherStatus {
         known(&self.shared.recording_id)
     }
 
-    /// Returns the stream position after the last message that was accepted. Returns `None` until the recording is
-    /// found or started.
+    /// Returns the stream position after the last accepted message. Returns `None` until the
+    /// recording is found or started.
     #[must_use]
     pub fn position(&self) -> Option<i64> {
         known(&self.shared.position)
@@ -78,7 +78,7 @@ impl RecordedPublisherStatus {
         known(&self.shared.recorded_position)
     }
 
-    /// Returns how much is not known to be recorded.
+    /// Returns the number of messages and bytes that are not known to be recorded.
     #[must_use]
     pub fn unrecorded(&self) -> Unrecorded {
         Unrecorded {
@@ -87,19 +87,21 @@ impl RecordedPublisherStatus {
         }
     }
 
-    /// Returns how often the recording was extended after a loss.
+    /// Returns the number of times that the recording was extended after a loss.
     #[must_use]
     pub fn reconnects(&self) -> u64 {
         self.shared.reconnects.load(Ordering::Acquire)
     }
 
-    /// Returns how many messages were sent again after a loss. A message counts each time.
+    /// Returns the number of messages that were sent again after a loss. A message counts each time
+    /// that it is sent again.
     #[must_use]
     pub fn offered_again(&self) -> u64 {
         self.shared.offered_again.load(Ordering::Acquire)
     }
 
-    /// Returns whether the publisher has a stream that the archive records, as far as known.
+    /// Returns whether the archive records a stream of the publisher, as of the publisher's last
+    /// call.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         self.shared.is_recording.load(Ordering::Acquire)
@@ -123,7 +125,7 @@ impl RecordedPublisherStatus {
             .store(recording_id, Ordering::Release);
     }
 
-    /// Shows the positions and the number of messages.
+    /// Copies the positions and the number of messages into the status.
     #[inline]
     pub(super) fn show(&self, kept: &KeptMessages) {
         let shared = &self.shared;
@@ -155,7 +157,7 @@ impl RecordedPublisherStatus {
             .fetch_add(messages, Ordering::AcqRel);
     }
 
-    /// Stores the error, if it is the first one.
+    /// Stores the error if it is the first error.
     pub(super) fn set_failure(&self, error: RecordedPublisherError) {
         let _ = self.shared.failure.set(error);
     }

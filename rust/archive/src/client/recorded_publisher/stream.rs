@@ -11,13 +11,13 @@ use super::status::RecordedPublisherStatus;
 /// Maximum number of bytes of the stream that one step sends, so that a step is short.
 const MAX_STEP_LENGTH: i64 = 1024 * 1024;
 
-/// A publication and its recording. Dropping it closes the publication.
+/// A publication and its recording. Dropping this value closes the publication.
 pub(super) struct ActiveStream {
     publication: ExclusivePublication,
     pub(super) recorded: RecordedPosition,
     /// Correlation id of the request that started or extended the recording.
     pub(super) request_id: i64,
-    /// Frames that complete a message of which the recording has only the first ones.
+    /// Frames that complete a partly recorded message.
     completion: Option<Vec<u8>>,
 }
 
@@ -27,7 +27,7 @@ enum AppendOutcome {
     UpTo(i64),
     /// The log has rotated to its next term: try again at once.
     AfterRotation,
-    /// The publication has no room, no subscriber, or is closed.
+    /// The publication is back-pressured, has no subscriber, or is closed.
     NotNow,
 }
 
@@ -55,7 +55,7 @@ impl ActiveStream {
         self.publication.is_closed()
     }
 
-    /// Sends the rest of a message before all others.
+    /// Sends the missing frames of a partly recorded message before all other messages.
     pub(super) fn complete(&mut self, torn: &TornMessage, position: i64, geometry: StreamGeometry) {
         let ids = FrameIds {
             session_id: self.publication.session_id(),
@@ -64,10 +64,12 @@ impl ActiveStream {
         self.completion = Some(geometry.fragments_from(torn.place, position, &torn.bytes, ids));
     }
 
-    /// Sends a message at once if all earlier ones were sent. Returns whether the message was sent.
+    /// Sends a message at once if all earlier messages were sent. Returns whether the message was
+    /// sent.
     ///
     /// # Errors
-    /// [`RecordedPublisherError::UnexpectedPosition`], [`RecordedPublisherError::Offer`].
+    /// [`RecordedPublisherError::UnexpectedPosition`] if the message does not end at `end`.
+    /// [`RecordedPublisherError::Offer`] if the publication refuses the message.
     #[inline]
     pub(super) fn send(&self, message: &[u8], end: i64) -> Result<bool, RecordedPublisherError> {
         match sent(self.publication.offer(message))? {
@@ -76,7 +78,8 @@ impl ActiveStream {
         }
     }
 
-    /// Sends messages at once, as many as possible. Returns their number, and the position after them.
+    /// Sends as many messages as possible at once. Returns the number of sent messages, and the
+    /// position after them.
     pub(super) fn send_batch<M: MessageBatch + ?Sized>(
         &self,
         messages: &M,
@@ -89,7 +92,7 @@ impl ActiveStream {
     /// Sends kept messages that were not sent. Returns the number of messages.
     ///
     /// # Errors
-    /// As [`send`](Self::send).
+    /// The same errors as [`send`](Self::send).
     pub(super) fn send_kept(
         &mut self,
         kept: &mut KeptMessages,
@@ -129,7 +132,7 @@ fn sent(outcome: Result<i64, OfferError>) -> Result<AppendOutcome, RecordedPubli
     match outcome {
         Ok(position) => Ok(AppendOutcome::UpTo(position)),
         Err(OfferError::Append(AppendError::AdminAction)) => Ok(AppendOutcome::AfterRotation),
-        // The loss of the recording or of the client is noticed elsewhere.
+        // `poll` of the publisher notices the loss of the recording or of the client.
         Err(OfferError::Append(
             AppendError::NotConnected | AppendError::BackPressured | AppendError::Closed,
         )) => Ok(AppendOutcome::NotNow),

@@ -81,7 +81,7 @@ impl Fixture {
 }
 
 #[test]
-fn publishers_go_from_thread_to_thread() {
+fn publishers_are_send_and_a_status_is_send_and_sync() {
     fn assert_send<T: Send>() {}
     fn assert_sync<T: Sync>() {}
     assert_send::<RecordedPublisher>();
@@ -117,7 +117,7 @@ fn no_message_is_accepted_before_the_recording_is_known() {
 }
 
 #[test]
-fn an_absent_archive_is_reported_after_each_timeout_and_tried_again() {
+fn a_missing_archive_is_reported_after_each_timeout_and_the_publisher_continues() {
     let mut fixture = Fixture::new();
     fixture.poll_for_ns(5 * TIMEOUT_NS / 2);
     let errors = fixture.errors();
@@ -127,7 +127,7 @@ fn an_absent_archive_is_reported_after_each_timeout_and_tried_again() {
 }
 
 #[test]
-fn an_absent_driver_is_reported_and_tried_again_after_a_pause() {
+fn a_missing_driver_is_reported_and_the_next_attempt_follows_after_a_pause() {
     let driver = TestDriver::new();
     let attempts = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&attempts);
@@ -137,7 +137,7 @@ fn an_absent_driver_is_reported_and_tried_again_after_a_pause() {
         Err(aeron_client::Error::DriverTimeout(missing))
     });
     fixture.poll_for_ns(TIMEOUT_NS);
-    // After 1, 2, 4, ... 256 ms, each with a step of a millisecond.
+    // Attempts follow after pauses of 1, 2, 4, ... 256 ms. Each attempt takes a step of 1 ms.
     assert_eq!(*attempts.lock().unwrap(), 10);
     let errors = fixture.errors();
     assert_eq!(errors.len(), 10);
@@ -146,7 +146,7 @@ fn an_absent_driver_is_reported_and_tried_again_after_a_pause() {
 }
 
 #[test]
-fn settings_with_which_no_client_connects_fail_the_publisher_once() {
+fn invalid_client_settings_fail_the_publisher_once() {
     let driver = TestDriver::new();
     let mut fixture = Fixture::with_connector(driver, Arc::default(), || {
         let reason = "keepalive_interval_ns is too long".to_owned();
@@ -163,7 +163,7 @@ fn settings_with_which_no_client_connects_fail_the_publisher_once() {
 }
 
 #[test]
-fn a_client_that_is_closed_is_replaced() {
+fn a_closed_client_is_replaced_by_a_new_client() {
     let mut fixture = Fixture::new();
     fixture.publisher.poll();
     fixture.clients()[0].close();
@@ -179,7 +179,7 @@ fn a_client_that_is_closed_is_replaced() {
 }
 
 #[test]
-fn a_closed_publisher_closes_its_client_and_accepts_nothing() {
+fn closing_the_publisher_closes_its_client_and_later_offers_are_refused() {
     let mut fixture = Fixture::new();
     fixture.publisher.poll();
     let unrecorded = fixture.publisher.close();

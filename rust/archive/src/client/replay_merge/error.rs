@@ -30,7 +30,7 @@ pub enum ReplayMergeError {
     NoProgress {
         /// Name of the state.
         state: &'static str,
-        /// Number of the image's transports, 0 without an image.
+        /// Number of the image's transports; 0 without an image.
         active_transport_count: i32,
     },
     /// The image was closed before the merge was complete.
@@ -49,7 +49,7 @@ pub enum ReplayMergeError {
     /// The session with the archive has ended.
     #[error("archive is not connected")]
     NotConnected,
-    /// The client of the archive failed.
+    /// The archive client failed.
     #[error(transparent)]
     Archive(ArchiveClientError),
 }
@@ -80,7 +80,8 @@ impl From<aeron_client::Error> for ReplayMergeError {
 }
 
 impl ReplayMergeError {
-    /// Returns whether the call was refused only because it was made in a handler. Then the merge continues.
+    /// Returns whether a call was refused because it was made in a handler. Then the merge can
+    /// continue.
     pub(super) const fn is_reentrant_call(&self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! [`ReplayMerge`]: replays a recording, then switches to the live stream.
+//! [`ReplayMerge`]: replays a recording and then switches to the live stream.
 
 mod error;
 mod parties;
@@ -18,7 +18,7 @@ pub use self::error::ReplayMergeError;
 
 type MergeResult<T> = std::result::Result<T, ReplayMergeError>;
 
-/// Interval at which errors of the archive are polled.
+/// Interval of the polls for errors of the archive, in nanoseconds.
 const RESPONSE_INTERVAL_NS: i64 = 100_000_000;
 /// Default of the progress timeout.
 const DEFAULT_PROGRESS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -26,7 +26,8 @@ const DEFAULT_PROGRESS_TIMEOUT: Duration = Duration::from_secs(5);
 /// The recording, its live stream, and the settings of a merge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayMergeParams {
-    /// Channel of the replay. It has the `session-id` of the recorded stream, so that both arrive as one image.
+    /// Channel of the replay. It must have the `session-id` of the recorded stream, so that the
+    /// replay and the live stream arrive as one image.
     pub replay_channel: String,
     /// Destination of the subscription that receives the replay. Its port may be 0.
     pub replay_destination: String,
@@ -60,19 +61,19 @@ impl ReplayMergeParams {
     }
 }
 
-/// Replays a recording and merges with the live stream: delivers every message once and in order, without a gap between
-/// the two.
+/// Replays a recording and merges with the live stream. Delivers every message once and in order,
+/// without a gap between the replay and the live stream.
 ///
-/// The subscription has `control-mode=manual`. The merge adds the destination of the replay to it. When the program is
-/// near the end of the recording, the merge adds the live destination; when both transports deliver the image, the
-/// merge removes the replay.
+/// The subscription has `control-mode=manual`. The merge adds the replay destination to the
+/// subscription. When the image is near the end of the recording, the merge adds the live
+/// destination. When both transports deliver the image, the merge removes the replay destination.
 ///
 /// The owner calls [`poll`](Self::poll), or [`do_work`](Self::do_work), until [`is_merged`](Self::is_merged). These
 /// calls never block. After that, the program may poll the subscription itself, and drop the merge.
 ///
-/// Progress means a further state, or a higher position of the image. Meanwhile the archive's client may be used for
-/// other requests. An error of the archive that no request waits for fails the merge. Dropping a merge that is not
-/// complete removes the replay.
+/// A merge makes progress if its state advances, or if the position of the image increases. During
+/// a merge, the archive client may be used for other requests. If the archive sends an error that
+/// no request waits for, the merge fails. Dropping an incomplete merge removes the replay.
 ///
 /// ```no_run
 /// use aeron_archive::client::{AeronArchive, ReplayMerge, ReplayMergeParams};
@@ -99,7 +100,7 @@ pub struct ReplayMerge {
     state: MergeState,
     progress: MergeProgress,
     progress_timeout: Duration,
-    /// Number of the archive's errors before the merge, which do not concern it.
+    /// Number of the archive's errors before the merge. These errors do not concern the merge.
     earlier_refusals: u64,
     next_response_poll_ns: i64,
 }
@@ -108,8 +109,9 @@ impl ReplayMerge {
     /// Begins a merge: adds the replay destination.
     ///
     /// # Errors
-    /// [`ReplayMergeError::IpcChannel`], [`ReplayMergeError::NotManual`], [`ReplayMergeError::NoEndpoint`]; a channel
-    /// cannot be parsed; the subscription is closed; or a handler of the archive client calls this function.
+    /// [`ReplayMergeError::IpcChannel`], [`ReplayMergeError::NotManual`],
+    /// [`ReplayMergeError::NoEndpoint`]. A channel cannot be parsed, the subscription is closed, or
+    /// a handler of the archive client calls this function.
     pub fn new(
         subscription: &Subscription,
         archive: &AeronArchive,
@@ -128,8 +130,8 @@ impl ReplayMerge {
         })
     }
 
-    /// Makes progress without waiting. Returns a work count. Does nothing once the merge is complete, has failed or is
-    /// closed.
+    /// Makes progress without waiting. Returns a work count. Does nothing if the merge is complete,
+    /// has failed or is closed.
     ///
     /// # Errors
     /// See [`ReplayMergeError`]. Then the merge has failed.
@@ -147,13 +149,13 @@ impl ReplayMerge {
         }
     }
 
-    /// Makes progress, then calls `handler` for up to `limit` fragments of the image. Returns the number of fragments,
-    /// 0 without an image.
+    /// Makes progress, then calls `handler` for up to `limit` fragments of the image. Returns the
+    /// number of fragments; 0 without an image.
     ///
     /// Messages of several fragments are not joined. The image can also be polled after a failure.
     ///
     /// # Errors
-    /// As [`do_work`](Self::do_work), and as [`Subscription::poll`].
+    /// The same errors as [`do_work`](Self::do_work) and [`Subscription::poll`].
     pub fn poll<O: HandlerOutcome<PollError = Error>>(
         &mut self,
         handler: impl FnMut(Fragment<'_>) -> O,
@@ -169,11 +171,11 @@ impl ReplayMerge {
         }
     }
 
-    /// Makes progress, then copies whole messages, their fragments joined, to the end of `batch`. Returns the number of
-    /// messages.
+    /// Makes progress, and then copies messages to the end of `batch`. Messages of several
+    /// fragments are joined. Returns the number of messages.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_batch(&mut self, batch: &mut Batch, limits: BatchLimits) -> MergeResult<usize> {
         self.do_work()?;
         let Parties {
@@ -187,7 +189,8 @@ impl ReplayMerge {
         }
     }
 
-    /// Returns the image, once there is one. It stays the same when the live stream joins.
+    /// Returns the image; `None` until the image is available. It is the same image before and
+    /// after the live stream joins.
     #[must_use]
     pub fn image(&self) -> Option<&Image> {
         self.parties.image.as_ref()
@@ -223,7 +226,8 @@ impl ReplayMerge {
         self.state.name()
     }
 
-    /// Ends the merge. If it is not complete, the replay is removed and stopped. Subscription and archive stay open.
+    /// Ends the merge. If the merge is not complete, the replay is removed and stopped. The
+    /// subscription and the archive client stay open.
     pub fn close(&mut self) {
         if matches!(self.state, MergeState::Closed) {
             return;

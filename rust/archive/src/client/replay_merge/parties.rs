@@ -1,4 +1,4 @@
-//! [`Parties`]: the subscription and the archive of a merge, and the commands sent to them.
+//! [`Parties`]: the subscription and the archive of a merge, and the commands to both.
 
 use aeron_client::{Image, PendingOperation, Subscription};
 use aeron_protocol::uri::{ChannelUri, ControlMode, key};
@@ -20,12 +20,13 @@ const NO_LIMIT: i64 = i64::MAX;
 /// The live destination is added when the image is at most this far from the live stream, in bytes.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
-/// The subscription and the archive of a merge, the commands sent to them, and their results.
+/// The subscription and the archive of a merge, with the commands to both and the results of the
+/// commands.
 pub(super) struct Parties {
     pub(super) subscription: Subscription,
     pub(super) archive: AeronArchive,
     params: ReplayMergeParams,
-    /// Channel of the replay. It is complete once the port is resolved.
+    /// Channel of the replay. It lacks the port until the driver has chosen the port.
     replay_channel: ChannelUri,
     /// Destinations that the driver has been asked to add.
     adding: Vec<PendingOperation<()>>,
@@ -62,7 +63,8 @@ impl Parties {
         Ok(has_wildcard_port(&parse(&self.params.replay_destination)?))
     }
 
-    /// Puts the port that the driver chose into the replay channel. Returns whether the driver has chosen it.
+    /// Returns whether the driver has chosen the port of the replay. If so, puts the port into the
+    /// replay channel.
     pub(super) fn resolve_port(&mut self) -> MergeResult<bool> {
         let Some(resolved) = self.subscription.resolved_endpoint() else {
             return Ok(false);
@@ -104,12 +106,12 @@ impl Parties {
         self.query = PositionQuery::new(self.params.recording_id);
     }
 
-    /// Requests the position of the recording. Returns it once the archive has responded.
+    /// Requests the position of the recording. Returns the position when the archive has responded.
     pub(super) fn poll_position(&mut self, now_ns: i64) -> MergeResult<Option<i64>> {
         Ok(self.query.poll(&self.archive, now_ns)?)
     }
 
-    /// Returns the image of the replay, whose session id is the low half of the replay's id.
+    /// Returns the image of the replay. Its session id is in the low 32 bits of the replay id.
     pub(super) fn find_image(&mut self) -> Option<&Image> {
         if self.image.is_none() {
             let session_id = self.replay_session_id? as i32;
@@ -135,25 +137,25 @@ impl Parties {
             self.leave_replay();
             return Ok(true);
         }
-        // A closed image with fewer than two transports never gets the second one.
+        // A closed image with fewer than two transports never gets the second transport.
         match image.is_closed() {
             true => Err(ReplayMergeError::ImageClosed),
             false => Ok(false),
         }
     }
 
-    /// Removes the replay destination and stops the replay, if client and session are still open.
+    /// Removes the replay destination and stops the replay, if the Aeron client is still open.
     pub(super) fn leave_replay(&mut self) {
         if self.archive.aeron().is_closed() {
             return;
         }
-        // If the driver does not have the destination, there is nothing to remove.
+        // An error is ignored: if the driver does not have the destination, there is nothing to remove.
         drop(
             self.subscription
                 .async_remove_destination(&self.params.replay_destination),
         );
         if let Some(id) = self.replay_session_id.take() {
-            // If this fails, the archive ends the replay because it has no subscriber.
+            // An error is ignored: without a subscriber, the archive ends the replay itself.
             drop(self.archive.begin(ArchiveCall::stop_replay(id)));
         }
     }
@@ -197,8 +199,8 @@ fn check_channels(subscription_channel: &str, params: &ReplayMergeParams) -> Mer
     Ok(())
 }
 
-/// Returns the channel of the replay, with `eos=false`: its end must not end the image. Port 0 of the destination is
-/// resolved later.
+/// Returns the channel of the replay. It has `eos=false`, because the end of the replay must not
+/// end the image. If the port of the destination is 0, the endpoint is added later.
 fn replay_channel(params: &ReplayMergeParams) -> MergeResult<ChannelUri> {
     let destination = parse(&params.replay_destination)?;
     let refuse = |error| ArchiveClientError::channel(&params.replay_channel, error);
@@ -230,7 +232,7 @@ mod tests {
 
     /// 07-130, 11-76
     #[test]
-    fn ipc_is_refused_before_a_subscription_without_manual_destinations() {
+    fn ipc_channels_and_subscriptions_without_manual_destinations_are_refused() {
         let refusal = |channel: &str, params: &ReplayMergeParams| {
             check_channels(channel, params).unwrap_err().to_string()
         };
@@ -270,7 +272,7 @@ mod tests {
 
     /// 07-130
     #[test]
-    fn the_replay_goes_to_its_destination_and_does_not_end_the_stream() {
+    fn the_replay_channel_has_the_endpoint_of_the_destination_and_eos_false() {
         assert_eq!(
             replay_channel(&params()).unwrap().to_string(),
             "aeron:udp?session-id=7|linger=0|eos=false|endpoint=localhost:9001"

@@ -30,7 +30,7 @@ impl PositionQuery {
         }
     }
 
-    /// Makes progress without waiting. Returns a position once the archive has responded.
+    /// Makes progress without waiting. Returns the position when the archive has responded.
     pub(super) fn poll(&mut self, archive: &AeronArchive, now_ns: i64) -> Result<Option<i64>> {
         if self.asking.is_none() && self.due_ns.is_none_or(|due_ns| now_ns - due_ns >= 0) {
             let call = ArchiveCall::max_recorded_position(self.recording_id);

@@ -7,13 +7,14 @@ use super::MergeResult;
 use super::error::ReplayMergeError;
 use super::parties::Parties;
 
-/// The states of a merge, in their order. `Catchup` and `AttemptLiveJoin` alternate until the live stream has joined.
+/// The states of a merge, in their order. `Catchup` and `AttemptLiveJoin` alternate until the merge
+/// is complete.
 pub(super) enum MergeState {
     /// Waits until the driver has chosen the port of the replay.
     ResolveReplayPort,
     /// Requests the position of the recording.
     GetRecordingPosition,
-    /// Requests the replay, which has to reach `target`.
+    /// Requests the replay. The replay must reach `target`.
     Replay {
         target: i64,
         starting: ArchiveOperation<i64>,
@@ -95,7 +96,7 @@ impl MergeState {
         }
     }
 
-    /// Returns whether only a close changes the state.
+    /// Returns whether the state is final: only closing the merge still changes it.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Merged | Self::Failed | Self::Closed)
     }
@@ -112,7 +113,7 @@ impl MergeState {
     }
 }
 
-/// The furthest point that a merge has reached, and its time.
+/// The last state and the highest position that a merge has reached, and the time of this progress.
 #[derive(Default)]
 pub(super) struct MergeProgress {
     stage: u8,

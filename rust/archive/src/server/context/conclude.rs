@@ -1,5 +1,5 @@
-//! Checks the settings in a context, and parses the names in them. The archive calls [`ArchiveContext::conclude`]
-//! before it creates anything.
+//! Checks the settings in a context, and parses the settings that are names. The archive calls
+//! [`ArchiveContext::conclude`] before it creates a file or a thread.
 
 use aeron_agent::IdleStrategySpec;
 use aeron_agent::setting::Value;
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::checksum::Checksum;
 
-/// The longest frame is a multiple of this length.
+/// The length of the longest frame must be a multiple of this length, in bytes.
 const FRAME_ALIGNMENT: usize = 32;
 const ACCEPT_ALL: &str = "io.aeron.security.DefaultAuthenticatorSupplier";
 const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
 const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
 
-/// The parsed values of the names in an [`ArchiveContext`].
+/// The parsed values of those settings of an [`ArchiveContext`] that are names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveChoices {
     /// Idle strategy of the conductor.
@@ -36,7 +36,8 @@ pub struct ArchiveChoices {
 }
 
 impl ArchiveContext {
-    /// Checks every value alone and against the other values. Creates nothing. Returns the parsed names.
+    /// Checks each value, and checks that the values agree with each other. Creates nothing.
+    /// Returns the parsed names.
     ///
     /// # Errors
     /// The first setting with which the archive cannot start.
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_enough_once_the_channels_are_named() {
+    fn the_defaults_with_channels_are_valid() {
         let choices = valid().conclude().unwrap();
         assert_eq!(choices.authenticator, AuthenticatorKind::AcceptAll);
         assert_eq!(choices.authorisation, AuthorisationKind::AllowAll);
@@ -281,7 +282,7 @@ mod tests {
 
     /// 07-68, 07-76
     #[test]
-    fn values_beyond_their_limits_are_refused_by_property_value_limit_and_remedy() {
+    fn the_error_of_a_value_outside_its_limits_has_property_value_limits_and_remedy() {
         check_refused(
             |context| context.catalog_capacity = 31,
             "aeron.archive.catalog.capacity=31 is not in the range 32 to 2147483647: choose a value in it",
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_are_no_powers_of_two_are_refused() {
+    fn lengths_that_are_not_powers_of_two_are_refused() {
         check_refused(
             |context| context.segment_file_length = 100_000,
             "aeron.archive.segment.file.length=100000 is not a power of two: use 65536 or 131072",
@@ -322,7 +323,7 @@ mod tests {
 
     /// 07-53
     #[test]
-    fn a_catalog_that_is_forced_less_than_the_recordings_is_refused() {
+    fn a_catalog_sync_level_below_the_file_sync_level_is_refused() {
         check_refused(
             |context| context.file_sync_level = SyncLevel::Data,
             "aeron.archive.catalog.file.sync.level=0 is below aeron.archive.file.sync.level=1: set both to the same level",
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_are_missing_or_of_other_media_are_refused() {
+    fn missing_channels_and_channels_of_other_media_are_refused() {
         check_refused(
             |context| context.control_channel.clear(),
             "aeron.archive.control.channel= is not a UDP channel: set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off",
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_that_cannot_be_mapped_are_refused_by_name() {
+    fn the_error_of_an_unknown_class_or_name_has_the_setting_and_the_remedy() {
         check_refused(
             |context| context.authenticator_supplier = "com.acme.Guard".into(),
             "aeron.archive.authenticator.supplier=com.acme.Guard is a class that cannot run here: use io.aeron.samples.archive.SampleAuthenticatorSupplier with aeron.archive.users.file, or leave it out to accept everybody",
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_file_is_enough_to_refuse_others_and_to_apply_roles() {
+    fn a_users_file_selects_authentication_by_users_and_authorisation_by_roles() {
         let context = ArchiveContext {
             users_file: Some("users.toml".into()),
             ..valid()
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_strategies_and_checksums_have_short_names_and_class_names() {
+    fn idle_strategies_and_checksums_are_parsed_from_short_names_and_class_names() {
         let context = ArchiveContext {
             idle_strategy: "org.agrona.concurrent.YieldingIdleStrategy".into(),
             replayer_idle_strategy: "spin".into(),

@@ -1,4 +1,5 @@
-//! The settings of an archive whose value is one of several names. The check of the context parses these names.
+//! The types of settings that have one of several names as their value. The check of the context
+//! parses these names.
 
 use std::path::PathBuf;
 
@@ -20,7 +21,7 @@ pub enum AuthenticatorKind {
     /// All clients.
     #[default]
     AcceptAll,
-    /// The users of this file ([`Users`](crate::server::users::Users)).
+    /// The users in this file: see [`Users`](crate::server::users::Users).
     UsersFile(PathBuf),
 }
 
@@ -32,7 +33,7 @@ pub enum AuthorisationKind {
     AllowAll,
     /// No requests.
     DenyAll,
-    /// The requests that the user's role allows ([`Role`](crate::server::users::Role)).
+    /// The requests that the role of the user allows: see [`Role`](crate::server::users::Role).
     Roles,
 }
 

@@ -12,38 +12,38 @@ use crate::storage::SyncLevel;
 /// One setting: its property, its name in [`ArchiveContext`], and the functions that read and write its value.
 #[derive(Debug)]
 pub struct ArchiveSetting {
-    /// The property, for instance `aeron.archive.segment.file.length`.
+    /// The property, for example `aeron.archive.segment.file.length`.
     pub property: &'static str,
-    /// The field of [`ArchiveContext`], for instance `segment_file_length`.
+    /// The field of [`ArchiveContext`], for example `segment_file_length`.
     pub name: &'static str,
-    /// The grammar of its text.
+    /// The grammar of the setting's text.
     pub grammar: Grammar,
     pub(super) documentation: &'static str,
     pub(super) get: fn(&ArchiveContext) -> Value,
     pub(super) set: fn(&mut ArchiveContext, Value) -> bool,
 }
 
-/// The archive cannot start with the value of a setting.
+/// A setting has a value with which the archive cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{property}={value} {problem}: {remedy}")]
 pub struct ArchiveConfigurationError {
-    /// The setting.
+    /// The property of the setting.
     pub property: &'static str,
-    /// Its value.
+    /// The value of the setting.
     pub value: String,
-    /// The limit that the value violates.
+    /// The reason why the value is refused.
     pub problem: String,
-    /// The remedy.
+    /// A way to correct the value.
     pub remedy: String,
 }
 
 impl ArchiveSetting {
-    /// Returns the environment variable, for instance `AERON_ARCHIVE_SEGMENT_FILE_LENGTH`.
+    /// Returns the environment variable, for example `AERON_ARCHIVE_SEGMENT_FILE_LENGTH`.
     pub fn variable(&self) -> String {
         environment_name(self.property)
     }
 
-    /// Returns the meaning of the setting, in a sentence or two.
+    /// Returns a short description of the setting.
     pub fn meaning(&self) -> &'static str {
         self.documentation.trim_start()
     }
@@ -62,8 +62,8 @@ impl ArchiveSetting {
         (self.get)(context)
     }
 
-    /// Stores `value`. [`ArchiveContext::conclude`] checks the limits later. Returns false if the kind or the text of
-    /// `value` does not fit the setting.
+    /// Stores `value`. [`ArchiveContext::conclude`] checks the limits later. Returns `false` if the
+    /// setting does not accept the kind or the text of `value`.
     pub fn set(&self, context: &mut ArchiveContext, value: Value) -> bool {
         (self.set)(context, value)
     }
@@ -84,7 +84,7 @@ impl ArchiveSetting {
             .grammar
             .parse(text)
             .ok_or_else(|| refuse(self.misfit()))?;
-        // The number may be outside of the range of the field's type.
+        // Checks the limits first, because the number may be outside of the range of the field's type.
         self.check_limits(&value).map_err(&refuse)?;
         match self.set(context, value) {
             true => Ok(()),
@@ -92,7 +92,7 @@ impl ArchiveSetting {
         }
     }
 
-    /// Checks a number against the limits of the setting. The error is the problem and the remedy.
+    /// Checks a number against the limits of the setting. The error has the problem and the remedy.
     pub(super) fn check_limits(&self, value: &Value) -> Result<(), (String, &'static str)> {
         match (value, self.grammar.limits()) {
             (Value::Number(number), Some((min, max))) if !(min..=max).contains(number) => Err((
@@ -103,7 +103,7 @@ impl ArchiveSetting {
         }
     }
 
-    /// Returns why a text does not match this grammar, and the texts that match.
+    /// Returns the problem of a text that does not match this grammar, and the remedy.
     fn misfit(&self) -> (String, &'static str) {
         let (problem, remedy) = match self.grammar {
             Grammar::Boolean => ("is neither yes nor no", "use true or false"),
@@ -127,7 +127,7 @@ impl ArchiveSetting {
     }
 }
 
-/// A field type of [`ArchiveContext`]: converts from and to [`Value`].
+/// A type of a field of [`ArchiveContext`], which can be converted from and to a [`Value`].
 pub(super) trait Field: Sized {
     fn to_value(&self) -> Value;
     fn from_value(value: Value) -> Option<Self>;

@@ -1,4 +1,5 @@
-//! Dispatches the messages of clients: each request becomes one call of the conductor, and its result a response.
+//! Dispatches the messages of clients. For each request, calls one function of the conductor, and
+//! sends the result as a response.
 
 use aeron_client::Image;
 use aeron_protocol::archive::extension::ExtensionRequest;
@@ -19,7 +20,7 @@ use crate::server::sessions::{ConnectRequestParts, NotServed};
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Serves one request, which was received over `image`.
+    /// Serves one request that was received from `image`.
     pub(in crate::server) fn on_request(&mut self, image: &Image, message: &[u8]) {
         match ArchiveRequest::decode(message) {
             Ok(ArchiveRequest::AuthConnect(request)) => self.on_connect(image, &parts(&request)),
@@ -68,14 +69,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.sessions
                 .connect(&self.aeron, image, request, self.now_ns, self.now_ms)
         });
-        // Without a response publication, the error cannot be sent.
+        // Without a response publication, the error cannot be sent to the client.
         if let Err(error) = connected {
             self.report(&format!("failed to connect a control session: {error}"));
         }
     }
 
-    /// Serves a replay request that was received over another connection than its session's: the token identifies the
-    /// session.
+    /// Serves a replay request that was received from another image than the requests of its
+    /// control session. The token identifies the session.
     fn on_replay_with_token(
         &mut self,
         image: &Image,
@@ -88,7 +89,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     self.outbox.refuse(order.requester, error);
                 }
             }
-            // Without a session, the error cannot be sent.
+            // Without a session, the error cannot be sent to the client.
             Err(error) => self.report(&error.message),
         }
     }
@@ -112,7 +113,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Serves a message that is not a request of Aeron's protocol.
+    /// Handles a message that is not a request of Aeron's protocol.
     fn on_other_message(&mut self, image: &Image, message: &[u8]) {
         match decode_extension(message) {
             Some(Ok(ExtensionRequest::ReplayAtRate(request)))
@@ -134,8 +135,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Returns the ids of a request, if its session serves it. Otherwise reports the reason, and refuses the request if
-    /// it is not authorised.
+    /// Returns the ids of a request if its session serves the request. Otherwise reports the
+    /// reason. If the request is not authorised, also refuses it.
     fn accept(&mut self, image: &Image, message: &[u8]) -> Option<RequestIds> {
         let ids = RequestIds::of(message)?;
         let template_id = template_id(message);
@@ -345,7 +346,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.stop_replication(ids, request.replication_id)?;
                 return Ok(Served::Later);
             }
-            // An active session does not send these messages.
+            // These messages only belong to the connection of a session, so an active session ignores them.
             Request::AuthConnect(_)
             | Request::Connect(_)
             | Request::CloseSession(_)
@@ -357,7 +358,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
 /// How the response to an accepted request is sent.
 enum Served {
-    /// Now, with this result.
+    /// At once, with this result.
     WithResult(i64),
     /// Later, by the operation that the request started. Some requests have no response.
     Later,

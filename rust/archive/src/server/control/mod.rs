@@ -1,7 +1,7 @@
 //! Control sessions: the requests of clients, and the responses to them.
 //!
-//! A session only translates requests into calls of the [conductor](super::conductor), and results into messages. The
-//! conductor makes all decisions about recordings.
+//! A control session converts requests to calls of the [conductor](super::conductor), and results
+//! to messages. The conductor makes all decisions about recordings.
 
 mod dispatch;
 mod responses;

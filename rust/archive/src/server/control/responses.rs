@@ -1,5 +1,5 @@
-//! [`ResponseStream`]: sends messages to one client, in order. The control session of the client calls it. If the
-//! publication of the stream has no room, the messages are queued.
+//! [`ResponseStream`]: sends messages to one client, in order. The control session of the client
+//! uses it. If the publication of the stream is back-pressured, the messages are queued.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,10 @@ use aeron_protocol::archive::{
 
 use crate::server::ArchiveError;
 
-/// Attempts to offer a message before it is queued.
+/// Number of attempts to offer a message before it is queued.
 const OFFER_ATTEMPTS: usize = 3;
-/// Maximum number of messages queued for a client. If there are more, the client does not read, and its session ends.
+/// Maximum number of messages queued for a client. If another message is added, the client does not
+/// read its messages, and the session ends.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// A response to a request.
@@ -25,7 +26,7 @@ pub(in crate::server) enum Response {
     Error(ArchiveError),
     /// The client's protocol version is not supported. The relevant id of this error is the session id.
     WrongVersion(String),
-    /// No recording, or no further one, was found from this id on.
+    /// No recording, or no further recording, was found from this id on.
     RecordingUnknown(i64),
     /// No further subscription was found.
     SubscriptionUnknown(i64),
@@ -71,7 +72,7 @@ impl Response {
     }
 }
 
-/// The stream to one client.
+/// The response stream of one client.
 #[derive(Debug)]
 pub(in crate::server) struct ResponseStream {
     publication: ExclusivePublication,
@@ -84,9 +85,10 @@ pub(in crate::server) struct ResponseStream {
 pub(in crate::server) enum Sent {
     /// The message was sent.
     Now,
-    /// The message is queued until the publication has room.
+    /// The message is queued until the publication accepts it.
     Queued,
-    /// The publication is closed or at its last position, or the queue is full: the session has to end.
+    /// The publication is closed or at its last position, or the queue is full. The session must
+    /// end.
     Never,
 }
 
@@ -131,7 +133,8 @@ impl ResponseStream {
         self.try_send(&response.message(control_session_id, correlation_id, &text))
     }
 
-    /// Sends a message. If messages are queued or the publication has no room, queues the message.
+    /// Sends a message. If other messages are queued or the publication is back-pressured, queues
+    /// the message.
     pub fn send(&mut self, message: &ArchiveResponse<'_>) -> Sent {
         self.encode(message);
         if self.queue.is_empty() {
@@ -165,8 +168,8 @@ impl ResponseStream {
         Sent::of(&offer(&self.publication, message))
     }
 
-    /// Sends the queued messages. Returns the number of messages that were sent, and whether the rest can be sent
-    /// later.
+    /// Sends the queued messages. Returns the number of sent messages, and the outcome for the
+    /// other messages.
     pub fn flush(&mut self) -> (usize, Sent) {
         let mut count = 0;
         while let Some(message) = self.queue.front() {
@@ -190,7 +193,7 @@ impl ResponseStream {
 }
 
 impl Sent {
-    /// Returns the outcome of a message that is not queued if there is no room for it.
+    /// Converts the result of an offer.
     const fn of(offered: &Offered) -> Self {
         match offered {
             Offered::Taken => Self::Now,
@@ -219,7 +222,7 @@ fn offer(publication: &ExclusivePublication, message: &[u8]) -> Offered {
     Offered::Later
 }
 
-/// Returns the text of a response as ASCII, cut to the longest message.
+/// Returns the text of a response as ASCII, shortened to fit into the longest message.
 fn ascii(text: &str, max_message_length: usize) -> String {
     const BLOCK_AND_HEADERS_LENGTH: usize = 64;
     text.chars()

@@ -9,7 +9,7 @@ use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
 use crate::server::listing::{Listing, ListingSource};
 use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
 
-/// Interval of all messages that a session repeats until the client reacts, in nanoseconds.
+/// Interval in nanoseconds at which a session repeats a message until the client responds.
 const RESEND_INTERVAL_NS: i64 = 200_000_000;
 
 /// The values of a connect request, and the resources that the driver was asked to add for it.
@@ -18,9 +18,9 @@ pub(in crate::server) struct Opening {
     pub control_session_id: i64,
     /// Correlation id of the connect request.
     pub correlation_id: i64,
-    /// Image over which the request was received.
+    /// Image from which the request was received.
     pub image: Image,
-    /// Protocol version of the client if the archive does not support it, otherwise `None`.
+    /// Protocol version of the client, if the archive does not support this version.
     pub refused_version: Option<i32>,
     /// The response publication.
     pub publication: PendingOperation<ExclusivePublication>,
@@ -41,7 +41,7 @@ pub(in crate::server) struct ControlSession {
     /// Time at which the session ends, unless the current step succeeds before this time.
     deadline_ns: Option<i64>,
     next_resend_ns: i64,
-    /// Correlation id of the response that carries the decision.
+    /// Correlation id of the response with the authenticator's decision.
     authentication_correlation_id: i64,
     principal: Vec<u8>,
     listing: Option<Listing>,
@@ -95,7 +95,7 @@ impl ControlSession {
         self.opening.control_session_id
     }
 
-    /// Returns the image over which the session's requests are received.
+    /// Returns the image from which the session's requests are received.
     pub fn image(&self) -> &Image {
         &self.opening.image
     }
@@ -108,8 +108,8 @@ impl ControlSession {
         self.state == ControlSessionState::Challenged
     }
 
-    /// Records that a request was received; the first one makes the session active. Returns whether the session serves
-    /// the request.
+    /// Notes that a request was received. The first request makes the session active. Returns
+    /// whether the session serves the request.
     pub fn accept_request(&mut self, now_ns: i64) -> bool {
         if self.state == ControlSessionState::Authenticated
             && self.opening.refused_version.is_none()
@@ -120,17 +120,18 @@ impl ControlSession {
         self.state == ControlSessionState::Active
     }
 
-    /// Stores the correlation id of a response to a challenge. The decision is sent with it.
+    /// Stores the correlation id of a response to a challenge. The archive sends its decision with
+    /// this correlation id.
     pub fn on_challenge_response(&mut self, correlation_id: i64) {
         self.authentication_correlation_id = correlation_id;
     }
 
-    /// Ends the session; its publication is revoked when it is dropped by [`close`](Self::close).
+    /// Ends the session. [`close`](Self::close) later revokes the response publication.
     pub fn end(&mut self) {
         self.state = ControlSessionState::Done;
     }
 
-    /// Releases all resources: revokes the response publication, frees the counter.
+    /// Revokes the response publication and frees the counter.
     pub fn close(&mut self) {
         self.state = ControlSessionState::Done;
         if let Some(responses) = self.responses.take() {
@@ -174,12 +175,12 @@ impl ControlSession {
         Ok(())
     }
 
-    /// Returns whether a listing has not ended.
+    /// Returns whether a listing is in progress.
     pub fn is_listing(&self) -> bool {
         self.listing.is_some()
     }
 
-    /// Runs one duty cycle. Returns the work count, or why the session ended.
+    /// Runs one duty cycle. Returns the work count, or the reason why the session ended.
     pub fn do_work(&mut self, turn: &mut SessionTurn<'_>) -> Result<usize, SessionEnd> {
         if self.state == ControlSessionState::Done {
             return Err(SessionEnd::Closed);
@@ -293,7 +294,8 @@ impl ControlSession {
             .is_some_and(|responses| responses.try_send(&message) == Sent::Now)
     }
 
-    /// Sends a response during connection, if that is possible now. Otherwise the caller repeats it.
+    /// Sends a response during the connection, if the publication accepts it now. Otherwise the
+    /// caller tries again later.
     fn send_now(&mut self, response: &Response) -> bool {
         let (id, correlation_id) = (self.id(), self.authentication_correlation_id);
         self.responses.as_mut().is_some_and(|responses| {
@@ -317,7 +319,7 @@ impl ControlSession {
         1
     }
 
-    /// Returns whether 200 ms have passed since the last resend; if so, starts the next interval.
+    /// Returns whether a message must be repeated now. If so, starts the next interval.
     fn is_resend_due(&mut self, now_ns: i64) -> bool {
         let is_due = now_ns >= self.next_resend_ns;
         if is_due {
@@ -339,7 +341,8 @@ impl ControlSession {
             let progress = listing.do_work(id, responses, turn.source);
             work += progress.sent;
             if progress.sent > 0 {
-                // The ping found no room between two parts of a long listing. That is not a reason to end the session.
+                // A ping that was queued between two parts of a long listing may have started the deadline. The
+                // listing makes progress, so the session must not end.
                 self.deadline_ns = None;
             }
             if progress.is_over {
@@ -382,8 +385,8 @@ impl ControlSession {
         Ok(count)
     }
 
-    /// Notes the outcome of a send: a failed one starts the deadline, a successful one clears it. During connection
-    /// another deadline applies.
+    /// Notes the outcome of a send. A queued message starts the deadline, and a sent message clears
+    /// it. During the connection, the deadline of the connection applies instead.
     fn note(&mut self, sent: Sent, now_ns: i64) {
         let is_established = matches!(
             self.state,

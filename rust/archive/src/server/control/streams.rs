@@ -1,4 +1,4 @@
-//! [`ControlStreams`]: the subscriptions over which requests are received.
+//! [`ControlStreams`]: the subscriptions that receive requests.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,12 +9,14 @@ use aeron_client::{
 
 use crate::server::ArchiveError;
 
-/// Maximum number of fragments that are polled from a stream in one duty cycle.
+/// Maximum number of fragments that one duty cycle reads from a stream.
 const FRAGMENT_LIMIT: usize = 10;
-/// Maximum length of a request, in bytes: channels and credentials are far shorter. A longer message is dropped.
+/// Maximum length of a request, in bytes. Valid requests are far shorter, and a longer message is
+/// dropped.
 const MAX_REQUEST_LENGTH: usize = 64 * 1024;
 
-/// The streams of requests: over the network, if that is enabled, and on the same machine.
+/// The streams of requests: one for clients on the same machine, and one for clients on the
+/// network, if it is enabled.
 #[derive(Default)]
 pub(in crate::server) struct ControlStreams {
     streams: Vec<ControlStream>,
@@ -41,7 +43,7 @@ impl GoneImages {
     pub fn handlers(&self) -> SubscriptionHandlers {
         let sender = self.sender.clone();
         SubscriptionHandlers {
-            // An error means that the archive has ended.
+            // An error is ignored: it means that the archive has ended.
             unavailable_image: Some(Arc::new(move |image: &Image| {
                 let _ = sender.send(image.session_id());
             })),
@@ -77,7 +79,7 @@ impl ControlStreams {
         }
     }
 
-    /// Returns whether clients can connect over all streams.
+    /// Returns whether the driver has added all subscriptions, so that clients can connect.
     ///
     /// # Errors
     /// The driver refuses a subscription.
@@ -94,10 +96,10 @@ impl ControlStreams {
         Ok(is_ready)
     }
 
-    /// Calls `on_request` with each request that has arrived, and its image. Returns the number of fragments.
+    /// Calls `on_request` with each arrived request and its image. Returns the number of fragments.
     ///
     /// # Errors
-    /// The first error of a stream; the other streams are polled nevertheless.
+    /// The first error of a stream. The other streams are polled nevertheless.
     pub fn poll(
         &mut self,
         mut on_request: impl FnMut(&Image, &[u8]),

@@ -14,11 +14,11 @@ use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Replaces the name of a recording; an empty name removes it. Returns 0.
+    /// Replaces the name of a recording. An empty name removes the old name. Returns 0.
     ///
     /// # Errors
-    /// The recording does not exist, the name is not valid, another recording has it, or the file system returns an
-    /// error.
+    /// The recording does not exist, the name is not valid, another recording has the same name, or
+    /// the file system returns an error.
     pub(super) fn set_recording_name(
         &mut self,
         request: &SetRecordingNameRequest<'_>,
@@ -35,7 +35,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.change_info(request.recording_id, |info| info.name = name)
     }
 
-    /// Replaces the metadata of a recording; empty metadata remove it. Returns 0.
+    /// Replaces the metadata of a recording. Empty metadata remove the old metadata. Returns 0.
     ///
     /// # Errors
     /// The recording does not exist, the metadata are too long, or the file system returns an error.
@@ -56,7 +56,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Lists the recordings that have a name, metadata or a link.
     ///
     /// # Errors
-    /// See [`DescriptorPage::of`]; also if the name is not valid.
+    /// The same errors as [`DescriptorPage::of`]. The name is not valid.
     pub(super) fn list_recording_info(
         &self,
         ids: RequestIds,

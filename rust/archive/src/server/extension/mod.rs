@@ -22,7 +22,7 @@ use super::replaying::ReplayOrder;
 use crate::storage::Storage;
 use crate::store::StoreError;
 
-/// The requests that this archive serves.
+/// The capabilities that this archive reports.
 const CAPABILITIES: Capabilities = Capabilities::READERS
     .and(Capabilities::RETENTION)
     .and(Capabilities::RECORDING_INFO)
@@ -31,11 +31,11 @@ const CAPABILITIES: Capabilities = Capabilities::READERS
 
 /// How the response to an accepted request is sent.
 pub(super) enum ExtensionResult {
-    /// Now, with this result.
+    /// At once, with this result.
     Value(i64),
-    /// As descriptors, and a result after them.
+    /// As descriptors, followed by a result.
     Page(DescriptorPage),
-    /// Later, by the operation that the request has begun.
+    /// Later, by the operation that the request has started.
     Later,
 }
 
@@ -128,7 +128,7 @@ fn text_of(field: &str, bytes: &[u8], max_length: usize) -> Result<String, Archi
     Ok(text.to_owned())
 }
 
-/// Returns the error for a change of the file of extensions that failed.
+/// Returns the error for a failed change of the file of extensions.
 pub(super) fn not_stored(source: std::io::Error) -> ArchiveError {
     StoreError::storage(crate::extensions::EXTENSIONS_FILE_NAME, "write it", source).into()
 }

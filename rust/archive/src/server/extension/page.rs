@@ -7,7 +7,8 @@ use aeron_protocol::archive::extension::{ExtensionResponse, MAX_LISTED};
 
 use crate::server::ArchiveError;
 
-/// A page has no further entries if it has this number of bytes, so that a client cannot make the archive hold more.
+/// Number of bytes after which no further entry is added to a page. It limits the memory that a
+/// client can make the archive use.
 const MAX_PAGE_LENGTH: usize = 256 * 1024;
 
 /// Descriptors of one response, and the index of the next entry of the list.
@@ -58,17 +59,17 @@ impl DescriptorPage {
         }
     }
 
-    /// Returns the next message that was not sent.
+    /// Returns the first message that was not sent yet.
     pub fn next(&self) -> Option<&[u8]> {
         self.messages.front().map(Vec::as_slice)
     }
 
-    /// Removes the message that was sent.
+    /// Removes the first message after it was sent.
     pub fn remove_next(&mut self) {
         self.messages.pop_front();
     }
 
-    /// Returns the index of the entry after this page; −1 if there is none.
+    /// Returns the index of the first entry after this page; −1 if no entry follows.
     pub fn next_index(&self) -> i64 {
         self.next_index
     }

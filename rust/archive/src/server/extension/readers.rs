@@ -14,7 +14,7 @@ use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Creates a reader, or stores its position. Returns the position.
+    /// Creates a reader, or stores the position of an existing reader. Returns the position.
     ///
     /// # Errors
     /// The recording does not exist, the position is not in the recording, the name is not valid, there are too many
@@ -51,7 +51,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(request.position)
     }
 
-    /// Removes a reader. Returns 1, or 0 if there is no such reader.
+    /// Removes a reader. Returns 1, or 0 if the reader does not exist.
     ///
     /// # Errors
     /// The name is not valid, or the file system returns an error.
@@ -76,10 +76,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(1)
     }
 
-    /// Lists readers by recording and name.
+    /// Lists readers in the order of recording id and name.
     ///
     /// # Errors
-    /// See [`DescriptorPage::of`]; also if the name is not valid.
+    /// The same errors as [`DescriptorPage::of`]. The name is not valid.
     pub(super) fn list_readers(
         &self,
         ids: RequestIds,
@@ -120,7 +120,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// Returns a limit; −1 is no limit.
+/// Converts a limit of a request; −1 means no limit.
 pub(super) fn limit(field: &str, value: i64) -> Result<Option<i64>, ArchiveError> {
     match value {
         NULL_VALUE => Ok(None),

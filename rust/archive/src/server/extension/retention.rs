@@ -47,7 +47,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(i64::from(!is_new))
     }
 
-    /// Lists retention policies: those of recordings first.
+    /// Lists retention policies. Policies of single recordings come first.
     ///
     /// # Errors
     /// See [`DescriptorPage::of`].
@@ -63,7 +63,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         })
     }
 
-    /// Begins to apply the policies, or to compute what they would delete. The response is sent later.
+    /// Begins to apply the policies. In a dry run, only computes the deletions. The response is
+    /// sent later.
     ///
     /// # Errors
     /// The recording does not exist, or too many requests are waiting.
@@ -84,7 +85,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// Returns the response to a request that has applied the policies.
+/// Returns the page of the response to a request that applies the policies.
 pub(in crate::server) fn outcomes_page(
     ids: RequestIds,
     outcomes: &[RetentionOutcome],

@@ -1,4 +1,5 @@
-//! Requests that find a position by time. A search takes many duty cycles, with one segment in each.
+//! Requests that find a position by time. A search takes many duty cycles: each duty cycle searches
+//! one segment.
 
 use std::collections::VecDeque;
 
@@ -16,14 +17,15 @@ use crate::storage::Storage;
 /// Maximum number of searches at the same time.
 const MAX_SEARCHES: usize = 64;
 
-/// Searches that are not finished. They take turns.
+/// Unfinished searches. Each duty cycle continues one search, beginning with the search that has
+/// waited longest.
 #[derive(Debug, Default)]
 pub(in crate::server) struct TimeSearches {
     running: VecDeque<(RequestIds, TimeSearch)>,
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a search. The response is sent when it is finished.
+    /// Begins a search. The response is sent when the search is finished.
     ///
     /// # Errors
     /// The recording does not exist, or there are too many searches.
@@ -46,7 +48,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Continues one search by one segment. Returns the work count.
+    /// Searches one segment for the next search. Returns the work count.
     pub(in crate::server) fn search_by_time(&mut self) -> usize {
         let Some((requester, mut search)) = self.searches.running.pop_front() else {
             return 0;
@@ -64,7 +66,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         1
     }
 
-    /// Returns the descriptor of a position that was found.
+    /// Returns the descriptor of a found position.
     fn time_position(
         &self,
         requester: RequestIds,

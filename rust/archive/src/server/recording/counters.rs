@@ -1,11 +1,11 @@
-//! Adds the position counter of a recording, of type 100, when the archive starts to record. Clients find the counter
-//! by the key of the counter.
+//! Adds the position counter of a recording (type id 100) when the archive starts to record.
+//! Clients find the counter by its key.
 
 use aeron_client::{Aeron, Counter, PendingOperation};
 
 use crate::catalog::RecordingDescriptor;
 
-/// Type of the counters.
+/// Type id of the counters.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
 /// Maximum length of the source identity in a key, in bytes. The ids occupy the rest of the 112 bytes.
 const MAX_SOURCE_IDENTITY_LENGTH: usize = 88;
@@ -49,7 +49,8 @@ fn label(recording: &RecordingDescriptor, archive_id: i64) -> String {
     )
 }
 
-/// Returns the text, cut between characters to at most `length` bytes.
+/// Returns the longest prefix of the text that has at most `length` bytes and ends at the end of a
+/// character.
 pub(in crate::server) fn truncated(text: &str, length: usize) -> &str {
     let mut end = length.min(text.len());
     while !text.is_char_boundary(end) {

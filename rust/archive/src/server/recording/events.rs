@@ -5,10 +5,11 @@ use aeron_protocol::archive::{
     RecordingEvent, RecordingProgress, RecordingStarted, RecordingStopped,
 };
 
-/// Attempts to offer a started or stopped event.
+/// Number of attempts to offer a started or stopped event.
 const OFFER_ATTEMPTS: usize = 3;
 
-/// The stream of recording events. Without subscribers, or if it is not enabled, events are dropped.
+/// The stream of recording events. Events are dropped if the stream is not enabled or has no
+/// subscriber.
 #[derive(Debug, Default)]
 pub(in crate::server) struct RecordingEvents {
     publication: Option<ExclusivePublication>,
@@ -19,7 +20,7 @@ pub(in crate::server) struct RecordingEvents {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordedImage {
     pub recording_id: i64,
-    /// Position at which the image was joined.
+    /// Position at which the archive joined the image.
     pub join_position: i64,
     pub session_id: i32,
     pub stream_id: i32,
@@ -28,7 +29,7 @@ pub(super) struct RecordedImage {
 }
 
 impl RecordingEvents {
-    /// Publishes events over `publication`; `None` drops all events.
+    /// Creates the stream of events. Without `publication`, all events are dropped.
     pub fn new(publication: Option<ExclusivePublication>) -> Self {
         Self {
             publication,
@@ -51,7 +52,8 @@ impl RecordingEvents {
         );
     }
 
-    /// Publishes the position of a recording. Returns false if the event has to be sent again later.
+    /// Publishes the position of a recording. Returns `false` if the event must be sent again
+    /// later.
     pub(super) fn progress(&mut self, image: &RecordedImage, position: i64) -> bool {
         self.send(
             &RecordingEvent::Progress(RecordingProgress {

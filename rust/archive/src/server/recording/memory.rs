@@ -1,8 +1,9 @@
-//! [`SubscriptionMemory`]: remembers recording subscriptions, which the archive takes up again after a restart.
+//! [`SubscriptionMemory`]: stores recording subscriptions, so that the archive can resume them
+//! after a restart.
 //!
-//! The file of extensions has each subscription from the response to its request until it is stopped, and a
-//! subscription of one session until the session ends. A subscription with auto-stop ends with its recording, so it is
-//! not remembered.
+//! The file of extensions has a subscription from the response to its request until the
+//! subscription is stopped. If the channel has a session id, the subscription is removed when the
+//! session ends. A subscription with auto-stop ends with its recording, so it is not stored.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +15,19 @@ use crate::extensions::{ExtensionChange, ResumableSubscription};
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// Changes of the remembered subscriptions, until they are stored.
+/// Changes of the stored subscriptions that are not in the file yet.
 #[derive(Debug)]
 pub(super) struct SubscriptionMemory {
     is_on: bool,
-    /// Subscriptions by stream and channel; `None` if the subscription is forgotten.
+    /// Changed subscriptions by stream id and channel; `None` if the subscription is removed.
     changes: BTreeMap<(i32, String), Option<ResumableSubscription>>,
-    /// Whether changes are to be stored. After an error they are stored with the next change.
+    /// Whether the changes must be written to the file. After an error, they are written together
+    /// with the next change.
     is_due: bool,
 }
 
 impl SubscriptionMemory {
-    /// Creates the memory. If it is not `is_on`, nothing is remembered.
+    /// Creates the memory. If `is_on` is `false`, no subscription is stored.
     pub(super) const fn new(is_on: bool) -> Self {
         Self {
             is_on,
@@ -34,12 +36,12 @@ impl SubscriptionMemory {
         }
     }
 
-    /// Returns whether subscriptions are remembered.
+    /// Returns whether subscriptions are stored.
     pub(super) const fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Notes a subscription that the driver has added, or an image of it.
+    /// Notes that the driver has added a subscription, or that the subscription has a new image.
     pub(super) fn remember(&mut self, entry: &ServedSubscription) {
         let subscription = ResumableSubscription {
             channel: entry.original_channel.clone(),
@@ -61,16 +63,17 @@ impl SubscriptionMemory {
         }
     }
 
-    /// Notes that the last image of a subscription has ended. If the subscription is of one session, no image follows:
-    /// a publisher that starts again has another session. Otherwise a recorded publication that was closed would be
-    /// remembered for ever.
+    /// Notes that the last image of a subscription has ended. If the channel of the subscription
+    /// has a session id, removes the subscription: no image can follow, because a publisher that
+    /// starts again has another session id. Without this, the subscription of a closed recorded
+    /// publication would stay in the file for ever.
     pub(super) fn note_end_of_images(&mut self, entry: &ServedSubscription) {
         if has_session(&entry.original_channel) {
             self.note(entry, None);
         }
     }
 
-    /// Forgets a subscription of an earlier process.
+    /// Removes a subscription of an earlier process.
     pub(super) fn forget_former(&mut self, former: ResumableSubscription) {
         self.change((former.stream_id, former.channel), None);
     }
@@ -93,7 +96,7 @@ fn has_session(channel: &str) -> bool {
 }
 
 impl<S: Storage + Clone> Recordings<S> {
-    /// Stores what has changed. Runs before the responses to the requests are sent.
+    /// Writes the changes to the file. Call it before the responses to the requests are sent.
     pub fn store_memory(&mut self, store: &mut ArchiveStore<S>) {
         if !std::mem::take(&mut self.memory.is_due) {
             return;

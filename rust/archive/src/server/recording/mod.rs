@@ -1,4 +1,5 @@
-//! Recording: subscriptions for recording requests, and sessions that write their images.
+//! Recording. For each recording request there is a subscription, and for each of its images a
+//! session that writes the image.
 
 mod counters;
 mod events;

@@ -1,8 +1,8 @@
-//! [`consume_recorded`]: consumes the bytes of an image that a recording has already.
+//! [`consume_recorded`]: consumes the bytes of an image that a recording already has.
 //!
-//! An image may join before the end of its former recording. A killed archive has written a block before it moved its
-//! subscriber position. And until the driver has noticed the kill, the image joins at the position of the killed
-//! archive's subscription, which may be one of an earlier process.
+//! After a restart, an image may join before the end of its recording, for two reasons. A killed
+//! archive may have written a block and not yet moved its subscriber position. And until the driver
+//! notices the kill, new images join at the position of the killed archive's subscription.
 
 use aeron_client::{Action, Image};
 use aeron_memory::Words;
@@ -13,9 +13,9 @@ use crate::reader::RecordingReader;
 use crate::storage::{BLOCK_LENGTH, Storage};
 use crate::stream::RecordedStream;
 
-/// Consumes the bytes from the position of an image to the stop position of a recording, if both have the same frames
-/// there. Returns whether that succeeded. If it did not, the publisher has sent other bytes at these positions, or has
-/// not sent them yet.
+/// Consumes the bytes of an image up to the stop position of a recording, if the recording has the
+/// same frames at these positions. Returns whether the bytes were consumed. Returns `false` if the
+/// publisher has sent other bytes at these positions, or has not sent them yet.
 pub(super) fn consume_recorded<S: Storage + Clone>(
     image: &Image,
     storage: &S,
@@ -62,7 +62,8 @@ fn are_recorded<S: Storage>(
     })
 }
 
-/// Returns whether two frames are equal, except for the session id, whose place a recording uses for checksums.
+/// Returns whether two frames are equal except for the session id field, in which a recording may
+/// store checksums.
 fn is_equal(one: &CheckedFrame<'_>, other: &CheckedFrame<'_>) -> bool {
     let header = |frame: &CheckedFrame<'_>| {
         (

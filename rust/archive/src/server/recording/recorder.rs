@@ -27,7 +27,7 @@ pub(in crate::server) enum RecorderEvent {
     Ended(EndedRecording),
     /// A recording has entered a new segment.
     NewSegment,
-    /// A recording goes on without an index.
+    /// A recording continues without an index.
     IndexLost {
         /// Recording id.
         recording_id: i64,
@@ -47,7 +47,7 @@ pub(in crate::server) struct EndedRecording {
     pub error: Option<ArchiveError>,
 }
 
-/// Runs recording sessions. Used by one thread at a time.
+/// Runs recording sessions. Only one thread uses it at a time.
 pub(in crate::server) struct Recorder<S: Storage> {
     commands: Receiver<RecorderCommand<S>>,
     events: Sender<RecorderEvent>,
@@ -75,7 +75,7 @@ impl<S: Storage> Recorder<S> {
         }
     }
 
-    /// Runs one duty cycle: a block of each image. Returns the work count.
+    /// Runs one duty cycle, in which each session records one block. Returns the work count.
     pub fn do_work(&mut self) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {
@@ -141,7 +141,7 @@ impl<S: Storage> Recorder<S> {
         let mut session = self.sessions.swap_remove(at);
         session.finish_index();
         session.report_stopped(&mut self.recording_events);
-        // Without a conductor the archive has ended, and recovery finds the position.
+        // An error is ignored: without a conductor, the archive has ended, and recovery finds the stop position.
         let _ = self.events.send(RecorderEvent::Ended(EndedRecording {
             recording_id: session.recording_id(),
             position: session.recorded_position(),

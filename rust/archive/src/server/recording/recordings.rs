@@ -1,5 +1,5 @@
-//! [`Recordings`]: the conductor's part of recording. Starts and stops recordings, and stores the state of active
-//! recordings.
+//! [`Recordings`]: the conductor's part of recording. Starts and stops recordings, and keeps the
+//! state of active recordings.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
@@ -34,11 +34,12 @@ pub(in crate::server) struct RecordingRequest<'a> {
     pub requester: RequestIds,
     /// Channel to record.
     pub channel: &'a str,
-    /// Stream to record.
+    /// Stream id to record.
     pub stream_id: i32,
-    /// Whether the archive records a publication of its own driver. If the channel is UDP, the archive uses a spy.
+    /// Location of the publication: `Local` if the archive and the publication use the same driver.
+    /// Then the archive records a UDP channel with a spy.
     pub source_location: SourceLocation,
-    /// Whether the subscription ends with the first of its recordings.
+    /// Whether the subscription ends when its first recording ends.
     pub is_auto_stop: bool,
 }
 
@@ -48,7 +49,8 @@ pub(in crate::server) enum SubscriptionReply {
     Pending,
     /// The subscription was added.
     Added(Subscription),
-    /// The driver refused the subscription, or the archive has stopped the subscription since.
+    /// The driver refused the subscription, or the archive has stopped the subscription in the
+    /// meantime.
     Refused,
 }
 
@@ -59,9 +61,9 @@ pub(in crate::server) struct RecordingSettings {
     pub archive_id: i64,
     /// Maximum number of recording requests.
     pub max_concurrent_recordings: usize,
-    /// Maximum length of a block that is written at once, in bytes.
+    /// Maximum length of a block, in bytes.
     pub block_limit: usize,
-    /// Whether subscriptions are taken up again after a restart.
+    /// Whether the archive resumes subscriptions after a restart.
     pub is_resuming: bool,
 }
 
@@ -73,10 +75,11 @@ pub(in crate::server) struct Recordings<S: Storage> {
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
     unnoted: UnnotedStops,
-    /// Errors and notes of which no client is told, until they are taken.
+    /// Errors and notes that no client receives, until `take_notes` returns them.
     pub(super) notes: Vec<String>,
     pub(super) memory: SubscriptionMemory,
-    /// Whether a recording has entered a new segment or has stopped, so that retention may delete something.
+    /// Whether a recording has entered a new segment or has stopped. Then retention may be able to
+    /// delete segments.
     has_new_segment: bool,
     recorder: Sender<RecorderCommand<S>>,
     events: Receiver<RecorderEvent>,
@@ -104,7 +107,7 @@ struct ActiveParts {
     recording_id: i64,
     requester: RequestIds,
     subscription_number: u64,
-    /// Holds the subscription, so that it stays open while any of its recordings is active.
+    /// Keeps the subscription open while one of its recordings is active.
     subscription: Subscription,
     is_auto_stop: bool,
 }
@@ -152,7 +155,8 @@ impl<S: Storage + Clone> Recordings<S> {
         !self.active.contains_key(&recording_id) && self.subscriptions.extend(recording_id)
     }
 
-    /// Returns the counter of an active recording; its value is the recorded position.
+    /// Returns the position counter of an active recording. The value of the counter is the
+    /// recorded position.
     pub fn position_counter(&self, recording_id: i64) -> Option<&Counter> {
         self.active
             .get(&recording_id)
@@ -179,8 +183,8 @@ impl<S: Storage + Clone> Recordings<S> {
     /// has added the subscription.
     ///
     /// # Errors
-    /// There are too many recordings, there is too little space, or a subscription with the same key exists. Or the
-    /// channel is not valid.
+    /// There are too many recordings, there is too little space, a subscription with the same key
+    /// exists, or the channel is not valid.
     pub fn start(
         &mut self,
         aeron: &Aeron,
@@ -201,7 +205,8 @@ impl<S: Storage + Clone> Recordings<S> {
     /// Subscribes to a stream that extends a recording. Returns the number of the subscription.
     ///
     /// # Errors
-    /// As [`start`](Self::start); also if the recording is unknown, has another stream, or is active.
+    /// The same errors as [`start`](Self::start). The recording is unknown, has another stream id,
+    /// or is active.
     pub fn extend(
         &mut self,
         aeron: &Aeron,
@@ -250,15 +255,15 @@ impl<S: Storage + Clone> Recordings<S> {
         std::mem::take(&mut self.has_new_segment)
     }
 
-    /// Stops the recordings of a subscription, if there is one with this number.
+    /// Stops the recordings of the subscription with this number, if it exists.
     pub fn stop_by_number(&mut self, number: u64) {
         self.stop_subscription(number);
     }
 
-    /// Stops the recordings of a subscription.
+    /// Stops the recordings of the subscription with this stream id and channel.
     ///
     /// # Errors
-    /// The channel cannot be parsed, or no subscription has its key.
+    /// The channel cannot be parsed, or no subscription has this stream id and channel.
     pub fn stop_by_channel(&mut self, stream_id: i32, channel: &str) -> Result<(), ArchiveError> {
         let key = channel::subscription_key(stream_id, &ChannelUri::parse(channel)?);
         let number = self.subscriptions.by_key(&key).map(|entry| entry.number);
@@ -274,7 +279,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Stops the recordings of a subscription.
+    /// Stops the recordings of the subscription with this registration id.
     ///
     /// # Errors
     /// No subscription has the id.
@@ -331,13 +336,13 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
-    /// Returns the errors and notes of which no client is told, each once.
+    /// Returns the errors and notes that no client receives. Each of them is returned once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Stores the stop positions of recordings that the recorder has ended, or never started. To be called after the
-    /// recorder has ended.
+    /// Stores the stop positions of recordings that the recorder has ended or never started. Call
+    /// it after the recorder has ended.
     pub fn close(&mut self, store: &mut ArchiveStore<S>, now_ms: i64, outbox: &mut Outbox) {
         self.take_events(store, now_ms, outbox);
         for starting in std::mem::take(&mut self.starting) {
@@ -422,7 +427,7 @@ impl<S: Storage + Clone> Recordings<S> {
         self.subscriptions.add(aeron, new, &self.arrivals)
     }
 
-    /// Begins a recording with an image, or extends a recording with it.
+    /// Begins a new recording with an image, or extends a recording with the image.
     fn begin(
         &mut self,
         aeron: &Aeron,
@@ -432,12 +437,12 @@ impl<S: Storage + Clone> Recordings<S> {
         now_ms: i64,
         outbox: &mut Outbox,
     ) {
-        // The subscription was stopped after the image arrived, so the image is not recorded.
+        // The subscription was stopped after the arrival of the image, so the image is not recorded.
         let Some(entry) = self.subscriptions.by_number(number) else {
             return;
         };
         if entry.subscription().is_none() {
-            // The reply about the subscription is processed in the next duty cycle.
+            // The driver's reply about the subscription is not processed yet. The next duty cycle processes it.
             self.arrivals.put_back(number, image);
             return;
         }
@@ -461,7 +466,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Begins a recording, or extends one. A subscription with this number exists.
+    /// Begins or extends a recording. A subscription with this number must exist.
     pub(super) fn begin_as(
         &mut self,
         purpose: RecordingPurpose,
@@ -492,8 +497,8 @@ impl<S: Storage + Clone> Recordings<S> {
             }
             Err(error) => {
                 if !was_unfinished && is_unfinished(store) {
-                    // The catalog has the recording or the extension, although its sync or a later step failed. So its
-                    // stop position is stored later.
+                    // A sync or a later step failed, but the catalog already has the recording or
+                    // the extension. So its stop position must be stored later.
                     self.unnoted.add(recording_id, join_position, now_ms);
                 }
                 Err(error)
@@ -501,7 +506,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Passes recordings to the recorder once the driver has added their counters.
+    /// Passes recordings to the recorder when the driver has added their counters.
     fn poll_starting(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -586,7 +591,7 @@ impl<S: Storage + Clone> Recordings<S> {
                     recording_id,
                     error,
                 } => self.notes.push(format!(
-                    "recording {recording_id} goes on without an index until it is extended: {error}"
+                    "recording {recording_id} continues without an index until it is extended: {error}"
                 )),
             }
         }
@@ -669,7 +674,7 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 
     fn send(&self, command: RecorderCommand<S>) {
-        // An error means that the recorder, and with it the archive, has ended.
+        // An error is ignored: it means that the recorder and the archive have ended.
         let _ = self.recorder.send(command);
     }
 }
@@ -687,9 +692,9 @@ fn start<S: Storage + Clone>(
 ) -> Result<Starting<S>, ArchiveError> {
     let subscription = entry
         .subscription()
-        .ok_or_else(|| ArchiveError::generic("image of a subscription that is being added"))?
+        .ok_or_else(|| ArchiveError::generic("the subscription of the image is not added yet"))?
         .clone();
-    // The bytes before this position were recorded before a restart of the archive.
+    // After a restart, the bytes before this position are already in the recording.
     let join_position = image.position();
     let (recorder, signal) = match purpose {
         RecordingPurpose::New | RecordingPurpose::Resume { .. } => {

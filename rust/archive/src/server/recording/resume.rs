@@ -1,4 +1,4 @@
-//! Takes up recording subscriptions again after a restart of the archive.
+//! Resumes recording subscriptions after a restart of the archive.
 
 use aeron_client::{Aeron, Image};
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};
@@ -13,15 +13,16 @@ use crate::server::outbox::Outbox;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// The requester of a subscription that the archive takes up by itself.
+/// The requester of a resumed subscription: no client.
 const NOBODY: RequestIds = RequestIds {
     control_session_id: NULL_VALUE,
     correlation_id: NULL_VALUE,
 };
 
 impl<S: Storage + Clone> Recordings<S> {
-    /// Takes up the remembered subscriptions, or forgets them if the archive is not to resume. The limit of concurrent
-    /// recordings does not apply: it may be lower than before, but what was recorded is to be recorded.
+    /// Resumes the stored subscriptions. If the setting `resume` is off, removes them. The limit of
+    /// concurrent recordings does not apply, because it may be lower than before the restart, and
+    /// no stream may be lost.
     pub fn resume(&mut self, aeron: &Aeron, store: &mut ArchiveStore<S>) {
         let remembered: Vec<_> = store.extensions().subscriptions().cloned().collect();
         for subscription in remembered {
@@ -48,7 +49,7 @@ impl<S: Storage + Clone> Recordings<S> {
         self.store_memory(store);
     }
 
-    /// Records an image of a subscription that was taken up again.
+    /// Records an image of a resumed subscription.
     pub(super) fn begin_again(
         &mut self,
         aeron: &Aeron,
@@ -83,7 +84,7 @@ impl<S: Storage + Clone> Recordings<S> {
         })
     }
 
-    /// Returns the purpose for an image of which no former recording is known.
+    /// Returns the purpose of an image without a known former recording.
     fn purpose_without_link(&self, store: &ArchiveStore<S>, number: u64) -> RecordingPurpose {
         match self.former_extension(number) {
             Some(recording_id) if store.recording(recording_id).is_ok() => {
@@ -101,7 +102,8 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Chooses how an image is recorded. Consumes the bytes of the image that its former recording has already.
+    /// Chooses how an image is recorded. Consumes the bytes of the image that its former recording
+    /// already has.
     fn choose(&self, store: &ArchiveStore<S>, number: u64, image: &Image) -> Resumption {
         let Some(entry) = self.subscriptions.by_number(number) else {
             return Resumption::Unlinked;
@@ -126,8 +128,8 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Begins a new recording that is linked to a former one. The link is stored first: if the process is killed in
-    /// between, the next start removes it.
+    /// Begins a new recording that is linked to a former recording. The link is stored first. If
+    /// the process is killed before the recording begins, the next start removes the link.
     fn begin_linked(
         &mut self,
         store: &mut ArchiveStore<S>,
@@ -148,7 +150,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let begun = begin(self, store);
         if store.recording(recording_id).is_err() {
-            // If it fails, the next start removes the link.
+            // If this call fails, the next start removes the link.
             let _ = store.extensions_mut().forget(recording_id);
             return begun;
         }
@@ -163,7 +165,7 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 }
 
-/// Refuses the request for a subscription, as [`refuse`] does.
+/// Refuses the request for a subscription. For a resumed subscription, adds a note instead.
 pub(super) fn refuse_subscription(
     notes: &mut Vec<String>,
     outbox: &mut Outbox,
@@ -187,7 +189,7 @@ fn not_recorded_again(stream_id: i32, channel: &str, error: &ArchiveError) -> St
     )
 }
 
-/// Refuses a request. The archive's own request is refused by a note.
+/// Refuses a request. For a resumed recording, which has no requester, adds a note instead.
 pub(super) fn refuse(
     notes: &mut Vec<String>,
     outbox: &mut Outbox,
@@ -195,10 +197,7 @@ pub(super) fn refuse(
     error: ArchiveError,
 ) {
     match requester == NOBODY {
-        true => notes.push(format!(
-            "a recording that was taken up again: {}",
-            error.message
-        )),
+        true => notes.push(format!("a resumed recording failed: {}", error.message)),
         false => outbox.refuse(requester, error),
     }
 }

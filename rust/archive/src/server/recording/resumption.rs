@@ -1,7 +1,7 @@
-//! [`Resumption`]: how an image of a subscription that was taken up again is recorded.
+//! [`Resumption`]: the decision how to record an image of a resumed subscription.
 //!
-//! If the archive ends while it records a stream, the stream may go on. The image that the next archive process gets
-//! then joins near the end of the recording, or later.
+//! If the archive ends while it records a stream, the stream may continue. Then the next archive
+//! process joins the stream near the end of the recording, or later.
 
 use aeron_client::Image;
 use aeron_protocol::uri::{ChannelUri, key};
@@ -10,7 +10,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::extensions::RecordingLink;
 
-/// The subscription of an image.
+/// The resumed subscription of an image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ResumedSubscription<'a> {
     /// Channel of the request.
@@ -19,7 +19,7 @@ pub(super) struct ResumedSubscription<'a> {
     pub recording_id: Option<i64>,
 }
 
-/// The stream of an image, and its position.
+/// The stream and the position of an image.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JoinedStream {
     pub stream_id: i32,
@@ -27,7 +27,7 @@ pub(super) struct JoinedStream {
     pub initial_term_id: i32,
     pub term_length: i32,
     pub mtu_length: i32,
-    /// Position of the first byte that is not consumed.
+    /// Position of the first byte that was not consumed.
     pub position: i64,
 }
 
@@ -37,19 +37,22 @@ pub(super) enum Resumption {
     /// The image continues this recording without a gap.
     Extend {
         recording_id: i64,
-        /// Used if the recording cannot be extended.
+        /// Link of a new recording, which is used if the recording cannot be extended.
         link: RecordingLink,
     },
-    /// The image becomes a new recording, which is linked to the former one: positions between were not recorded.
+    /// The image becomes a new recording that is linked to the former recording. The positions
+    /// between the two recordings were not recorded.
     Link(RecordingLink),
-    /// The image begins before the end of this recording. The choice is made when the bytes up to its end are consumed.
+    /// The image begins before the end of this recording. The final choice is made after the bytes
+    /// up to the end of the recording are consumed.
     Overlap { recording_id: i64 },
-    /// There is no former recording of the image's session, or the publisher began again with the same session id.
+    /// The image becomes a new recording without a link: no former recording has the image's
+    /// session, or the publisher has begun a new stream with the same session id.
     Unlinked,
 }
 
 impl JoinedStream {
-    /// Returns the values of an image. Returns `None` if a length does not fit the catalog.
+    /// Returns the values of an image. Returns `None` if a length is too long for the catalog.
     pub(super) fn of(image: &Image) -> Option<Self> {
         Some(Self {
             stream_id: image.stream_id(),
@@ -71,7 +74,8 @@ impl JoinedStream {
 }
 
 impl Resumption {
-    /// Chooses from the recordings of the archive, the newest first.
+    /// Searches the recordings of the archive for the former recording of the image. `recordings`
+    /// must begin with the newest recording.
     pub(super) fn choose<'a>(
         mut newest_first: impl Iterator<Item = &'a RecordingDescriptor>,
         subscription: &ResumedSubscription<'_>,
@@ -91,7 +95,7 @@ impl Resumption {
         match stream.position - stop_position {
             0 if stream.mtu_length == former.mtu_length => Self::Extend { recording_id, link },
             0.. => Self::Link(link),
-            // A publisher is never more than a term before its subscribers.
+            // A publisher is never more than one term ahead of its subscribers.
             distance if -distance <= i64::from(stream.term_length) => {
                 Self::Overlap { recording_id }
             }
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_joins_at_the_end_extends_the_recording() {
+    fn an_image_that_joins_at_the_end_of_its_former_recording_extends_the_recording() {
         let recordings = [recording(0, 11, 4096), recording(1, 12, 8192)];
         assert_eq!(
             choose(&recordings, &NEW, &joined(11, 4096)),
@@ -188,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_joins_later_is_linked_to_the_newest_recording_of_its_session() {
+    fn an_image_that_joins_after_the_end_is_linked_to_the_newest_recording_of_its_session() {
         let recordings = [recording(0, 11, 4096), recording(1, 11, 8192)];
         let chosen = choose(&recordings, &NEW, &joined(11, 9000 * 32));
         assert_eq!(chosen, Resumption::Link(link(1, 8192, 9000 * 32)));
@@ -199,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_that_joins_within_a_term_before_the_end_overlaps_its_recording() {
+    fn an_image_that_joins_at_most_one_term_before_the_end_overlaps_its_recording() {
         let recordings = [recording(0, 11, 100_000)];
         let overlap = Resumption::Overlap { recording_id: 0 };
         for position in [99_968, 100_000 - 65536] {
@@ -208,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_another_session_or_stream_or_of_a_much_earlier_position_is_not_linked() {
+    fn an_image_of_another_session_or_stream_or_at_a_much_earlier_position_is_not_linked() {
         let recordings = [recording(0, 11, 100_000), recording(1, 12, NULL_VALUE)];
         for stream in [
             joined(13, 100_000),
@@ -228,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn recordings_of_other_channels_are_not_former_ones_unless_the_subscription_extends_them() {
+    fn a_recording_of_another_channel_is_linked_only_if_the_subscription_extended_it() {
         let recordings = [recording(0, 11, 4096)];
         let of = |channel| ResumedSubscription {
             channel,

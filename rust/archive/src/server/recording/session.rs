@@ -17,7 +17,7 @@ pub(in crate::server) struct RecordingSession<S: Storage> {
     description: RecordedImage,
     /// Position in the last progress event.
     told_position: i64,
-    /// Base of the segment in the last duty cycle.
+    /// Base of the segment that was written in the last duty cycle.
     segment_base: i64,
 }
 
@@ -26,9 +26,9 @@ pub(in crate::server) struct RecordingSession<S: Storage> {
 pub(super) enum SessionProgress {
     /// Number of bytes of the stream that were recorded.
     Recorded(usize),
-    /// The image has ended; no more bytes will follow.
+    /// The image has ended. No bytes will follow.
     EndOfImage,
-    /// An error occurred; no more bytes can be recorded.
+    /// An error occurred. No further bytes can be recorded.
     Failed(ArchiveError),
 }
 
@@ -43,7 +43,8 @@ impl SessionProgress {
 }
 
 impl<S: Storage> RecordingSession<S> {
-    /// Records `image` from its position on. Updates the counter `position`; a block has at most `block_limit` bytes.
+    /// Records `image` from its position on. `position` is the counter of the recorded position. A
+    /// block has at most `block_limit` bytes.
     pub fn new(
         image: Image,
         recorder: RecorderSession<S>,
@@ -90,7 +91,8 @@ impl<S: Storage> RecordingSession<S> {
         }
     }
 
-    /// Writes the last index entry. If that fails, the recorder of an extension computes it from the segment.
+    /// Writes the last index entry. If the write fails, the recorder of an extension computes the
+    /// entry from the segment.
     pub(super) fn finish_index(&mut self) {
         let _ = self.recorder.finish_index();
     }
@@ -101,7 +103,7 @@ impl<S: Storage> RecordingSession<S> {
         std::mem::replace(&mut self.segment_base, base) != base
     }
 
-    /// Returns why the recording goes on without an index, once.
+    /// Returns the reason why the recording continues without an index. Returns each reason once.
     pub(super) fn take_index_error(&mut self) -> Option<RecorderError> {
         self.recorder.take_index_error()
     }

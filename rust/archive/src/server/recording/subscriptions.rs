@@ -1,5 +1,5 @@
-//! [`RecordingSubscriptions`]: adds and removes the subscriptions whose images the archive records. The conductor of
-//! the archive calls it.
+//! [`RecordingSubscriptions`]: adds and removes the subscriptions with the images that the archive
+//! records. The conductor of the archive uses it.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,35 +20,37 @@ pub(in crate::server) enum RecordingPurpose {
         /// Recording id.
         recording_id: i64,
     },
-    /// The subscription was taken up again: an image that continues a recording extends it. Any other image becomes a
-    /// new recording.
+    /// The subscription is resumed. An image that continues a recording extends this recording. Any
+    /// other image becomes a new recording.
     Resume {
-        /// Recording that the subscription extended before; `None` if each image became a new recording.
+        /// Recording that the subscription extended before the restart; `None` if each image became
+        /// a new recording.
         recording_id: Option<i64>,
     },
 }
 
 /// A subscription of the archive. It exists from the time of the request, before the driver has added the subscription.
 pub(in crate::server) struct ServedSubscription {
-    /// Identifies the subscription, even before the driver has assigned a registration id.
+    /// Number that identifies the subscription, even before the driver has assigned a registration
+    /// id.
     pub number: u64,
-    /// Key of stream and channel.
+    /// Key of the stream id and the channel.
     pub key: String,
     /// Request of the subscription. The archive sends signals to the control session of this request.
     pub requester: RequestIds,
-    /// Whether the subscription ends with the first of its recordings.
+    /// Whether the subscription ends when its first recording ends.
     pub is_auto_stop: bool,
     /// The use of the subscription's images.
     pub purpose: RecordingPurpose,
-    /// Stream.
+    /// Stream id.
     pub stream_id: i32,
-    /// Location of the source, as it was requested.
+    /// Location of the source in the request.
     pub source_location: SourceLocation,
-    /// Channel that the archive subscribed to.
+    /// Channel of the archive's subscription.
     pub subscribed_channel: String,
-    /// Channel as it was requested.
+    /// Channel of the request.
     pub original_channel: String,
-    /// Channel of the recordings.
+    /// Stripped channel of the recordings.
     pub stripped_channel: String,
     state: ServedSubscriptionState,
 }
@@ -59,7 +61,7 @@ enum ServedSubscriptionState {
 }
 
 impl ServedSubscription {
-    /// Returns the subscription, once the driver has added it.
+    /// Returns the subscription when the driver has added it.
     pub fn subscription(&self) -> Option<&Subscription> {
         match &self.state {
             ServedSubscriptionState::Adding(_) => None,
@@ -67,13 +69,13 @@ impl ServedSubscription {
         }
     }
 
-    /// Returns the registration id of the subscription, once the driver has added it.
+    /// Returns the registration id of the subscription when the driver has added it.
     pub fn registration_id(&self) -> Option<i64> {
         self.subscription().map(Subscription::registration_id)
     }
 }
 
-/// The subscriptions whose images are recorded. Stopped subscriptions are removed.
+/// The subscriptions with the images that are recorded. Stopped subscriptions are removed.
 #[derive(Default)]
 pub(in crate::server) struct RecordingSubscriptions {
     subscriptions: Vec<ServedSubscription>,
@@ -176,7 +178,7 @@ impl RecordingSubscriptions {
             .find(|entry| entry.registration_id() == Some(id))
     }
 
-    /// Returns whether images of a subscription extend this recording.
+    /// Returns whether a subscription exists whose image will extend this recording.
     pub fn extend(&self, recording_id: i64) -> bool {
         let extends = |purpose| match purpose {
             RecordingPurpose::New => false,
@@ -188,8 +190,8 @@ impl RecordingSubscriptions {
             .any(|entry| extends(entry.purpose))
     }
 
-    /// Removes a subscription: no further images are recorded. When the last of its recordings drops the subscription,
-    /// the subscription is closed.
+    /// Removes a subscription, so that no further images are recorded. The subscription is closed
+    /// when its last recording ends.
     pub fn remove(&mut self, number: u64) -> Option<ServedSubscription> {
         let at = self
             .subscriptions
@@ -213,8 +215,8 @@ impl RecordingSubscriptions {
     }
 }
 
-/// Images that have become available, by the number of their subscription. The conductor of the Aeron client adds
-/// images, and the conductor of the archive removes them.
+/// Images that have become available, with the number of their subscription. The conductor of the
+/// Aeron client adds images, and the conductor of the archive removes them.
 pub(in crate::server) struct ImageArrivals {
     sender: Sender<(u64, Image)>,
     receiver: Receiver<(u64, Image)>,
@@ -235,7 +237,7 @@ impl ImageArrivals {
     fn handlers(&self, number: u64) -> SubscriptionHandlers {
         let sender = self.sender.clone();
         SubscriptionHandlers {
-            // An error means that the archive has ended.
+            // An error is ignored: it means that the archive has ended.
             available_image: Some(Arc::new(move |image: &Image| {
                 let _ = sender.send((number, image.clone()));
             })),

@@ -1,6 +1,7 @@
 //! [`UnnotedStops`]: stop positions that could not be written to the catalog, because the disk was full or failed.
 //!
-//! The archive writes these stop positions later. Until then, the recording cannot be replayed, extended or purged.
+//! The archive writes these stop positions later. Until then, the recordings cannot be replayed,
+//! extended or purged.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::store::ArchiveStore;
 /// Time between two attempts, in milliseconds.
 const RETRY_INTERVAL_MS: i64 = 100;
 
-/// Stop positions that are still to be written to the catalog.
+/// Stop positions that must still be written to the catalog.
 #[derive(Debug, Default)]
 pub(super) struct UnnotedStops {
     stops: BTreeMap<i64, UnnotedStop>,
@@ -34,8 +35,8 @@ impl UnnotedStops {
         self.stops.insert(recording_id, stop);
     }
 
-    /// Removes the stop position of a recording that is active again: the catalog had the stop position,
-    /// although the sync failed.
+    /// Removes the stop position of a recording that is active again. Such a recording could be
+    /// extended because the catalog had the stop position, although the sync failed.
     pub fn forget(&mut self, recording_id: i64) {
         self.stops.remove(&recording_id);
     }
@@ -49,7 +50,8 @@ impl UnnotedStops {
             }
             attempts += 1;
             stop.next_attempt_ms = now_ms + RETRY_INTERVAL_MS;
-            // If the catalog has the stop position after all, the recording may have been purged since.
+            // The catalog may already have the stop position, although the sync failed. Then the
+            // recording may also have been purged.
             let is_unfinished = store
                 .recording(recording_id)
                 .is_ok_and(|recording| recording.is_unfinished());
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_recording_is_noted_once_the_disk_takes_it() {
+    fn a_stop_position_that_could_not_be_written_is_written_when_the_disk_has_space() {
         let storage = MemoryStorage::new();
         let (mut store, id) = recording(&storage, options());
         let fail_next = || {
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_is_extended_once_its_end_is_noted_and_no_end_from_before_stops_it_again() {
+    fn an_earlier_stop_position_does_not_stop_a_recording_that_was_extended() {
         let storage = MemoryStorage::new();
         let synced = StoreOptions {
             catalog_sync_level: SyncLevel::Data,

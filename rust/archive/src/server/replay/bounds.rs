@@ -1,31 +1,33 @@
-//! [`ReplayBounds`]: how far a replay may send now, and where it ends.
+//! [`ReplayBounds`]: the position up to which a replay may send now, and the position at which the
+//! replay ends.
 
 use aeron_client::{AtomicCounter, CountersReader, SharedBuffer};
 
 use super::plan::ReplayPlan;
 
-/// A counter that bounds a replay: the position of an active recording, or a counter that the client chose.
+/// A counter that bounds a replay: the position counter of an active recording, or a counter that
+/// the client has chosen.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct LimitCounter {
     counters: CountersReader<SharedBuffer>,
     value: AtomicCounter<SharedBuffer>,
-    /// Distinguishes the counter from a later one with the same id.
+    /// Registration id, which distinguishes the counter from a later counter with the same id.
     registration_id: i64,
 }
 
 /// The value of a [`LimitCounter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LimitValue {
-    /// The counter is in use and may still move.
+    /// The counter is allocated, and its value may still increase.
     Moving(i64),
-    /// The counter is freed; this was its last value.
+    /// The counter is freed. This was its last value.
     Last(i64),
-    /// The counter is freed, and its id belongs to another counter.
+    /// The counter is freed, and its id now belongs to another counter.
     Lost,
 }
 
 impl LimitCounter {
-    /// Returns the counter with this id, if there is one.
+    /// Returns the counter with this id, if it is allocated.
     pub fn find(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
         let value = counters.counter(counter_id)?;
         let registration_id = value.registration_id();
@@ -36,14 +38,15 @@ impl LimitCounter {
         })
     }
 
-    /// Returns the present value.
+    /// Returns the current value.
     pub fn get(&self) -> i64 {
         self.value.get()
     }
 
     fn read(&self) -> LimitValue {
-        // The order of these reads matters. If the counter was freed, `value` is the last value of its owner. If its id
-        // was reused, the registration id differs.
+        // The order of these reads matters. If the counter is not allocated after the read of
+        // `value`, `value` is its last value. If another counter has the id, the registration id
+        // differs.
         let is_allocated = self.counters.is_allocated(self.value.id());
         let value = self.value.get();
         match (
@@ -57,7 +60,7 @@ impl LimitCounter {
     }
 }
 
-/// How far a replay may send now, and where it ends.
+/// The position up to which a replay may send now, and the position at which the replay ends.
 #[derive(Debug)]
 pub(in crate::server) struct ReplayBounds {
     counters: Vec<Bound>,
@@ -69,7 +72,7 @@ pub(in crate::server) struct ReplayBounds {
 
 #[derive(Debug)]
 struct Bound {
-    /// `None` after the counter was freed.
+    /// The counter; `None` after it was freed.
     counter: Option<LimitCounter>,
     /// Highest value of the counter so far.
     position: i64,
@@ -105,7 +108,7 @@ impl ReplayBounds {
         self.limit_position
     }
 
-    /// Returns whether the stop position may still rise.
+    /// Returns whether the stop position may still increase.
     pub fn is_moving(&self) -> bool {
         let is_below =
             |bound: &Bound| bound.counter.is_some() || bound.position > self.stop_position;

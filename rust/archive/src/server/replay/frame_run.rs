@@ -1,4 +1,4 @@
-//! [`FrameRewrite`]: rewrites recorded frames in a term as frames of the replay's publication.
+//! [`FrameRewrite`]: converts recorded frames in a term to frames of the replay's publication.
 
 use aeron_layout::frame::FirstWord;
 use aeron_memory::Words;
@@ -7,10 +7,11 @@ use aeron_memory::log::frame::{HEADER_LENGTH, offset};
 use crate::checksum::Checksum;
 use crate::frame::{FrameFault, FrameRules, HeaderWords};
 
-/// Consecutive frames: a block of data frames, then a padding frame. Either may be missing.
+/// Consecutive frames: a block of data frames, then a padding frame. The block or the padding frame
+/// may be missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FrameRun {
-    /// Bytes of the block.
+    /// Number of bytes of the block.
     pub data_length: usize,
     /// Length of the padding frame with its header; 0 if the run has no padding.
     pub padding_length: usize,
@@ -28,8 +29,8 @@ pub(super) enum RunFault {
     },
 }
 
-/// Recorded bytes in the term of a publication, except for the first word of the first header. In the term that word is
-/// zero.
+/// Recorded bytes in the term of a publication. In the term, the first word of the first header is
+/// zero: `first_word` has its value.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordedBytes<'a, W> {
     /// Memory of the term.
@@ -74,13 +75,13 @@ impl FrameRewrite {
         }
     }
 
-    /// Finds the run at the start of `bytes`, which are at `position` of the recording. Writes the ids of the
-    /// publication into its data frames.
+    /// Finds the run at the start of `bytes`, which are at `position` of the recording. Writes the
+    /// ids of the publication into the data frames of the run.
     ///
     /// The run ends with the frame that reaches `limit`, with padding, or before bytes that are not a complete frame.
     ///
     /// # Errors
-    /// [`RunFault`]; then no part of the run may be used.
+    /// [`RunFault`] says why the first frame cannot be sent. Then no part of the run may be used.
     pub fn take_run<W: Words>(
         &mut self,
         position: i64,
@@ -125,7 +126,8 @@ impl FrameRewrite {
         Ok(run)
     }
 
-    /// Returns whether the checksum of a data frame, which is in its session id field, is correct or is not verified.
+    /// Returns whether the checksum in the session id field of a data frame is correct. Returns
+    /// `true` if checksums are not verified.
     #[inline]
     fn has_checksum<W: Words>(&mut self, term: &W, at: usize, frame_length: usize) -> bool {
         let Some(checksum) = self.checksum else {

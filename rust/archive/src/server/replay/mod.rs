@@ -1,9 +1,10 @@
-//! Replay of recordings. For each request a publication is added, and a session reads the recording and publishes its
-//! frames.
+//! Replay of recordings. For each request, the driver adds a publication. A session then reads the
+//! recording and publishes its frames.
 //!
-//! [`Replays`] is the conductor's part. It checks requests, asks the driver to add publications, and stores which
-//! recordings are being read. [`Replayer`] runs the sessions, on the thread of the conductor or on a separate thread.
-//! [`Replays`] sends commands to [`Replayer`], and receives events from it.
+//! [`Replays`] is the conductor's part. It checks requests, asks the driver to add publications,
+//! and knows which recordings are being read. [`Replayer`] runs the sessions, on the thread of the
+//! conductor or on a separate thread. [`Replays`] sends commands to [`Replayer`], and receives
+//! events from it.
 
 mod bounds;
 mod frame_run;

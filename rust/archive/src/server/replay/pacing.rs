@@ -1,5 +1,5 @@
-//! [`ReplayPace`]: how fast a replay may send. A client requests a number of bytes for each second, the pace at which
-//! the stream was recorded, or both. Then the slower one counts.
+//! [`ReplayPace`]: limits the pace of a replay. A client requests a number of bytes per second, the
+//! pace at which the stream was recorded, or both. If both are requested, the slower pace applies.
 
 use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::SPEED_UNIT;
@@ -10,13 +10,14 @@ use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
 const NS_PER_S: i128 = 1_000_000_000;
-/// A replay that could not send for a while may make up for this part of a second, and no more.
+/// A replay that could not send for a while may catch up at most the bytes of one part of a second.
+/// This is the number of parts.
 const BURSTS_PER_S: i64 = 100;
 
 /// The pace that a client requested.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(in crate::server) struct RequestedPace {
-    /// Maximum number of bytes of the stream for each second.
+    /// Maximum number of bytes of the stream per second.
     max_bytes_per_second: Option<i64>,
     /// Factor of the recorded pace, in millionths.
     speed_millionths: Option<i64>,
@@ -33,11 +34,12 @@ pub(super) struct ReplayPace<S: Storage> {
     position: i64,
 }
 
-/// Allows a number of bytes for each second.
+/// Limits a replay to a number of bytes per second.
 #[derive(Debug, Clone, Copy)]
 struct RateLimit {
     bytes_per_second: i64,
-    /// At this time, frames that begin before the position could be sent. `None` before the first frame.
+    /// A position, and the time in nanoseconds from which on frames at this position may be sent.
+    /// `None` before the first frame.
     begin: Option<(i64, i64)>,
 }
 
@@ -83,7 +85,8 @@ impl<S: Storage> ReplayPace<S> {
         self.position
     }
 
-    /// Returns the number of bytes to read of `available` bytes at `position`: enough for the frames that may be sent.
+    /// Returns the number of bytes to read at `position`, at most `available`. They contain all
+    /// frames that may be sent now.
     pub fn readable(&self, position: i64, available: usize) -> usize {
         if self.position == i64::MAX {
             return available;
@@ -105,8 +108,8 @@ impl<S: Storage> ReplayPace<S> {
         }
     }
 
-    /// Computes the position before which frames may begin. The replay has sent all frames before `sent`, and is
-    /// allowed to send those before `stop` in any case. Reads a part of one index file at most.
+    /// Computes the position before which frames may begin. The replay has sent all frames before
+    /// `sent`, and its bounds allow frames before `stop`. Reads at most a part of one index file.
     ///
     /// # Errors
     /// The index has no arrival times.
@@ -141,7 +144,7 @@ impl RateLimit {
         }
     }
 
-    /// Returns the position before which frames may begin. All frames before `sent` have been sent.
+    /// Returns the position before which frames may begin. All frames before `sent` were sent.
     fn position(&mut self, sent: i64, now_ns: i64) -> i64 {
         let (from, from_ns) = *self.begin.get_or_insert((sent, now_ns));
         let elapsed_ns = i128::from(now_ns.saturating_sub(from_ns).max(0));
@@ -155,7 +158,8 @@ impl RateLimit {
     }
 }
 
-/// Returns the nanoseconds of a replay in which an interval of a recording is sent.
+/// Converts an interval of a recording in microseconds to the interval of the replay in
+/// nanoseconds.
 pub(super) fn replay_ns(interval_us: i64, speed_millionths: i64) -> i64 {
     let recorded_ns = i128::from(interval_us) * 1_000;
     let ns = recorded_ns * i128::from(SPEED_UNIT) / i128::from(speed_millionths.max(1));

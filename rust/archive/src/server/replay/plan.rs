@@ -40,11 +40,12 @@ impl ReplayPlan {
     /// Checks a request against the recording.
     ///
     /// `bound` is the position that counters allow: the recorded position of an active recording, or the value of the
-    /// client's counter for a bounded replay. If there are both, it is the lower one. If the recording is not active,
-    /// the plan never goes beyond its stop position. So segments after that position can be deleted during the replay.
+    /// client's counter for a bounded replay. If both counters bound the replay, `bound` is the lower value. If the
+    /// recording is not active, the plan ends at the stop position or before. So segments after the stop position can
+    /// be deleted during the replay.
     ///
     /// # Errors
-    /// The first reason to refuse the request, with the code and the text for the client.
+    /// The first reason why the request is refused, with the code and the text for the client.
     pub fn new(
         range: &ReplayRange,
         recording: &RecordingDescriptor,

@@ -4,7 +4,7 @@ use aeron_client::{
     BlockSpace, ExclusivePublication, FillBlockError, FilledBlock, OfferError, SharedBuffer,
 };
 
-/// The publication of a replay session. Tests have an implementation without a driver.
+/// The publication of a replay session. The tests have an implementation without a driver.
 pub(super) trait ReplayPublication {
     /// Returns the channel of the publication.
     fn channel(&self) -> &str;
@@ -21,10 +21,11 @@ pub(super) trait ReplayPublication {
     /// Returns whether the stream has a subscriber.
     fn is_connected(&self) -> bool;
 
-    /// Appends data frames that `fill` writes directly into the log, see [`ExclusivePublication::fill_block`].
+    /// Appends data frames that `fill` writes directly into the log: see
+    /// [`ExclusivePublication::fill_block`].
     ///
     /// # Errors
-    /// See [`OfferError`], or the error of `fill`; nothing was appended.
+    /// See [`OfferError`], or the error of `fill`. Then nothing was appended.
     fn fill_block<E>(
         &mut self,
         max_length: usize,
@@ -34,7 +35,7 @@ pub(super) trait ReplayPublication {
     /// Appends a padding frame with `length` bytes after its header.
     ///
     /// # Errors
-    /// See [`OfferError`]; nothing was appended.
+    /// See [`OfferError`]. Then nothing was appended.
     fn append_padding(&mut self, length: usize) -> Result<i64, OfferError>;
 }
 

@@ -1,7 +1,9 @@
-//! [`RecordedPace`]: sends the frames of a recording in the intervals in which they arrived.
+//! [`RecordedPace`]: makes a replay send the frames of a recording at the intervals at which they
+//! arrived.
 //!
-//! The arrival times are those of the index. All frames of an entry are sent when the entry is due. An entry whose time
-//! is lost is due with the entry before. If the clock was set back, an entry is due with the latest one before.
+//! The index has the arrival times. All frames of an index entry are sent when the entry is due. An
+//! entry without a time is due together with the previous entry. If the clock was set back, an
+//! entry is due together with the earlier entry that has the latest time.
 //!
 //! The last frames of an active recording may have no entry yet. They arrived within a millisecond after the last
 //! entry.
@@ -15,7 +17,7 @@ use crate::index::{ENTRY_INTERVAL_US, ENTRY_LENGTH, IndexEntry, IndexFile, MAX_U
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-/// Number of entries that are read at once.
+/// Number of entries that one read returns.
 const ENTRIES_PER_READ: usize = 256;
 
 /// The recorded pace of a replay.
@@ -25,11 +27,12 @@ pub(super) struct RecordedPace<F> {
     /// The index of the segment of the next entry, and the number of the first entry that was not read.
     index: Option<(IndexFile<F>, u64)>,
     base: i64,
-    /// Entries that were read and are not due.
+    /// Entries that were read and are not due yet.
     entries: VecDeque<IndexEntry>,
     /// Arrival time of the first frame with a time, and the time at which it was sent.
     begin: Option<PaceBegin>,
-    /// The latest arrival time of the entries that were due, in microseconds since the epoch.
+    /// The latest arrival time of all entries that were due so far, in microseconds since the
+    /// epoch.
     latest_us: i64,
     /// Frames that begin before this position are due.
     position: i64,
@@ -44,9 +47,9 @@ struct PaceBegin {
 /// Why a recording cannot be sent at its recorded pace.
 #[derive(Debug)]
 pub(super) enum PaceFault {
-    /// There are no arrival times from a position on.
+    /// The index has no arrival times from a position on.
     NoTimes {
-        /// The position.
+        /// Position from which on arrival times are missing.
         position: i64,
     },
     /// The index cannot be read.
@@ -88,7 +91,7 @@ impl<F: StorageFile> RecordedPace<F> {
     /// Opens the index of the first segment.
     ///
     /// # Errors
-    /// There is no index, or none of its entries has a time.
+    /// The index does not exist, or none of its entries has a time.
     pub fn open<S: Storage<File = F>>(
         &mut self,
         storage: &S,
@@ -105,11 +108,12 @@ impl<F: StorageFile> RecordedPace<F> {
         }
     }
 
-    /// Returns the position before which frames are due. Frames before `sent` have been sent, and those before `stop`
-    /// are recorded. Reads a part of one index file at most.
+    /// Returns the position before which frames are due. Frames before `sent` were sent, and frames
+    /// before `stop` are recorded. Reads at most a part of one index file.
     ///
     /// # Errors
-    /// All frames with an entry were sent, and the next ones have no entry although one was due.
+    /// The recorder should have written an entry for the next frames, but the index does not have
+    /// it.
     pub fn position<S: Storage<File = F>>(
         &mut self,
         storage: &S,
@@ -172,6 +176,7 @@ impl<F: StorageFile> RecordedPace<F> {
         }
         if self.index.is_none() && !self.open_segment(storage, stream)? {
             // The recorder creates the index of a segment before it acknowledges the first frame.
+            // So the index was deleted.
             return Err(self.no_times());
         }
         if self.read_entries()? {
@@ -188,7 +193,7 @@ impl<F: StorageFile> RecordedPace<F> {
         Ok(())
     }
 
-    /// Reads the next entries of the index. Returns whether there are any for frames that are not due.
+    /// Reads the next entries of the index. Returns whether the index has further entries.
     fn read_entries(&mut self) -> io::Result<bool> {
         let Some((file, number)) = &mut self.index else {
             return Ok(false);
@@ -199,7 +204,7 @@ impl<F: StorageFile> RecordedPace<F> {
         let mut valid = 0;
         for (at, slot) in slots.iter().enumerate() {
             if let Some(entry) = IndexEntry::decode(slot) {
-                // The last entry may be written at this moment. It is read again.
+                // An invalid last entry may be an entry that is being written. It is read again later.
                 valid = at + 1;
                 if entry.end_position > self.position {
                     self.entries.push_back(entry);
@@ -210,7 +215,7 @@ impl<F: StorageFile> RecordedPace<F> {
         Ok(valid > 0)
     }
 
-    /// Opens the index of the current segment. Returns whether there is one.
+    /// Opens the index of the current segment. Returns whether the index exists.
     fn open_segment<S: Storage<File = F>>(
         &mut self,
         storage: &S,

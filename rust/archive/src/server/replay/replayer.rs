@@ -18,7 +18,7 @@ pub(in crate::server) enum ReplayerCommand {
         /// Id of the replay.
         replay_session_id: i64,
     },
-    /// Abort all replays, or all of one recording.
+    /// Abort all replays, or all replays of one recording.
     StopAll {
         /// Recording id; `None` for all recordings.
         recording_id: Option<i64>,
@@ -33,7 +33,7 @@ pub(in crate::server) enum ReplayerEvent {
         /// Id of the replay.
         replay_session_id: i64,
     },
-    /// A replay is over; its file is closed.
+    /// A replay has ended, and its file is closed.
     Ended {
         /// Id of the replay.
         replay_session_id: i64,
@@ -42,7 +42,7 @@ pub(in crate::server) enum ReplayerEvent {
     },
 }
 
-/// Runs replay sessions. Used by one thread at a time.
+/// Runs replay sessions. Only one thread uses it at a time.
 pub(in crate::server) struct Replayer<S: Storage> {
     reads: SegmentReads<S>,
     commands: Receiver<ReplayerCommand>,
@@ -51,7 +51,7 @@ pub(in crate::server) struct Replayer<S: Storage> {
 }
 
 impl<S: Storage> Replayer<S> {
-    /// Creates a replayer without replays, of the recordings in `storage`.
+    /// Creates a replayer of the recordings in `storage`, without replays.
     pub fn new(
         storage: S,
         commands: Receiver<ReplayerCommand>,
@@ -65,7 +65,8 @@ impl<S: Storage> Replayer<S> {
         }
     }
 
-    /// Calls `on_read` with the bytes of each read of a segment file and the nanoseconds that it took.
+    /// Makes the replayer call `on_read` after each read of a segment file, with the number of
+    /// bytes and the duration in nanoseconds.
     pub fn measure_reads(
         mut self,
         clock: Arc<dyn NanoClock>,
@@ -75,7 +76,7 @@ impl<S: Storage> Replayer<S> {
         self
     }
 
-    /// Runs one duty cycle: a block of each replay. Returns the work count.
+    /// Runs one duty cycle, in which each replay sends one block. Returns the work count.
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {
@@ -137,7 +138,7 @@ impl<S: Storage> Replayer<S> {
     }
 
     fn tell(&self, event: ReplayerEvent) {
-        // If the conductor has ended, the archive has ended, and all its publications are closed.
+        // An error is ignored: if the conductor has ended, the archive has ended, and all its publications are closed.
         let _ = self.events.send(event);
     }
 }

@@ -26,14 +26,14 @@ use crate::stream::{RecordedStream, StreamDescription};
 pub(in crate::server) struct ReplaySettings {
     /// Maximum number of replays at the same time.
     pub max_concurrent_replays: usize,
-    /// Time until which a replay must have a segment file and a subscriber, and for which a token is valid, in
-    /// nanoseconds.
+    /// Time limit in nanoseconds within which a replay must have a segment file and a subscriber. A
+    /// token is valid for the same time.
     pub connect_timeout_ns: i64,
-    /// Linger of a publication if the request does not set one, in nanoseconds.
+    /// Linger of a publication if the request does not set a linger, in nanoseconds.
     pub linger_timeout_ns: i64,
     /// Longest read of a segment file, in bytes.
     pub file_io_max_length: i32,
-    /// Checksum that is verified in each frame, if any.
+    /// Checksum that is verified in each frame; `None` if checksums are not verified.
     pub checksum: Option<Checksum>,
 }
 
@@ -55,10 +55,10 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub pace: RequestedPace,
     /// Channel of the replay.
     pub channel: &'a str,
-    /// Stream of the replay.
+    /// Stream id of the replay.
     pub stream_id: i32,
-    /// Correlation id of the image over which a request with a token was received. The replay is sent to the
-    /// response channel of that image.
+    /// Correlation id of the image from which a request with a token was received. The replay is
+    /// sent to the response channel of that image.
     pub response_correlation_id: Option<i64>,
 }
 
@@ -72,11 +72,11 @@ pub(in crate::server) enum ReplayEvent {
         /// Id of the replay.
         replay_session_id: i64,
     },
-    /// A replay failed, before or after it started.
+    /// A replay failed before or after it had started.
     Failed {
         /// Session and correlation id of the request.
         requester: RequestIds,
-        /// The reason.
+        /// Reason of the failure.
         error: ArchiveError,
     },
     /// A replay has ended, with or without an error. The replay no longer reads files of the recording.
@@ -94,7 +94,7 @@ pub(in crate::server) struct Replays {
     requested: Vec<RequestedReplay>,
     running: Vec<RunningReplay>,
     tokens: ReplayTokens,
-    /// Upper half of the next replay id.
+    /// Upper 32 bits of the next replay id.
     next_number: i64,
 }
 
@@ -106,7 +106,7 @@ struct RequestedReplay {
     bounds: ReplayBounds,
     pace: RequestedPace,
     publication: PendingOperation<ExclusivePublication>,
-    /// Whether `stop_all` was called for its recording.
+    /// Whether `stop_all` was called for the recording of this replay.
     is_stopping: bool,
 }
 
@@ -118,7 +118,7 @@ struct RunningReplay {
     publication: ExclusivePublication,
     position: Arc<AtomicI64>,
     is_started: bool,
-    /// Whether `stop_all` was called for its recording.
+    /// Whether `stop_all` was called for the recording of this replay.
     is_stopping: bool,
 }
 
@@ -145,7 +145,7 @@ impl Replays {
     /// response.
     ///
     /// # Errors
-    /// The request is refused.
+    /// The reason why the request is refused.
     pub fn request(
         &mut self,
         aeron: &Aeron,
@@ -202,8 +202,8 @@ impl Replays {
         work
     }
 
-    /// Checks that another replay is allowed, in addition to the current replays and to `held` replays that wait to be
-    /// requested.
+    /// Checks that another replay is allowed in addition to the current replays and to `held`
+    /// replays that are not requested yet.
     ///
     /// # Errors
     /// There are too many replays.
@@ -244,8 +244,8 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id });
     }
 
-    /// Ends all replays immediately, because the archive ends. Revokes the publications of the replays. No event is
-    /// returned.
+    /// Ends all replays immediately, because the archive ends. Revokes the publications of the
+    /// replays. No events follow.
     pub fn close_all(&mut self) {
         self.requested.clear();
         for replay in self.running.drain(..) {
@@ -254,8 +254,8 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id: None });
     }
 
-    /// Returns whether a replay of the recording was stopped by [`stop_all`](Self::stop_all) but has not ended. Such a
-    /// replay may still read any segment.
+    /// Returns whether [`stop_all`](Self::stop_all) has stopped a replay of the recording that has
+    /// not ended yet. Such a replay may still read any segment.
     pub fn is_stopping(&self, recording_id: i64) -> bool {
         let requested = self.requested.iter();
         let requested = requested.map(|replay| (replay.stream.recording_id(), replay.is_stopping));
@@ -266,8 +266,8 @@ impl Replays {
             .any(|(id, is_stopping)| id == recording_id && is_stopping)
     }
 
-    /// Returns the lowest position that a replay of the recording may read. The segment of this position is in
-    /// use.
+    /// Returns the lowest position that a replay of the recording may still read. The segment of
+    /// this position must not be deleted.
     pub fn lowest_replay_position(&self, recording_id: i64) -> Option<i64> {
         let requested = self.requested.iter();
         let requested =
@@ -282,17 +282,18 @@ impl Replays {
             .min()
     }
 
-    /// Creates a token, with which a session may replay a recording.
+    /// Creates a token with which a control session may replay a recording.
     pub fn issue_token(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
         self.tokens.give(control_session_id, recording_id, now_ns)
     }
 
-    /// Returns the session of a token for this recording; `None` if the token is unknown or expired.
+    /// Returns the control session of a token for this recording; `None` if the token is unknown or
+    /// expired.
     pub fn token_session(&self, token: i64, recording_id: i64, now_ns: i64) -> Option<i64> {
         self.tokens.session(token, recording_id, now_ns)
     }
 
-    /// Removes the tokens of a control session that has ended. Its replays continue.
+    /// Removes the tokens of a control session that has ended. The replays of the session continue.
     pub fn on_control_session_ended(&mut self, control_session_id: i64) {
         self.tokens.forget_session(control_session_id);
     }
@@ -370,7 +371,8 @@ impl Replays {
         })));
     }
 
-    /// Returns the id for a new replay. The low 32 bits are the session id of the publication; clients rely on this.
+    /// Returns the id of a new replay. The low 32 bits are the session id of the publication,
+    /// because clients rely on this.
     fn next_id(&mut self, session_id: i32) -> i64 {
         let number = self.next_number;
         self.next_number = number.wrapping_add(1);
@@ -426,12 +428,13 @@ impl Replays {
     }
 
     fn send(&self, command: ReplayerCommand) {
-        // An error means that the replayer has ended because the archive is ending.
+        // An error is ignored: it means that the replayer has ended, because the archive ends.
         let _ = self.commands.send(command);
     }
 }
 
-/// Returns the counters that bound a replay: the position of an active recording, and the counter in the request.
+/// Returns the counters that bound a replay: the position counter of an active recording, and the
+/// counter in the request.
 fn limit_counters(
     aeron: &Aeron,
     request: &ReplayRequested<'_>,

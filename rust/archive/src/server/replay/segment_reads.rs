@@ -1,4 +1,4 @@
-//! [`SegmentReads`]: reads segment files, and measures the time that this takes.
+//! [`SegmentReads`]: reads segment files, and measures the duration of the reads.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,8 @@ pub(super) struct SegmentReads<S: Storage> {
 /// Measures the time of reads.
 struct ReadMeter {
     clock: Arc<dyn NanoClock>,
-    /// Called with the length of a read in bytes and its duration in nanoseconds.
+    /// Function that is called after each read, with the length in bytes and the duration in
+    /// nanoseconds.
     on_read: Box<dyn FnMut(usize, i64) + Send>,
 }
 
@@ -39,7 +40,8 @@ impl<S: Storage> SegmentReads<S> {
         &self.storage
     }
 
-    /// Calls `on_read` for each read, with its length in bytes and its duration in nanoseconds.
+    /// Makes the reader call `on_read` after each read, with the length in bytes and the duration
+    /// in nanoseconds.
     pub fn measure(
         &mut self,
         clock: Arc<dyn NanoClock>,
@@ -68,7 +70,8 @@ impl<S: Storage> SegmentReads<S> {
     /// Reads the bytes from `position` on into `bytes`. The range must be in one segment.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `UnexpectedEof` if the file ends before the last byte.
+    /// The same errors as [`open`](Self::open). `UnexpectedEof` if the file ends before the last
+    /// byte.
     pub fn read(
         &self,
         segment: &mut Option<Segment<S::File>>,
@@ -84,11 +87,11 @@ impl<S: Storage> SegmentReads<S> {
 
     /// Reads `length` bytes from `position` on into `term` at offset `at`. The range must be in one segment.
     ///
-    /// Does not write the first word but returns it. Readers of the term do not see the bytes until the caller writes
-    /// that word.
+    /// The first word is not written but returned. Readers of the term do not see the bytes until
+    /// the caller writes this word.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// The same errors as [`read`](Self::read).
     pub fn read_into_term(
         &mut self,
         segment: &mut Option<Segment<S::File>>,

@@ -34,11 +34,11 @@ pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
     pub bounds: ReplayBounds,
     /// The pace of the replay.
     pub pace: RequestedPace,
-    /// The publication, at the first position of the plan.
+    /// The publication. It begins at the first position of the plan.
     pub publication: P,
-    /// Position of the replay, written for the conductor.
+    /// Position of the replay. The session writes it, and the conductor reads it.
     pub position: Arc<AtomicI64>,
-    /// Checksum of the frames, if it is verified.
+    /// Checksum of the frames; `None` if checksums are not verified.
     pub checksum: Option<Checksum>,
     /// Time by which the first segment file and a subscriber must exist.
     pub connect_deadline_ns: i64,
@@ -52,12 +52,12 @@ pub(super) struct ReplaySession<S: Storage, P = ExclusivePublication> {
     rewrite: FrameRewrite,
     bounds: ReplayBounds,
     pace: ReplayPace<S>,
-    /// Whether the first position is neither the start of the recording nor the stop position. Then a recorded frame
-    /// must begin at the first position.
+    /// Whether the first position is within the recording: neither its start position nor its stop
+    /// position. Then the session checks that a frame begins there.
     begins_within: bool,
     position: i64,
     shown_position: Arc<AtomicI64>,
-    /// Bytes of a padding frame that are still to be appended.
+    /// Number of bytes of a padding frame that must still be appended.
     padding_left: usize,
     /// Longest read of a segment file, in bytes.
     read_length: usize,
@@ -80,7 +80,7 @@ enum ReplayState {
 pub(super) enum ReplayProgress {
     /// The first frame was found. The conductor sends the client the response that the replay has started.
     Started,
-    /// Bytes of stream that were sent; 1 for a step without bytes.
+    /// Number of bytes of the stream that were sent; 1 for a step that sends no bytes.
     Worked(usize),
     /// The replay has ended.
     Ended(ReplayEnd),
@@ -91,7 +91,7 @@ pub(super) enum ReplayProgress {
 pub(in crate::server) enum ReplayEnd {
     /// The whole range was sent: the stream ends at its current position.
     Complete,
-    /// The replay was stopped, or has no subscriber any more: the publication is revoked.
+    /// The replay was stopped, or it has no subscriber any more: the publication is revoked.
     Aborted,
     /// The recording cannot be replayed further: the publication is revoked, and the client receives the error.
     Failed(ArchiveError),
@@ -145,8 +145,8 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         self.stream.recording_id()
     }
 
-    /// Runs one duty cycle: reads a segment file at most once, and sends as many of the frames as the publication
-    /// accepts. Never waits.
+    /// Runs one duty cycle: reads a segment file at most once, and sends as many frames as the
+    /// publication accepts. Never waits.
     pub fn do_work(&mut self, reads: &mut SegmentReads<S>, now_ns: i64) -> ReplayProgress {
         let outcome = match self.state {
             ReplayState::Opening => self.open(reads, now_ns),
@@ -187,7 +187,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             .read(&mut self.segment, &self.stream, self.position, &mut header)
             .map_err(|error| self.read_failure(&error))?;
         match self.stream.rules().check(self.position, &header) {
-            // Only the header of a data frame was read.
+            // Only the header was read, so the rest of a data frame is missing.
             Ok(_) | Err(FrameFault::Incomplete { .. }) => Ok(()),
             Err(fault) => Err(self.failure_with_code(
                 ArchiveErrorCode::InvalidPosition,
@@ -246,7 +246,8 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         }
     }
 
-    /// Reads the next bytes into the publication's log and sends their frames, if the publication accepts any.
+    /// Reads the next bytes into the publication's log and sends their frames, if the publication
+    /// accepts frames.
     fn send_next(&mut self, reads: &mut SegmentReads<S>) -> Result<(), ReplayEnd> {
         let length = self.pace.readable(self.position, self.readable_length());
         if length < HEADER_LENGTH {
@@ -288,7 +289,8 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         self.append_padding().map(drop)
     }
 
-    /// Returns the number of bytes that can be read at once: up to the stop position, and within the term.
+    /// Returns the number of bytes that one read may return: all of them are before the stop
+    /// position and within the term.
     fn readable_length(&self) -> usize {
         let positions = self.stream.positions();
         let in_term = positions.term_length() - positions.term_offset(self.position);
@@ -306,12 +308,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         }
     }
 
-    /// Decides what to do after a read without a complete frame.
+    /// Handles a read without a complete frame: ends the replay, or lets it wait.
     fn check_incomplete(&self, length: usize) -> Result<(), ReplayEnd> {
         let reaches_stop = self.position + length as i64 == self.bounds.stop_position();
         match reaches_stop && !self.bounds.is_at_recording_stop() {
             true if self.bounds.is_moving() => Ok(()),
-            // The client's counter ended within the frame.
+            // The last value of the client's counter is within the frame.
             true => Err(ReplayEnd::Complete),
             false => Err(self.unexpected_end()),
         }
@@ -325,10 +327,10 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         };
     }
 
-    /// Appends the rest of a padding frame. Returns whether all of it is appended.
+    /// Appends the rest of a padding frame. Returns whether the whole padding frame was appended.
     ///
-    /// Padding that fills a gap of an unreliable stream can be longer than the publication appends at once. Such
-    /// padding is appended as several frames.
+    /// Padding that fills a gap of an unreliable stream can be longer than the longest frame of the
+    /// publication. Such padding is appended as several frames.
     fn append_padding(&mut self) -> Result<bool, ReplayEnd> {
         while self.padding_left > 0 {
             let length = self.padding_left.min(self.longest_padding());
@@ -342,12 +344,13 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         Ok(true)
     }
 
-    /// Returns the longest padding frame that the publication accepts, a multiple of the alignment.
+    /// Returns the length of the longest padding frame that the publication accepts. It is a
+    /// multiple of the alignment.
     fn longest_padding(&self) -> usize {
         HEADER_LENGTH + self.publication.max_message_length() / FRAME_ALIGNMENT * FRAME_ALIGNMENT
     }
 
-    /// Returns whether the publication accepted an offer.
+    /// Converts the result of an offer. Returns whether the publication has accepted the offer.
     fn is_taken(&self, offered: Result<i64, OfferError>) -> Result<bool, ReplayEnd> {
         match offered {
             Ok(_) => Ok(true),

@@ -1,4 +1,5 @@
-//! [`ReplayTokens`]: permissions to start a replay over a connection other than the control session.
+//! [`ReplayTokens`]: tokens that permit a client to request a replay on another publication than
+//! that of its control session.
 
 use aeron_protocol::archive::NULL_VALUE;
 
@@ -18,7 +19,8 @@ struct ReplayToken {
 }
 
 impl ReplayTokens {
-    /// Creates tokens that are valid for `timeout_ns`. `random` returns numbers that cannot be guessed.
+    /// Creates an empty set. New tokens are valid for `timeout_ns`. `random` returns numbers that
+    /// cannot be guessed.
     pub fn new(timeout_ns: i64, random: Box<dyn FnMut() -> i64 + Send>) -> Self {
         Self {
             tokens: Vec::new(),
@@ -27,7 +29,7 @@ impl ReplayTokens {
         }
     }
 
-    /// Creates a token for a session, for replays of one recording.
+    /// Creates a token with which a control session may request replays of one recording.
     pub fn give(&mut self, control_session_id: i64, recording_id: i64, now_ns: i64) -> i64 {
         let token = loop {
             let token = (self.random)();
@@ -44,7 +46,8 @@ impl ReplayTokens {
         token
     }
 
-    /// Returns the session of a token for this recording. A token can be used until it expires.
+    /// Returns the control session of a token for this recording. A token can be used any number of
+    /// times until it expires.
     pub fn session(&self, token: i64, recording_id: i64, now_ns: i64) -> Option<i64> {
         let is_valid = |known: &&ReplayToken| {
             known.token == token && known.recording_id == recording_id && now_ns < known.expires_ns
@@ -78,7 +81,7 @@ mod tests {
 
     /// 07-101
     #[test]
-    fn a_token_is_good_for_its_recording_until_it_expires() {
+    fn a_token_is_valid_only_for_its_recording_and_until_it_expires() {
         let mut tokens = tokens(&[NULL_VALUE, 70, 70, 71]);
         assert_eq!(tokens.give(1, 10, 0), 70);
         assert_eq!(tokens.give(2, 10, 1), 71);
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_of_a_session_end_with_it() {
+    fn the_tokens_of_an_ended_session_are_removed() {
         let mut tokens = tokens(&[70, 71]);
         tokens.give(1, 10, 0);
         tokens.give(2, 10, 0);

@@ -1,5 +1,5 @@
-//! Replication: copies recordings of other archives. Each copy uses a client of the source archive, and a recording of
-//! this archive.
+//! Replication: copies recordings of other archives. Each replication has a client session with the
+//! source archive, and a recording in this archive.
 
 mod replications;
 mod request;

@@ -1,4 +1,4 @@
-//! [`Replications`]: starts, runs and ends the replications of an archive. The conductor calls it.
+//! [`Replications`]: starts, runs and ends the replications of an archive. The conductor uses it.
 
 use aeron_client::Aeron;
 use aeron_protocol::archive::ArchiveErrorCode;
@@ -8,23 +8,23 @@ use super::session::{ReplicationSession, ReplicationTurn};
 use crate::server::ArchiveError;
 use crate::storage::Storage;
 
-/// Maximum number of replications: each has a control session at its source archive.
+/// Maximum number of replications. Each of them has a control session with its source archive.
 const MAX_REPLICATIONS: usize = 256;
 
 /// Settings of replications.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ReplicationSettings {
-    /// Id of the archive, which the source archives receive.
+    /// Id of the archive, which is sent to the source archives.
     pub archive_id: i64,
-    /// Channel over which source archives replay, unless a request names one.
+    /// Channel of replays from source archives, if a request does not set a channel.
     pub replication_channel: String,
-    /// Channel over which source archives respond, unless a request names one.
+    /// Channel of responses from source archives, if a request does not set a channel.
     pub response_channel: String,
     /// Time limit for a step, in nanoseconds.
     pub message_timeout_ns: i64,
     /// Term length of control channels, in bytes.
     pub control_term_length: u32,
-    /// Whether log files of control channels are sparse.
+    /// Whether the logs of control channels are sparse.
     pub is_control_term_sparse: bool,
     /// Longest frame of control channels, in bytes.
     pub control_mtu_length: u32,
@@ -65,7 +65,7 @@ impl Replications {
         Ok(())
     }
 
-    /// Returns whether a replication copies into the recording, or is about to.
+    /// Returns whether a replication copies into the recording, or will copy into it.
     pub fn is_destination(&self, recording_id: i64) -> bool {
         self.sessions
             .iter()

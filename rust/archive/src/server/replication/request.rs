@@ -10,29 +10,30 @@ use crate::server::ArchiveError;
 /// A request to copy a recording of another archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ReplicationRequest {
-    /// Session and correlation id of the request; further messages go to its session.
+    /// Session and correlation id of the request. All messages about the replication go to this
+    /// session.
     pub requester: RequestIds,
-    /// Recording of the source archive.
+    /// Id of the recording in the source archive.
     pub source_recording_id: i64,
-    /// Recording of this archive that is extended; `None` for a new one.
+    /// Id of the recording of this archive that is extended; `None` for a new recording.
     pub destination_recording_id: Option<i64>,
-    /// Position at which the replication stops; `None` for the end of the source.
+    /// Position at which the replication stops; `None` for the end of the source recording.
     pub stop_position: Option<i64>,
-    /// Tag of the channel.
+    /// Tag of the channel; `None` for no tag.
     pub channel_tag_id: Option<i64>,
-    /// Tag of the subscription.
+    /// Tag of the subscription; `None` for no tag.
     pub subscription_tag_id: Option<i64>,
     /// Channel of the source archive's control requests.
     pub control_channel: String,
-    /// Stream of the source archive's control requests.
+    /// Stream id of the source archive's control requests.
     pub control_stream_id: i32,
-    /// Channel of the live stream with which the replication merges.
+    /// Channel of the live stream with which the replication merges; `None` if it does not merge.
     pub live_destination: Option<String>,
-    /// Channel over which the source replays; `None` for the archive's setting.
+    /// Channel of the replay from the source; `None` for the archive's setting.
     pub replication_channel: Option<String>,
     /// Channel of the source's responses; `None` for the archive's setting.
     pub response_channel: Option<String>,
-    /// Credentials for the source.
+    /// Credentials for the source archive.
     pub encoded_credentials: Vec<u8>,
     /// Longest read of a segment file at the source, in bytes.
     pub file_io_max_length: i32,
@@ -44,7 +45,7 @@ impl ReplicationRequest {
     /// Decodes a request with all parameters.
     ///
     /// # Errors
-    /// A channel is not text.
+    /// A channel is not UTF-8.
     pub fn of(
         requester: RequestIds,
         request: &ReplicateRequest2<'_>,
@@ -71,7 +72,7 @@ impl ReplicationRequest {
     /// Decodes a request of an old client.
     ///
     /// # Errors
-    /// A channel is not text.
+    /// A channel is not UTF-8.
     pub fn of_old(
         requester: RequestIds,
         request: &ReplicateRequest<'_>,
@@ -101,7 +102,7 @@ impl ReplicationRequest {
     /// Decodes a request of an old client with tags.
     ///
     /// # Errors
-    /// A channel is not text.
+    /// A channel is not UTF-8.
     pub fn of_tagged(
         requester: RequestIds,
         request: &TaggedReplicateRequest<'_>,
@@ -123,7 +124,8 @@ impl ReplicationRequest {
         Ok(tagged)
     }
 
-    /// Returns whether the recording's subscription has tags, so that its destinations are added by commands.
+    /// Returns whether the recording's subscription has tags. Then its destinations are added by
+    /// commands.
     pub fn has_manual_destinations(&self) -> bool {
         self.live_destination.is_some()
             || self.channel_tag_id.is_some()

@@ -45,7 +45,7 @@ pub(super) struct ReplicationSession {
     credentials: Arc<RequestCredentials>,
     message_timeout_ns: i64,
     state: ReplicationState,
-    /// Time at which the state began, or last made progress.
+    /// Time of the last progress. A change of the state is also progress.
     progress_ns: i64,
     source: Option<ArchiveSession>,
     recording: Option<CopiedRecording>,
@@ -62,7 +62,7 @@ struct CopiedRecording {
     replay_position: i64,
     /// Session id of the replay.
     session_id: i32,
-    /// Number of the subscription in this archive, once it is requested.
+    /// Number of the subscription in this archive; `None` until the subscription is requested.
     subscription_number: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ enum ReplicationState {
     Finished,
 }
 
-/// State of a replication that is to merge with the live stream.
+/// State of a replication that will merge with the live stream.
 struct Live {
     subscription: Subscription,
     image: Image,
@@ -110,7 +110,7 @@ struct Live {
 
 /// The outcome of a step.
 enum ReplicationStep {
-    /// Stay in this state; nothing happened.
+    /// Stay in this state, because nothing has happened.
     Wait(ReplicationState),
     /// Enter this state.
     Next(ReplicationState),
@@ -118,7 +118,7 @@ enum ReplicationStep {
     Done,
 }
 
-/// The credentials of the request. They contain no response to a challenge.
+/// Supplies the credentials of the request. It has no response to a challenge.
 struct RequestCredentials {
     encoded: Vec<u8>,
     is_challenged: AtomicBool,
@@ -197,14 +197,14 @@ impl ReplicationSession {
         self.id
     }
 
-    /// Returns whether the session copies into this recording, or is about to.
+    /// Returns whether the session copies into this recording, or will copy into it.
     pub fn is_destination(&self, recording_id: i64) -> bool {
         let copy = self.recording.as_ref().map(|copied| copied.destination_id);
         copy.or(self.request.destination_recording_id) == Some(recording_id)
     }
 
-    /// Runs one duty cycle. Returns the work count, or `None` once the replication has ended; then [`end`](Self::end)
-    /// is called.
+    /// Runs one duty cycle. Returns the work count, or `None` if the replication has ended. Then
+    /// the caller calls [`end`](Self::end).
     pub fn do_work<S: Storage + Clone>(
         &mut self,
         turn: &mut ReplicationTurn<'_, S>,
@@ -252,7 +252,7 @@ impl ReplicationSession {
         }
         if let Some(mut source) = self.source.take() {
             if let Some(replay_session_id) = self.replay_session_id {
-                // If the source no longer exists, its replay has ended by itself.
+                // If the request fails, the source archive no longer runs, and its replay has ended.
                 if let Ok(ticket) =
                     source.submit(&ArchiveCall::stop_replay(replay_session_id), turn.now_ns)
                 {
@@ -417,7 +417,7 @@ impl ReplicationSession {
         self.extend(None, turn)
     }
 
-    /// Adds the copy to the catalog, or finds the recording that is extended.
+    /// Adds the copy to the catalog, or finds the existing recording to be extended.
     fn prepare_copy<S: Storage + Clone>(
         &self,
         source: RecordingDescriptor,
@@ -437,7 +437,7 @@ impl ReplicationSession {
             }
             Some(id) => {
                 let destination = turn.store.recording(id)?;
-                // The recording may have been extended since the request.
+                // The recording may have been extended after the request.
                 if turn.recordings.is_active(id) {
                     return Err(active_destination(id));
                 }
@@ -522,7 +522,7 @@ impl ReplicationSession {
                     source_position,
                 }));
             }
-            // The client has already received the error.
+            // The client has already received the error of the subscription.
             SubscriptionReply::Refused => return Ok(ReplicationStep::Done),
             SubscriptionReply::Added(subscription) => subscription,
         };
@@ -673,8 +673,8 @@ impl ReplicationSession {
         )))
     }
 
-    /// Adds the live destination when the copy is near the live stream. Removes the replay when the live stream has
-    /// reached the copy.
+    /// Adds the live destination when the copy is near the live stream. Removes the replay when the
+    /// copy has reached the live stream.
     fn join(
         &mut self,
         mut live: Live,
@@ -760,8 +760,8 @@ impl ReplicationSession {
             .map_err(ArchiveError::generic)
     }
 
-    /// Returns whether a state that must make progress has timed out. Requests and connections have their own
-    /// deadlines.
+    /// Returns whether the state has made no progress for too long. Requests and connections have
+    /// their own deadlines.
     fn is_late(&self, state: &ReplicationState, now_ns: i64) -> bool {
         let must_advance = matches!(
             state,
@@ -783,9 +783,9 @@ impl ReplicationSession {
             ReplicationState::ResolvingPort { .. } => {
                 "the driver has not resolved the port of the replication channel"
             }
-            ReplicationState::AwaitingImage { .. } => "the replay of the source has not come",
+            ReplicationState::AwaitingImage { .. } => "the replay of the source has not arrived",
             ReplicationState::Removing(..) => "the driver has not removed the destination",
-            _ => "the source has not answered",
+            _ => "the source has not responded",
         }
     }
 }

@@ -5,12 +5,13 @@ use aeron_protocol::uri::{ChannelUri, UriError, key};
 
 use super::request::ReplicationRequest;
 
-/// The channel that the recording subscribes to, and the destination that is added to it by a command.
+/// The channel of the recording's subscription, and the destination that a command adds to the
+/// subscription.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RecordingChannel {
     /// Channel of the subscription.
     pub channel: String,
-    /// Destination of the replay, if destinations are added by commands.
+    /// Destination of the replay; `None` if the channel itself receives the replay.
     pub destination: Option<String>,
 }
 
@@ -44,7 +45,7 @@ pub(super) fn recording_channel(
     channel.put(key::TAGS, &tags)?;
     channel.put(key::CONTROL_MODE, "manual")?;
     if request.live_destination.is_some() {
-        // The live stream and the recording are from the same publication, so the session id is the same.
+        // The live stream and the recording come from the same publication, so they have the same session id.
         channel.put(key::SESSION_ID, &session_id.to_string())?;
     }
     Ok(RecordingChannel {

@@ -1,4 +1,5 @@
-//! [`RetentionLog`]: a text file in the archive's directory with a line for everything that retention has deleted.
+//! [`RetentionLog`]: a text file in the archive's directory. It has a line for each deletion of
+//! data and each removal of a reader by retention.
 
 use std::fmt::Display;
 use std::io;
@@ -13,10 +14,11 @@ use crate::storage::{Access, Storage, StorageFile};
 const LOG_FILE_NAME: &str = "archive-retention.log";
 /// Name of the previous file.
 const OLD_LOG_FILE_NAME: &str = "archive-retention.old.log";
-/// A file of at least this length is renamed before the next line, in bytes.
+/// If the file has at least this length in bytes, it is renamed before the next line is written.
 const MAX_LENGTH: u64 = 1024 * 1024;
 
-/// Notes what retention has deleted. The archive goes on if a line cannot be written.
+/// Writes a line for each deletion by retention. If a line cannot be written, the archive
+/// continues.
 pub(in crate::server) struct RetentionLog<S> {
     storage: S,
 }
@@ -27,7 +29,7 @@ impl<S: Storage> RetentionLog<S> {
         Self { storage }
     }
 
-    /// Notes a deletion.
+    /// Writes the line of a deletion.
     pub fn on_freed(&self, now_ms: i64, outcome: &RetentionOutcome, bytes: i64) {
         let RetentionOutcome {
             recording_id,
@@ -47,7 +49,7 @@ impl<S: Storage> RetentionLog<S> {
         );
     }
 
-    /// Notes a reader that was removed.
+    /// Writes the line of an expired reader that was removed.
     pub fn on_expired(&self, now_ms: i64, reader: &NamedReader, expiry: &ReaderExpiry) {
         let NamedReader {
             recording_id,
@@ -65,7 +67,7 @@ impl<S: Storage> RetentionLog<S> {
 
     fn note(&self, now_ms: i64, text: impl Display) {
         let time = Timestamp::from_millisecond(now_ms).unwrap_or_default();
-        // Recordings and deletions do not depend on the log: on a full disk, it must not stop retention.
+        // An error is ignored. Otherwise a full disk would stop retention, which frees space.
         let _ = self.append(format!("{time:.3} {text}\n").as_bytes());
     }
 

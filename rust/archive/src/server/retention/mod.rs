@@ -1,9 +1,10 @@
-//! Retention of the archive: [rounds](Round) that apply the policies, when they begin, and the room that they make for
-//! new recordings. The module [`crate::retention`] computes the deletions.
+//! Retention of the archive. A [`Round`] applies the policies to all recordings. This module
+//! decides when a round begins, and makes new recordings wait while a round frees space. The module
+//! [`crate::retention`] computes the deletions.
 //!
 //! A round begins when a recording enters a new segment or stops, when policies change, when a client requests it, and
-//! otherwise every five seconds. It works in small steps, one in each duty cycle of the conductor. Nothing happens
-//! without policies and without readers that can expire.
+//! otherwise every five seconds. It works in small steps, one in each duty cycle of the conductor. Without policies
+//! and without readers that can expire, no round begins.
 
 mod log;
 mod room;
@@ -32,14 +33,14 @@ const ROUND_INTERVAL_NS: i64 = 5_000_000_000;
 /// Maximum number of requests that wait for their rounds.
 const MAX_REQUESTS: usize = 64;
 
-/// A request to apply the policies, or to report what they would delete.
+/// A request to apply the policies, or to report the deletions that they would cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ApplyRequest {
     /// Session and correlation id of the request.
     pub requester: RequestIds,
-    /// Recording whose outcome is reported, and which may be changed; `None` for all.
+    /// Recording to which the policies are applied; `None` for all recordings.
     pub recording_id: Option<i64>,
-    /// Whether nothing is deleted.
+    /// Whether the deletions are only reported.
     pub dry_run: bool,
 }
 
@@ -48,17 +49,17 @@ pub(super) struct Retention<S> {
     log: RetentionLog<S>,
     requests: VecDeque<ApplyRequest>,
     round: Option<Round>,
-    /// Whether a round without a request is to begin.
+    /// Whether a round without a request must begin.
     is_due: bool,
     next_round_ns: i64,
     room: Room,
     held: HeldRecordings,
-    /// Time at which the archive started.
+    /// Time at which the archive started, in milliseconds since the epoch.
     running_since_ms: i64,
 }
 
 impl<S: Storage> Retention<S> {
-    /// Creates the state of an archive that starts. Changes are noted in `log`.
+    /// Creates the state of an archive that starts. Deletions are written to `log`.
     pub fn new(log: RetentionLog<S>, now_ms: i64) -> Self {
         Self {
             log,
@@ -77,8 +78,8 @@ impl<S: Storage> Retention<S> {
         self.is_due = true;
     }
 
-    /// Begins the running round again: policies, or the files of a recording, have changed in a way that its results do
-    /// not take into account.
+    /// Begins the running round again. Call it if policies or files of a recording have changed,
+    /// because the results of the round do not take such changes into account.
     pub fn restart(&mut self) {
         self.is_due = true;
         if let Some(round) = &mut self.round {
@@ -86,7 +87,7 @@ impl<S: Storage> Retention<S> {
         }
     }
 
-    /// Adds a request. The response is sent at the end of its round.
+    /// Adds a request. The response is sent at the end of the request's round.
     ///
     /// # Errors
     /// Too many requests are waiting.
@@ -100,12 +101,12 @@ impl<S: Storage> Retention<S> {
         Ok(())
     }
 
-    /// Returns the round to be continued in this duty cycle.
+    /// Returns the round that this duty cycle continues.
     fn take_round(&mut self, now_ns: i64, has_work: bool) -> Option<Round> {
         if self.round.is_some() {
             return self.round.take();
         }
-        // Recordings wait for this round, also if the last policy has just been removed.
+        // Recordings wait for this round, even if the last policy was removed in the meantime.
         if self.room.is_requested() {
             return Some(Round::new(None, true));
         }
@@ -122,8 +123,8 @@ impl<S: Storage> Retention<S> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Continues the round in progress, or begins one if it is time. Then starts the recordings that waited for room.
-    /// Returns the work count.
+    /// Continues the round in progress, or begins a round if one is due. Then starts the recordings
+    /// that have waited for room. Returns the work count.
     pub(super) fn run_retention(&mut self) -> usize {
         let mut work = 0;
         let extensions = self.store.extensions();
@@ -151,7 +152,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Computes what still needs a part of a recording. Expired readers need nothing.
+    /// Returns the readers, replays and operations that still need a part of a recording. Expired
+    /// readers are left out.
     fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
         let since_ms = self.retention.running_since_ms;
         let is_valid = |reader: &&NamedReader| {
@@ -189,13 +191,13 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     self.counters.retention.expired_readers.fetch_add(1);
                     self.retention.log.on_expired(self.now_ms, &reader, &expiry);
                 }
-                // The reader holds nothing. The next round tries again.
+                // An expired reader does not keep data, even if it cannot be removed. The next round tries again.
                 Err(error) => self.report(&not_stored(error).message),
             }
         }
     }
 
-    /// Deletes what a round has decided. Files are deleted in later duty cycles.
+    /// Executes the outcome of a round for one recording. Later duty cycles delete the files.
     fn remove(&mut self, outcome: &RetentionOutcome, first_base: i64) {
         let id = outcome.recording_id;
         let activity = self.activity(id);

@@ -1,5 +1,5 @@
-//! [`Room`] and [`HeldRecordings`]: if the file system has little space left, retention runs before a recording is
-//! refused.
+//! [`Room`] and [`HeldRecordings`]: if the file system has too little space for a new recording,
+//! retention runs before the recording is refused.
 
 use aeron_protocol::archive::{RequestIds, SourceLocation};
 
@@ -9,27 +9,27 @@ use crate::server::recording::RecordingRequest;
 use crate::storage::Storage;
 use crate::store::StoreError;
 
-/// Time in nanoseconds for which a round counts as the last one: recordings are refused at once if there is still
-/// little space.
+/// Time after a round in nanoseconds. During this time, no further round is begun for a recording:
+/// if there is still too little space, the recording is refused at once.
 const ROOM_VALIDITY_NS: i64 = 1_000_000_000;
 /// Maximum number of requests that wait for room.
 const MAX_HELD: usize = 64;
 
-/// Progress of retention that makes room for recordings.
+/// Progress of a round that makes room for recordings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Room {
-    /// Nobody has asked for room.
+    /// No recording waits for room.
     #[default]
     Unasked,
-    /// A round is to begin.
+    /// A round must begin.
     Requested,
     /// The round has ended, and its files are being deleted.
     Deleting,
-    /// All files were deleted, at a time before this one.
+    /// All files of the round were deleted. No further round is begun before `valid_until_ns`.
     Made { valid_until_ns: i64 },
 }
 
-/// Requests to record that wait until retention has made room.
+/// Recording requests that wait until retention has made room.
 #[derive(Debug, Default)]
 pub(in crate::server) struct HeldRecordings {
     held: Vec<HeldRecording>,
@@ -42,12 +42,12 @@ struct HeldRecording {
     stream_id: i32,
     source_location: SourceLocation,
     is_auto_stop: bool,
-    /// The recording to be extended; `None` for new recordings.
+    /// The recording to be extended; `None` for a new recording.
     recording_id: Option<i64>,
 }
 
 impl Room {
-    /// Returns whether a round is to begin.
+    /// Returns whether a round must begin.
     pub fn is_requested(self) -> bool {
         self == Self::Requested
     }
@@ -88,7 +88,8 @@ impl HeldRecording {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Returns whether recordings have to wait: there is little space, and retention has not run since.
+    /// Returns whether new recordings must wait, because there is too little space and retention
+    /// has not run yet.
     pub(in crate::server) fn is_making_room(&mut self) -> bool {
         if self.retention.room.is_in_progress() {
             return true;
@@ -141,7 +142,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Starts the recordings that waited, once retention has made what room it can. Returns their number.
+    /// Starts the waiting recordings when the round for them has ended. Returns the number of
+    /// started recordings.
     pub(super) fn start_held_recordings(&mut self) -> usize {
         if self.retention.room == Room::Deleting && self.deletions.is_empty() {
             let valid_until_ns = self.now_ns.saturating_add(ROOM_VALIDITY_NS);

@@ -20,9 +20,10 @@ const READS_PER_STEP: usize = 16;
 /// One application of the policies.
 pub(super) struct Round {
     request: Option<ApplyRequest>,
-    /// Whether the round makes room for recordings that wait.
+    /// Whether the round makes room for waiting recordings.
     is_for_room: bool,
-    /// Id from which on recordings are not assigned to policies yet; `None` if all are.
+    /// Lowest id of the recordings that are not assigned to policies yet; `None` if all recordings
+    /// are assigned.
     next_recording_id: Option<i64>,
     groups: BTreeMap<RetentionScope, PolicyGroup>,
     removals: VecDeque<PlannedRemoval>,
@@ -33,9 +34,9 @@ pub(super) struct Round {
 struct PolicyGroup {
     policy: RetentionPolicy,
     extents: Vec<RecordingExtent>,
-    /// Number of recordings whose segments have the times that are needed.
+    /// Number of recordings for which all needed times of segments were read.
     timed: usize,
-    /// Bytes above the limit of the policy, once all recordings are assigned.
+    /// Number of bytes above the limit of the policy; `None` until all recordings are assigned.
     excess_bytes: Option<i64>,
 }
 
@@ -61,7 +62,7 @@ impl Round {
         self.is_for_room
     }
 
-    /// Begins again. Deletions that were made stay in the response.
+    /// Begins the round again. The deletions that were already made stay in the response.
     pub fn restart(&mut self) {
         self.next_recording_id = Some(0);
         self.groups.clear();
@@ -85,7 +86,8 @@ impl Round {
         false
     }
 
-    /// Returns the request and what its response reports, by recording id; `None` if nobody has requested the round.
+    /// Returns the request and the outcomes for its response, by recording id; `None` for a round
+    /// without a request.
     pub fn into_response(mut self) -> Option<(RequestIds, Vec<RetentionOutcome>)> {
         let request = self.request?;
         self.outcomes.sort_by_key(|outcome| outcome.recording_id);
@@ -131,7 +133,8 @@ impl Round {
         }
     }
 
-    /// Reads times of segments for the first policy. If it has all that it needs, computes what it removes.
+    /// Reads times of segments for the first policy. When all needed times are read, computes the
+    /// removals of the policy.
     fn evaluate<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
         let Some(mut entry) = self.groups.first_entry() else {
             return;
@@ -160,7 +163,7 @@ impl Round {
         }
     }
 
-    /// Executes one removal, or reports several.
+    /// Executes one removal. In a dry run, only adds several removals to the response.
     fn execute<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
         let count = match self.is_dry_run() {
             true => RECORDINGS_PER_STEP,
@@ -176,7 +179,8 @@ impl Round {
             let Ok(extent) = archive.store.extent(id, recorded) else {
                 continue;
             };
-            // A client has changed the recording since. The next round sees the change.
+            // A client has changed the recording after the removal was computed. The next round
+            // takes the change into account.
             if !extent.is_still(&planned.extent) {
                 continue;
             }
@@ -215,7 +219,7 @@ impl PolicyGroup {
                 Ok(time_ms) => extent.segment_times_ms.push(time_ms),
                 Err(error) => {
                     archive.report(&error.to_string());
-                    // Without the time, this segment and later ones are not deleted.
+                    // Without its time, this segment is not old. So it and the later segments are not deleted.
                     self.timed += 1;
                 }
             }

@@ -1,12 +1,12 @@
-//! [`ReadBudget`]: how many bytes may be read at a time.
+//! [`ReadBudget`]: limits reads to a number of bytes per second.
 
 const NS_PER_S: i128 = 1_000_000_000;
 
-/// A number of bytes for each second. Unused bytes of more than a second are lost.
+/// A number of bytes per second. At most the unused bytes of one second are kept for later.
 #[derive(Debug)]
 pub(super) struct ReadBudget {
     bytes_per_second: i64,
-    /// Bytes that may be read now. A read may make it negative.
+    /// Number of bytes that may be read now. It is negative after a read of more bytes.
     left: i64,
     updated_ns: Option<i64>,
 }
@@ -25,7 +25,7 @@ impl ReadBudget {
         let updated_ns = *self.updated_ns.get_or_insert(now_ns);
         let elapsed_ns = i128::from(now_ns.saturating_sub(updated_ns).max(0));
         let added = elapsed_ns * i128::from(self.bytes_per_second) / NS_PER_S;
-        // Below one byte, the time is not used up.
+        // A time that is too short for one byte is kept for the next call.
         if added > 0 {
             let added = i64::try_from(added).unwrap_or(i64::MAX);
             self.left = self.left.saturating_add(added).min(self.bytes_per_second);
@@ -34,7 +34,7 @@ impl ReadBudget {
         self.left > 0
     }
 
-    /// Subtracts bytes that were read.
+    /// Subtracts the number of bytes that were read.
     pub fn spend(&mut self, bytes: i64) {
         self.left = self.left.saturating_sub(bytes);
     }
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_have_the_rate_on_average_and_a_pause_is_worth_a_second() {
+    fn reads_have_the_configured_rate_and_a_pause_allows_at_most_the_bytes_of_one_second() {
         let mut budget = ReadBudget::new(1_000_000);
         let (mut read, mut now_ns) = (0_i64, 0);
         while now_ns < 10_000_000_000 {

@@ -1,7 +1,9 @@
-//! Scrubbing: reads the sealed segments of all recordings at a limited rate, and reports damage. Changes nothing.
+//! Scrubbing: reads the sealed segments of all recordings at a limited rate, and reports damage. It
+//! does not change the recordings.
 //!
-//! A segment is sealed if its recorder writes no more into it. In a pass each sealed segment is read once, in the order
-//! of recording ids. A segment with damage is reported once, and the pass continues with the next segment.
+//! A segment is sealed when its recorder does not write into it any more. In a *pass*, each sealed
+//! segment is read once, in the order of recording ids. A segment with damage is reported once, and
+//! the pass continues with the next segment.
 
 mod budget;
 mod segment;
@@ -15,17 +17,17 @@ use crate::catalog::RecordingDescriptor;
 use crate::checksum::Checksum;
 use crate::storage::Storage;
 
-/// Maximum number of findings that are reported. Later ones are only counted.
+/// Maximum number of reported findings. Later findings are only counted.
 const MAX_REPORTED: usize = 1_000;
 
 /// Settings of the scrubbing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ScrubSettings {
-    /// Bytes that are read for each second; 0 turns the scrubbing off.
+    /// Number of bytes that are read per second; 0 turns the scrubbing off.
     pub bytes_per_second: i64,
-    /// Time between the begins of two passes, in nanoseconds.
+    /// Time from the begin of a pass to the begin of the next pass, in nanoseconds.
     pub interval_ns: i64,
-    /// Checksum that is verified in each frame, if any.
+    /// Checksum that is verified in each frame; `None` if checksums are not verified.
     pub checksum: Option<Checksum>,
 }
 
@@ -33,12 +35,13 @@ pub(super) struct ScrubSettings {
 pub(super) struct Scrubber<S: Storage> {
     settings: ScrubSettings,
     budget: ReadBudget,
-    /// Time at which the pass began; the next pass begins an interval later. `None` before the first pass.
+    /// Time at which the last pass began; `None` before the first pass. The next pass begins one
+    /// interval later.
     pass_ns: Option<i64>,
-    /// Recording and base of the next segment; `None` between two passes.
+    /// Recording id and base of the next segment; `None` between two passes.
     next: Option<(i64, i64)>,
     segment: Option<SegmentScrub<S>>,
-    /// Recording and position of the findings that were reported.
+    /// Recording id and position of the reported findings.
     reported: HashSet<(i64, i64)>,
 }
 
@@ -54,7 +57,7 @@ impl<S: Storage> Scrubber<S> {
         }
     }
 
-    /// Returns whether a part of a segment may be read now. Begins a pass if one is due.
+    /// Returns whether a part of a segment may be read now. Begins a pass if a pass is due.
     fn may_read(&mut self, now_ns: i64) -> bool {
         if self.settings.bytes_per_second == 0 || !self.budget.is_open(now_ns) {
             return false;
@@ -127,14 +130,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.scrubber.segment = SegmentScrub::new(storage, recording, (base, end), checksum);
     }
 
-    /// Returns the end of the recording's sealed segments.
+    /// Returns the end position of the recording's sealed segments.
     fn sealed_end(&self, recording: &RecordingDescriptor) -> i64 {
         if !recording.is_unfinished() {
             return recording.stop_position;
         }
         match self.recordings.position(recording.recording_id) {
             Some(position) => recording.segment_base(position),
-            // The recorder is about to begin or to end.
+            // The recorder has not begun yet or has just ended, so its current segment is unknown.
             None => recording.start_position,
         }
     }

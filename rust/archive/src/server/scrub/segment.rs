@@ -6,17 +6,17 @@ use crate::reader::RecordingReader;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
-/// Bytes of frames that one step checks.
+/// Number of bytes of frames that one step checks.
 const STEP_LENGTH: i64 = 256 * 1024;
 
-/// A segment whose frames are being checked.
+/// The check of the frames of one segment.
 pub(super) struct SegmentScrub<S: Storage> {
     recording_id: i64,
     file: String,
     reader: RecordingReader<S>,
     end: i64,
     checksum: Option<Checksum>,
-    /// Bytes that were read and not yet taken.
+    /// Number of read bytes that [`take_read_bytes`](SegmentScrub::take_read_bytes) has not returned yet.
     read_bytes: i64,
     checked_bytes: i64,
 }
@@ -24,13 +24,13 @@ pub(super) struct SegmentScrub<S: Storage> {
 /// Damage in a segment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// The recording.
+    /// Recording id.
     pub recording_id: i64,
     /// Position of the frame that is damaged or cannot be read.
     pub position: i64,
     /// Name of the file.
     pub file: String,
-    /// The damage.
+    /// Description of the damage.
     pub problem: String,
 }
 
@@ -38,15 +38,16 @@ pub(super) struct Finding {
 pub(super) enum SegmentStep {
     /// The segment has further frames.
     Continue,
-    /// All frames are sound.
+    /// All frames are valid.
     Sound,
-    /// A frame is damaged. Frames after it cannot be found.
+    /// A frame is damaged. Frames after the damaged frame cannot be found.
     Damaged(Finding),
 }
 
 impl<S: Storage> SegmentScrub<S> {
-    /// Creates the check of the segment at `base`, up to `end` at most. No file is opened yet. Returns `None` if the
-    /// catalog entry is not valid, which prevents reads.
+    /// Creates the check of the segment at `base`, at most up to position `end`. No file is opened
+    /// yet. Returns `None` if the values of the catalog entry are not valid, because then no frame
+    /// can be checked.
     pub fn new(
         storage: S,
         recording: &RecordingDescriptor,
@@ -74,7 +75,7 @@ impl<S: Storage> SegmentScrub<S> {
         let step = self.check_frames(begin);
         let checked = self.reader.position() - begin;
         self.checked_bytes += checked;
-        // A damaged or missing segment also costs a read.
+        // Counts at least one byte, because a read of a damaged or missing segment also takes time.
         self.read_bytes += checked.max(1);
         step
     }
@@ -105,12 +106,12 @@ impl<S: Storage> SegmentScrub<S> {
         }
     }
 
-    /// Returns the bytes that were read since the last call.
+    /// Returns the number of bytes that were read since the last call.
     pub fn take_read_bytes(&mut self) -> i64 {
         std::mem::take(&mut self.read_bytes)
     }
 
-    /// Returns the bytes of sound frames since the last call.
+    /// Returns the number of bytes of valid frames since the last call.
     pub fn take_checked_bytes(&mut self) -> i64 {
         std::mem::take(&mut self.checked_bytes)
     }

@@ -1,4 +1,4 @@
-//! [`UsersAuthenticator`]: accepts the users of a file.
+//! [`UsersAuthenticator`]: accepts the users in a users file.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,11 +11,12 @@ use super::verifier::{Check, PasswordVerifier};
 use super::{Proof, Users};
 use crate::server::{AuthenticationDecision, Authenticator};
 
-/// Bytes of a challenge.
+/// Length of a challenge in bytes.
 const CHALLENGE_LENGTH: usize = 32;
 const SEPARATOR: u8 = b':';
 
-/// Accepts clients that prove to be users of a file. The principal is the name of the user.
+/// Accepts clients that prove the identity of a user in the file. The principal is the name of the
+/// user.
 pub(in crate::server) struct UsersAuthenticator {
     users: Arc<Users>,
     verifier: PasswordVerifier,
@@ -24,13 +25,13 @@ pub(in crate::server) struct UsersAuthenticator {
 
 /// State of a session's authentication.
 enum Attempt {
-    /// The password is being checked. `None` if no user has the name.
+    /// The password is being checked. The value is `None` if no user has the name.
     Verifying {
         name: Option<String>,
     },
-    /// The client has to sign the challenge.
+    /// The client must sign the challenge.
     Challenged {
-        /// `None` if no user has the name.
+        /// The user; `None` if no user has the name.
         signer: Option<Signer>,
         challenge: [u8; CHALLENGE_LENGTH],
     },
@@ -202,8 +203,8 @@ mod tests {
 
     const SESSION: i64 = 7;
     const KEY: [u8; 16] = [0xA5; 16];
-    // The example in passlib's documentation. Its parameters are expensive. A test that first computed a hash with
-    // cheaper parameters would not be faster.
+    // The hash is the example in the documentation of passlib. A hash with cheaper parameters would
+    // make the tests no faster, because a test would have to compute it first.
     const PASSWORD: &[u8] = b"password";
     const SECRET: &str =
         "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
@@ -232,7 +233,7 @@ mod tests {
 
     /// 07-26
     #[test]
-    fn the_password_of_a_user_is_accepted_and_nothing_else() {
+    fn only_the_correct_password_of_a_user_is_accepted() {
         let mut authenticator = authenticator();
         let mut decide = |credentials: &[u8]| decision(&mut authenticator, credentials);
         let right = [b"ann:", PASSWORD].concat();
@@ -252,7 +253,7 @@ mod tests {
 
     /// 07-27
     #[test]
-    fn a_user_with_a_key_signs_a_challenge() {
+    fn a_user_with_a_key_is_accepted_after_signing_the_challenge() {
         let mut authenticator = authenticator();
         let Decision::Challenge(challenge) = decision(&mut authenticator, b"bob") else {
             panic!("no challenge");
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_ended_is_forgotten() {
+    fn the_data_of_an_ended_session_are_removed() {
         let mut authenticator = authenticator();
         assert!(matches!(
             decision(&mut authenticator, b"bob"),

@@ -12,12 +12,13 @@ use toml::{Table, Value};
 
 use super::Role;
 
-/// Permissions of group and others, which the file must not have.
+/// Permissions of the group and of other users. The file must not have them.
 const SHARED_PERMISSIONS: u32 = 0o077;
 const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 16..=64;
 /// Maximum memory for the check of one password, in bytes.
 const MAX_SCRYPT_MEMORY: u64 = 256 * 1024 * 1024;
-/// Maximum number of lanes (scrypt's `p`) for the check of one password. They are computed one after the other.
+/// Maximum number of lanes (scrypt's `p`) for the check of one password. The lanes are computed one
+/// after the other.
 const MAX_SCRYPT_LANES: u32 = 16;
 
 /// The users of an archive, by their names.
@@ -33,7 +34,7 @@ pub(super) struct User {
     pub proof: Proof,
 }
 
-/// Secret with which a client proves its identity.
+/// The stored secret against which a client's proof of identity is checked.
 #[derive(Clone)]
 pub(super) enum Proof {
     /// The hash of the password.
@@ -46,9 +47,9 @@ pub(super) enum Proof {
 #[derive(Debug, thiserror::Error)]
 #[error("users file {}: {problem}", path.display())]
 pub struct UsersFileError {
-    /// The file.
+    /// Path of the file.
     pub path: PathBuf,
-    /// The problem, and the remedy.
+    /// The problem and the remedy.
     pub problem: String,
 }
 
@@ -56,7 +57,7 @@ impl Users {
     /// Reads a users file.
     ///
     /// # Errors
-    /// The file cannot be read, others can read it too, or it is not a list of users.
+    /// The file cannot be read, other users have permissions for it, or it is not a list of users.
     pub fn load(path: &Path) -> Result<Self, UsersFileError> {
         let refused = |problem| UsersFileError {
             path: path.to_owned(),
@@ -72,9 +73,10 @@ impl Users {
         Self::parse(&fs::read_to_string(path).map_err(unreadable)?).map_err(refused)
     }
 
-    /// Reads the text of a users file. An error is a text.
+    /// Parses the text of a users file. The error is a text about the problem.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        // The full error of the parser quotes lines, which may contain secrets.
+        // Uses only the message of the parser's error, because the full error quotes lines of the
+        // file, which may contain secrets.
         let mut table: Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
         let listed = match table.remove("user") {
             Some(Value::Array(listed)) if !listed.is_empty() => listed,
@@ -101,8 +103,8 @@ impl Users {
         self.users.get(name)
     }
 
-    /// Returns the password hash of an arbitrary user. The password of an unknown user is checked against it, so that
-    /// the time of a rejection does not reveal which users exist.
+    /// Returns the password hash of an arbitrary user. The password of an unknown user is checked
+    /// against this hash. Otherwise the time of a rejection would reveal which users exist.
     pub(super) fn any_password_hash(&self) -> Option<&PasswordHash> {
         self.users.values().find_map(|user| match &user.proof {
             Proof::Password(hash) => Some(&**hash),
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_users_file_is_refused_with_a_remedy_and_without_its_secrets() {
+    fn the_error_of_an_invalid_users_file_has_a_remedy_and_no_secrets() {
         let secret = format!("secret = \"{SECRET}\"");
         for (text, expected) in [
             (String::new(), "names no user: add [[user]] sections"),
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_refused() {
+    fn a_users_file_that_other_users_can_read_is_refused() {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), user(&format!("secret = \"{SECRET}\""))).unwrap();
         Users::load(file.path()).unwrap();

@@ -1,7 +1,7 @@
-//! Users of an archive: a file contains their names, secrets and roles.
+//! Users of an archive. A file has their names, secrets and roles.
 //!
-//! The setting `aeron.archive.users.file` names a TOML file that only its owner can read (mode 0600). It is read once,
-//! at the start:
+//! The setting `aeron.archive.users.file` is the path of a TOML file that only its owner can read
+//! (mode 0600). The archive reads the file once, at its start:
 //!
 //! ```toml
 //! [[user]]
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! * A user with a `secret` connects with the credentials `name:password`. **The password crosses the network in
-//!   clear**: use it over IPC, or in a network that you trust. The file has the scrypt hash of the password, as a PHC
-//!   string, which this Python program makes:
+//!   clear**: use it over IPC, or in a network that you trust. The file has the scrypt hash of the password as a
+//!   PHC string. This Python program computes the string:
 //!
 //!   ```python
 //!   import base64, getpass, hashlib, os
@@ -29,10 +29,11 @@
 //!   ```
 //!
 //! * A user with a `key` (16 to 64 bytes, in hexadecimal) connects with the credentials `name`. The archive challenges
-//!   the client with 32 random bytes, and the client responds with HMAC-SHA-256 of them under the key. The key never
-//!   crosses the network.
+//!   the client with 32 random bytes, and the client responds with the HMAC-SHA-256 of these bytes under the key. The
+//!   key never crosses the network.
 //!
-//! In both cases the requests themselves are neither encrypted nor signed. [`Role`] says what the roles allow.
+//! In both cases, the requests themselves are neither encrypted nor signed. [`Role`] has the
+//! requests that each role allows.
 
 mod authenticator;
 mod file;

@@ -11,14 +11,15 @@ use crate::server::AuthorisationService;
 /// |---|---|
 /// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names and metadata; commit and remove a named reader |
 /// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
-/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; everything else |
+/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel,
+/// replicate; set and apply retention; all other requests |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads recordings.
     Read,
-    /// Also starts and stops recordings.
+    /// Reads, starts and stops recordings.
     Record,
-    /// Also changes what was recorded.
+    /// Sends all requests, including the requests that change or delete recorded data.
     Admin,
 }
 
@@ -113,7 +114,7 @@ mod tests {
 
     /// 07-29
     #[test]
-    fn each_request_has_a_role_and_requests_that_delete_data_need_the_highest() {
+    fn each_request_has_a_role_and_requests_that_delete_data_need_the_role_admin() {
         let of = |role| {
             let ids = ArchiveRequest::TEMPLATE_IDS.iter().copied();
             let ids = ids.chain(ExtensionRequest::TEMPLATE_IDS.iter().copied());
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_is_not_in_the_file_may_nothing() {
+    fn a_user_who_is_not_in_the_file_may_send_no_request() {
         let key = "00".repeat(16);
         let text = format!("[[user]]\nname = \"ann\"\nrole = \"record\"\nkey = \"{key}\"");
         let service = RoleService::new(Arc::new(Users::parse(&text).unwrap()));

@@ -1,4 +1,5 @@
-//! [`PasswordVerifier`]: checks passwords on its own thread, because scrypt takes tens of milliseconds.
+//! [`PasswordVerifier`]: checks passwords on a thread of its own, because a check with scrypt takes
+//! tens of milliseconds.
 
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -11,7 +12,7 @@ use scrypt::phc::PasswordHash;
 /// Maximum number of passwords that wait to be checked.
 const MAX_WAITING: usize = 64;
 
-/// Checks passwords. Its thread ends when it is dropped.
+/// Checks passwords on a thread. The thread ends when this value is dropped.
 pub(super) struct PasswordVerifier {
     checks: SyncSender<Check>,
     results: Receiver<(i64, bool)>,
@@ -48,7 +49,7 @@ impl PasswordVerifier {
         Ok(Self { checks, results })
     }
 
-    /// Queues a password for its check. Returns false if too many wait.
+    /// Queues a password for its check. Returns `false` if too many passwords are waiting.
     pub fn begin(&self, check: Check) -> bool {
         self.checks.try_send(check).is_ok()
     }

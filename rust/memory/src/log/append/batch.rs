@@ -1,13 +1,13 @@
 //! Batches: many messages appended with one call.
 //!
-//! A batch is cut into runs. One addition to the tail claims a run, and one release store makes all its messages
+//! A batch is divided into runs. One addition to the tail claims a run, and one release store makes all its messages
 //! readable. The result in the log is the same as if the messages were offered one by one.
 
 use super::AppendError;
 use crate::log::frame::Framing;
 
-/// Target length of a run, in bytes: a run ends with the first message that makes it at least this long. The value is
-/// so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
+/// Target length of a run, in bytes: a run ends with the first message that makes the run at least this long. The value
+/// is so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
 /// finds the bytes in the cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
 /// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
@@ -50,7 +50,8 @@ impl<T: AsRef<[u8]>> MessageBatch for [T] {
     }
 }
 
-/// Messages of the same length at a fixed distance in one piece of memory.
+/// Messages of equal length in one slice. The distance from the start of one message to the start of the next is
+/// constant.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedLengthMessages<'a> {
     bytes: &'a [u8],
@@ -60,7 +61,7 @@ pub struct FixedLengthMessages<'a> {
 }
 
 impl<'a> FixedLengthMessages<'a> {
-    /// Creates `count` records of `length` bytes; each begins `stride` bytes after the previous one.
+    /// Creates `count` records of `length` bytes; each record begins `stride` bytes after the previous record.
     ///
     /// Returns `None` if `bytes` is too short.
     pub fn new(bytes: &'a [u8], length: usize, stride: usize, count: usize) -> Option<Self> {
@@ -109,10 +110,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Plans a run that starts with the message `first`. Its messages fit into `room` bytes of the term, and each
-    /// begins less than `window` bytes after the start of the run. The run ends with the message that reaches the
-    /// target length. A message longer than the maximum run is a run alone. If the first message does not fit or is too
-    /// long to be sent, the run is empty.
+    /// Plans a run that starts with the message `first`. The messages fit into `room` bytes of the term, and each
+    /// message begins less than `window` bytes after the start of the run. The run ends with the message that reaches
+    /// the target length. A message longer than the maximum run is a run of one message. If the first message does not
+    /// fit or is too long to be sent, the run is empty.
     #[inline]
     pub(super) fn plan<M: MessageBatch + ?Sized>(
         messages: &M,

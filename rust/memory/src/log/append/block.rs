@@ -61,8 +61,8 @@ impl<W: Words> ExclusiveAppender<W> {
     }
 }
 
-/// Checks that its frames fill a block exactly, and returns the header of the first frame. An empty block is refused,
-/// because it has no first frame.
+/// Checks that the frames of a block fill the block exactly, and returns the header of the first frame. An empty block
+/// is refused, because it has no first frame.
 fn check_frames(block: &[u8]) -> Result<&DataHeaderLayout, InvalidBlock> {
     let mut at = 0;
     loop {

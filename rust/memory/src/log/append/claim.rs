@@ -84,7 +84,7 @@ impl<'a, W: Words> Claim<'a, W> {
         self.term().copy_in(self.payload_offset() + offset, bytes);
     }
 
-    /// Sets the flags of the frame. At first the flags say that the message is not fragmented.
+    /// Sets the flags of the frame. The initial flags mean that the message is not fragmented.
     pub fn set_flags(&self, flags: u8) {
         self.term()
             .store_u8_relaxed(self.offset + field::FLAGS, flags);
@@ -110,7 +110,7 @@ impl<'a, W: Words> Claim<'a, W> {
         claim.position
     }
 
-    /// Makes the frame padding, which readers skip.
+    /// Turns the frame into padding, which readers skip.
     pub fn abort(self) {
         drop(self);
     }

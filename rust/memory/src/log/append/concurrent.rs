@@ -76,8 +76,8 @@ impl<W: Words> ConcurrentAppender<W> {
         )
     }
 
-    /// Like [`offer`](Self::offer), from any source. Calls `reserved_value` for the value in the header of each
-    /// fragment.
+    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the
+    /// header of each fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -125,7 +125,7 @@ impl<W: Words> ConcurrentAppender<W> {
     /// with the index after the last appended message.
     ///
     /// # Errors
-    /// See [`AppendError`]; not even the first message was appended.
+    /// See [`AppendError`]; no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
@@ -148,8 +148,8 @@ impl<W: Words> ConcurrentAppender<W> {
         let term = self.active_term(limit, next_length)?;
         let framing = self.log.framing();
         let room = self.log.term_length() - term.tail.offset(self.log.term_length());
-        // Another publisher may claim bytes before this call does. The run then begins after those bytes and may exceed
-        // the limit, as a single message may.
+        // Another publisher may claim bytes before this call does. Then the run begins after those bytes and may exceed
+        // the limit. A single message may exceed the limit in the same way.
         let window = limit.abs_diff(term.position);
         let mut run = Run::plan(messages, first, framing, room, window);
         if run.messages == 0 {
@@ -232,7 +232,7 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    /// Pads the rest of a term after this caller moved its tail past the end, and rotates the log.
+    /// Pads the rest of a term, and rotates the log. This caller has moved the tail of the term past the end.
     #[cold]
     #[inline(never)]
     fn end_of_term(&self, writer: FrameWriter<'_, W>, offset: usize, length: usize) -> AppendStop {

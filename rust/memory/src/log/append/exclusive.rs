@@ -11,7 +11,8 @@ use crate::log::position::{PARTITION_COUNT, RawTail, partition_of_count};
 use crate::log::reader::{CorruptLog, LogFragment};
 use crate::words::Words;
 
-/// Appends to a log that has no other publisher. Keeps the tail in private memory and only stores it for the driver.
+/// Appends to a log that has no other publisher. Keeps the tail in private memory, and stores a copy in the metadata
+/// for the driver.
 #[derive(Debug)]
 pub struct ExclusiveAppender<W> {
     log: LogBuffers<W>,
@@ -27,7 +28,7 @@ impl<W: Words> ExclusiveAppender<W> {
     /// Creates an appender that continues at the tail of `log`.
     ///
     /// # Errors
-    /// The tail is not on a frame boundary, or the active term precedes the first one.
+    /// The tail is not on a frame boundary, or the active term precedes the first term.
     pub fn new(log: LogBuffers<W>) -> Result<Self, CorruptLog> {
         let positions = log.positions();
         let partition = partition_of_count(log.metadata().active_term_count());
@@ -92,8 +93,8 @@ impl<W: Words> ExclusiveAppender<W> {
         )
     }
 
-    /// Like [`offer`](Self::offer), from any source. Calls `reserved_value` for the value in the header of each
-    /// fragment.
+    /// Like [`offer`](Self::offer), but takes the message from any source. Calls `reserved_value` for the value in the
+    /// header of each fragment.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
@@ -141,7 +142,7 @@ impl<W: Words> ExclusiveAppender<W> {
     /// after the frame.
     ///
     /// # Errors
-    /// See [`AppendError`]; `length` may be up to the maximum message length.
+    /// See [`AppendError`]. A `length` above the maximum message length is refused.
     pub fn append_padding(&mut self, limit: i64, length: usize) -> Result<i64, AppendError> {
         let max = self.log.framing().max_message_length();
         if length > max {
@@ -157,7 +158,7 @@ impl<W: Words> ExclusiveAppender<W> {
     /// with the index after the last appended message.
     ///
     /// # Errors
-    /// See [`AppendError`]; not even the first message was appended.
+    /// See [`AppendError`]; no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &mut self,
@@ -183,7 +184,7 @@ impl<W: Words> ExclusiveAppender<W> {
         let window = limit.abs_diff(self.position());
         let run = Run::plan(messages, first, framing, room, window);
         if run.messages == 0 {
-            // The next message alone ends the term, or is refused.
+            // No message fits. Appending the next message alone either ends the term or returns the error.
             let needed = super::framed_length(framing, next_length)?;
             let stop = self.end_of_term(needed);
             return Err(stop.error(self.term_begin, self.term_offset));
@@ -273,7 +274,7 @@ impl<W: Words> ExclusiveAppender<W> {
     }
 
     /// Makes the next term active. Returns `false` at the end of the stream. Stores the tail of the next term before
-    /// the count that activates it.
+    /// the count that activates the term.
     pub(super) fn next_term(&mut self) -> bool {
         if self.term_begin + self.log.term_length() as i64 >= self.max_position {
             return false;

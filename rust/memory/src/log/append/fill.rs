@@ -27,7 +27,7 @@ pub struct FilledBlock {
 pub enum FillBlockError<A, E> {
     /// The stream cannot accept data now, or cannot accept this block.
     Append(A),
-    /// The error of the caller's `fill`.
+    /// The function `fill` of the caller returned this error.
     Fill(E),
 }
 
@@ -47,8 +47,8 @@ impl<'a, W> BlockSpace<'a, W> {
         self.term
     }
 
-    /// Returns the offset of the space in the term. The first eight bytes stay zero: readers stop there until the block
-    /// is complete.
+    /// Returns the offset of the space in the term. The caller must leave the first eight bytes zero: readers stop
+    /// there until the block is complete.
     pub fn offset(&self) -> usize {
         self.offset
     }
@@ -65,8 +65,8 @@ impl<W: Words> ExclusiveAppender<W> {
     ///
     /// `fill` writes everything except the first word of the first frame, and returns that word. The word is stored
     /// last and makes the whole block readable at once. The frames must have this stream's session id and stream id,
-    /// and the term id and term offsets of their places. Bytes after the block may have any content; they are cleaned.
-    /// If `fill` fails or writes no frame, nothing is appended.
+    /// and the term id and term offset of their own location. Bytes after the block may have any content; they are
+    /// cleaned. If `fill` fails or writes no frame, nothing is appended.
     ///
     /// # Errors
     /// See [`FillBlockError`]; nothing was appended.
@@ -92,7 +92,8 @@ impl<W: Words> ExclusiveAppender<W> {
             checked.map_err(|fault| FillBlockError::Append(AppendError::InvalidBlock(fault)))
         });
         let length = checked.as_ref().map_or(0, |filled| filled.length);
-        // The bytes after the block must be zero before its first word is stored: readers continue there.
+        // The bytes after the block must be zero before the first word of the block is stored, because then readers
+        // continue after the block.
         let rest = (space.offset + length)..(space.offset + space.length);
         space.term.fill_zero(rest.start, rest.len());
         let filled = checked?;

@@ -1,10 +1,10 @@
 //! Appends to a log: one message, a claimed frame that the caller fills, or a batch of messages.
 //!
 //! Any number of publishers in any number of processes may share a log through [`ConcurrentAppender`]. An
-//! [`ExclusiveAppender`] is the only writer of its log. Both first advance the tail of the active term, which claims
-//! the bytes. Then they write the frames, and store the positive length word last. A message that does not fit into the
-//! remaining bytes of the term is not split. These bytes become padding, the log rotates to its next term, and the
-//! caller tries again ([`AppendError::AdminAction`]).
+//! [`ExclusiveAppender`] is the only writer of its log. Both appenders first advance the tail of the active term, which
+//! claims the bytes. Then they write the frames, and store the positive length word last. A message that does not fit
+//! into the remaining bytes of the term is not split. These bytes become padding, the log rotates to its next term, and
+//! the caller tries again ([`AppendError::AdminAction`]).
 //!
 //! The caller passes the position limit that the driver sets for publishers. A message may begin below the limit and
 //! end above it.
@@ -70,9 +70,9 @@ pub enum InvalidBlock {
     /// The block does not fit into the term.
     #[error("{length} bytes do not fit into the {remaining} that remain in the term")]
     TooLong {
-        /// Bytes of the block.
+        /// Length of the block in bytes.
         length: usize,
-        /// Bytes left in the term.
+        /// Number of bytes left in the term.
         remaining: usize,
     },
     /// A field of the first header of the block differs from the value that comes next in the stream.
@@ -104,8 +104,8 @@ impl AppendError {
     }
 }
 
-/// Reason why an append stopped: the result of the rare paths, in one byte. If it were larger, it would be returned
-/// through memory, and so would the result of the common path.
+/// Reason why an append stopped. The rare paths return it in one byte. A larger type would be returned through memory,
+/// together with the result of the common path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendStop {
     NotConnected,
@@ -144,7 +144,7 @@ fn at_limit<W: Words>(log: &LogBuffers<W>, position: i64, length: usize) -> Appe
     }
 }
 
-/// Returns the bytes of log that a message uses; an error if the message cannot be sent.
+/// Returns the number of bytes that a message uses in the log, or an error if the message cannot be sent.
 #[inline(always)]
 fn framed_length(framing: Framing, length: usize) -> Result<usize, AppendError> {
     framing.framed_length(length).ok_or(AppendError::TooLong {

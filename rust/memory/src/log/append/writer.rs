@@ -1,9 +1,9 @@
 //! [`FrameWriter`]: writes frames into claimed bytes of a term. Both appenders call it.
 //!
 //! A frame's length word is negative while the frame is being written. A release fence after the store of the negative
-//! length ensures that the other bytes of the frame become visible after it. So if a publisher dies, the driver can
-//! read the length of the abandoned frame. A run of frames works in the same way: until the whole run is written, its
-//! first length word is minus the length of the run.
+//! length ensures that the other bytes of the frame become visible after this length. So if a publisher dies, the
+//! driver can read the length of the abandoned frame. A run of frames works in the same way: until the whole run is
+//! written, its first length word is minus the length of the run.
 
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl<W: Words> FrameWriter<'_, W> {
             .store_i64s_relaxed(offset + field::TERM_OFFSET, self.rest_of_header(offset));
     }
 
-    /// Makes a written frame, or the run that it begins, readable.
+    /// Makes a written frame readable, or the run that begins with this frame.
     #[inline(always)]
     pub(super) fn publish(self, offset: usize, frame_length: usize) {
         self.term
@@ -183,7 +183,7 @@ impl<W: Words> FrameWriter<'_, W> {
         next
     }
 
-    /// Returns the words at 8 and 16 of a frame's header.
+    /// Returns the 64-bit words at the offsets 8 and 16 of a frame's header.
     #[inline(always)]
     pub(super) fn rest_of_header(self, offset: usize) -> [i64; 2] {
         let header = self.log.header();

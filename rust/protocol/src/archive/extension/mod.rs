@@ -1,5 +1,5 @@
-//! Messages that this project adds to the archive's control protocol. They have the same header and schema id, and
-//! template ids from [`FIRST_TEMPLATE_ID`] on, which the schema of Aeron does not use.
+//! Messages that this project adds to the archive's control protocol. These messages have the same header and schema
+//! id, and template ids from [`FIRST_TEMPLATE_ID`] on, which the schema of Aeron does not use.
 //!
 //! Aeron's archive ignores a message with an unknown template id. So a client first sends a [`CapabilitiesRequest`]:
 //! an archive that does not respond has no [capabilities](Capabilities).
@@ -31,7 +31,7 @@ pub const MAX_CHANNEL_FRAGMENT_LENGTH: usize = 1_024;
 /// Maximum length of the metadata of a recording, in bytes.
 pub const MAX_METADATA_LENGTH: usize = 16 * 1024;
 
-/// Factor of a replay speed in a request: 1,000,000 is the recorded pace.
+/// Unit of the replay speed in a request: a speed of 1,000,000 is the recorded speed.
 pub const SPEED_UNIT: i64 = 1_000_000;
 
 /// The messages that an archive serves, as a set of bits. An unknown bit is ignored.

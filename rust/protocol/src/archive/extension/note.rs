@@ -1,4 +1,4 @@
-//! Messages that are only in the file in which an archive keeps the state of these additions.
+//! Messages that an archive only writes to its file of extensions and never sends.
 
 use aeron_layout::archive_message::extension::SubscriptionNoteLayout;
 
@@ -6,15 +6,15 @@ use super::super::codes::SourceLocation;
 use super::super::declare::{archive_message, archive_message_set};
 
 archive_message! {
-    /// A recording subscription that an archive takes up again at its next start.
+    /// A recording subscription that an archive restarts at its next start.
     pub struct SubscriptionNote<'a>(SubscriptionNoteLayout) = 20_105 {
         /// Unused, 0.
         pub control_session_id: i64,
         /// Unused, 0.
         pub correlation_id: i64,
-        /// Recording that the subscription extends; -1 if each image becomes a new recording.
+        /// Id of the recording that the subscription extends; -1 if each image becomes a new recording.
         pub recording_id: i64,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         /// Location of the source.
         pub source_location: SourceLocation,

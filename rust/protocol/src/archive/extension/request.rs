@@ -15,15 +15,16 @@ session_request! {
 }
 
 session_request! {
-    /// Creates a named reader of a recording, or stores its position. The result is the position.
+    /// Creates a named reader of a recording, or stores the position of the reader. The result is the position.
     pub struct CommitReaderRequest<'a>(CommitReaderLayout) = 20_001 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position up to which the reader has processed the recording.
         pub position: i64,
-        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: i64,
-        /// Bytes that were recorded after the reader's position, above which the reader expires; -1 for no such limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: i64,
         data {
             /// Name of the reader.
@@ -35,7 +36,7 @@ session_request! {
 session_request! {
     /// Removes a named reader. The result is 1, or 0 if there is no such reader.
     pub struct RemoveReaderRequest<'a>(RecordingRequestLayout) = 20_002 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         data {
             /// Name of the reader.
@@ -47,7 +48,7 @@ session_request! {
 session_request! {
     /// Lists named readers by recording and name.
     pub struct ListReadersRequest<'a>(ListByNameLayout) = 20_003 {
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: i64,
         /// Index of the first reader.
         pub from_index: i32,
@@ -64,15 +65,15 @@ session_request! {
     /// Sets the retention policy of a recording, or of all recordings with a stream and a part of the channel. If both
     /// limits are -1, removes the policy. The result is 1 if a policy was replaced or removed, otherwise 0.
     pub struct SetRetentionRequest<'a>(SetRetentionLayout) = 20_004 {
-        /// The recording, or -1 for all that match stream and channel.
+        /// Recording id, or -1 for all recordings that match stream and channel.
         pub recording_id: i64,
-        /// Maximum number of bytes of all recordings of the policy; -1 for no limit.
+        /// Maximum total number of bytes of the recordings to which the policy applies; -1 for no limit.
         pub max_bytes: i64,
         /// Maximum age in milliseconds; -1 for no limit.
         pub max_age_ms: i64,
         /// Whether only recordings of `stream_id` match.
         pub apply_stream_id: bool,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         data {
             /// Text that the channel contains; empty for all channels.
@@ -82,7 +83,7 @@ session_request! {
 }
 
 session_request! {
-    /// Lists retention policies. The recording and the name are ignored.
+    /// Lists retention policies. The archive ignores `recording_id` and `name`.
     pub struct ListRetentionRequest<'a>(ListByNameLayout) = 20_005 {
         /// Unused, -1.
         pub recording_id: i64,
@@ -98,11 +99,11 @@ session_request! {
 }
 
 session_request! {
-    /// Applies the retention policies now, or reports what they would delete. Lists the affected recordings.
+    /// Applies the retention policies now, or reports the data that they would delete. Lists the affected recordings.
     pub struct ApplyRetentionRequest(ApplyRetentionLayout) = 20_006 {
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: i64,
-        /// Whether nothing is deleted.
+        /// Whether the archive only reports and deletes nothing.
         pub dry_run: bool,
         /// Unused, 0.
         pub reserved: i32,
@@ -112,7 +113,7 @@ session_request! {
 session_request! {
     /// Replaces the name of a recording.
     pub struct SetRecordingNameRequest<'a>(RecordingRequestLayout) = 20_007 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         data {
             /// Name, unique in the archive; empty for none.
@@ -124,7 +125,7 @@ session_request! {
 session_request! {
     /// Replaces the metadata of a recording.
     pub struct SetRecordingMetadataRequest<'a>(RecordingRequestLayout) = 20_008 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         data {
             /// Any bytes; empty for none.
@@ -136,7 +137,7 @@ session_request! {
 session_request! {
     /// Lists the recordings that have a name, metadata or a link.
     pub struct ListRecordingInfoRequest<'a>(ListByNameLayout) = 20_009 {
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: i64,
         /// Index of the first recording.
         pub from_index: i32,
@@ -152,7 +153,7 @@ session_request! {
 session_request! {
     /// Finds a position by time. Responds with a [`TimePosition`](super::TimePosition).
     pub struct FindPositionRequest(FindPositionLayout) = 20_010 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Time in microseconds since the epoch.
         pub timestamp_us: i64,
@@ -164,24 +165,25 @@ session_request! {
 }
 
 session_request! {
-    /// Publishes a recording like [`ReplayRequest`](super::super::ReplayRequest), at a limited rate or the recorded
-    /// pace.
+    /// Publishes a recording like [`ReplayRequest`](super::super::ReplayRequest), at a limited rate or at the recorded
+    /// speed.
     pub struct ReplayAtRateRequest<'a>(ReplayAtRateLayout) = 20_011 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first frame; [`NULL_VALUE`](super::super::NULL_VALUE) for the start of the recording.
         pub position: i64,
-        /// As in a replay request.
+        /// Same meaning as in a [`ReplayRequest`](super::super::ReplayRequest).
         pub length: i64,
-        /// As in a replay request.
+        /// Same meaning as in a [`ReplayRequest`](super::super::ReplayRequest).
         pub replay_token: i64,
         /// Maximum number of bytes of the stream for each second; -1 for no limit.
         pub max_bytes_per_second: i64,
-        /// Speed: [`SPEED_UNIT`](super::SPEED_UNIT) is the recorded pace, twice of it is twice as fast; -1 for no pace.
+        /// Replay speed: [`SPEED_UNIT`](super::SPEED_UNIT) is the recorded speed; -1 if the replay ignores the recorded
+        /// speed.
         pub speed_millionths: i64,
-        /// Stream of the replay.
+        /// Stream id of the replay.
         pub replay_stream_id: i32,
-        /// As in a replay request.
+        /// Same meaning as in a [`ReplayRequest`](super::super::ReplayRequest).
         pub file_io_max_length: i32,
         data {
             /// Channel of the replay.

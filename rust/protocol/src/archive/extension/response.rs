@@ -1,4 +1,4 @@
-//! Descriptors of an archive to one client.
+//! Descriptors that an archive sends to one client.
 
 use aeron_layout::archive_message::extension::{
     ReaderLayout, RecordingInfoLayout, RetentionLayout, RetentionStepLayout, TimePositionLayout,
@@ -10,19 +10,20 @@ use super::super::declare::{archive_message, archive_message_set};
 archive_message! {
     /// A named reader.
     pub struct ReaderDescriptor<'a>(ReaderLayout) = 20_100 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Committed position.
         pub position: i64,
         /// Time of the last commit in milliseconds since the epoch.
         pub committed_ms: i64,
-        /// Time without a commit after which the reader expires, in milliseconds; -1 for no such time.
+        /// Maximum time without a commit, in milliseconds. After this time the reader expires; -1 for no limit.
         pub max_age_ms: i64,
-        /// Bytes after the reader's position above which the reader expires; -1 for no such limit.
+        /// Maximum number of bytes recorded after the reader's position. Above this number the reader expires; -1 for
+        /// no limit.
         pub max_lag: i64,
         data {
             /// Name.
@@ -34,11 +35,11 @@ archive_message! {
 archive_message! {
     /// A retention policy.
     pub struct RetentionDescriptor<'a>(RetentionLayout) = 20_101 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording, or -1 for all that match stream and channel.
+        /// Recording id, or -1 for all recordings that match stream and channel.
         pub recording_id: i64,
         /// Maximum number of bytes; -1 for no limit.
         pub max_bytes: i64,
@@ -46,7 +47,7 @@ archive_message! {
         pub max_age_ms: i64,
         /// Whether only recordings of `stream_id` match.
         pub apply_stream_id: bool,
-        /// Stream.
+        /// Stream id.
         pub stream_id: i32,
         data {
             /// Text that the channel contains; empty for all channels.
@@ -58,11 +59,11 @@ archive_message! {
 archive_message! {
     /// A part of a recording that retention deletes, or would delete.
     pub struct RetentionStep<'a>(RetentionStepLayout) = 20_102 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Start position before the deletion.
         pub start_position: i64,
@@ -72,10 +73,10 @@ archive_message! {
         pub allowed_position: i64,
         /// Whether the whole recording is deleted.
         pub is_purge: bool,
-        /// The cause if `new_start_position` is less than `allowed_position`.
+        /// If `new_start_position` is less than `allowed_position`: the reason.
         pub held_by: RetentionHolder,
         data {
-            /// Name of the reader that holds the data; empty in other cases.
+            /// Name of the reader that prevents the deletion; empty for other reasons.
             reader,
         }
     }
@@ -84,18 +85,18 @@ archive_message! {
 archive_message! {
     /// Name, metadata and link of a recording.
     pub struct RecordingInfo<'a>(RecordingInfoLayout) = 20_103 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// Recording of the same stream that this one continues after a gap; -1 for none.
+        /// Id of the recording of the same stream that this recording continues after a gap; -1 if there is none.
         pub predecessor_id: i64,
-        /// Position at which the predecessor ends; -1 without a predecessor.
+        /// Position at which the predecessor ends; -1 if there is no predecessor.
         pub gap_from: i64,
-        /// Position at which this recording begins, if it is of the same session; -1 if it is of another session, or
-        /// without a predecessor.
+        /// Position at which this recording begins. -1 if the predecessor has another session, or if there is no
+        /// predecessor.
         pub gap_to: i64,
         data {
             /// Name; may be empty.
@@ -109,17 +110,17 @@ archive_message! {
 archive_message! {
     /// A position that was found by time.
     pub struct TimePosition(TimePositionLayout) = 20_104 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: i64,
         /// Correlation id of the request.
         pub correlation_id: i64,
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// The position, at the begin of a message.
+        /// The position, at which a message begins.
         pub position: i64,
         /// Arrival time of the entry at the position in microseconds since the epoch; -1 if unknown.
         pub timestamp_us: i64,
-        /// Whether the index lacks the time, so that the position is that of a whole segment.
+        /// Whether the position is only the boundary of a segment, because the index lacks the time.
         pub is_approximate: bool,
     }
 }

@@ -11,9 +11,9 @@ use super::{ArchiveRequest, AuthConnectRequest, CloseSessionRequest, ConnectRequ
 /// Ids of a request in a control session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestIds {
-    /// Session that sends the request.
+    /// Id of the control session that sends the request.
     pub control_session_id: i64,
-    /// Chosen by the client; the response repeats it.
+    /// Correlation id that the client chooses and the response repeats.
     pub correlation_id: i64,
 }
 

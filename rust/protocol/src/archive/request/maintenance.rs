@@ -7,11 +7,11 @@ use aeron_layout::archive_message::request::{
 use super::super::declare::session_request;
 
 session_request! {
-    /// Cuts the end of a recording. The result is the number of files that are deleted.
+    /// Truncates the end of a recording. The result is the number of files that are deleted.
     pub struct TruncateRecordingRequest(TruncateRecordingLayout) = 13 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// New stop position; a frame ends or a segment begins there.
+        /// New stop position, at which a frame ends or a segment begins.
         pub position: i64,
     }
 }
@@ -19,7 +19,7 @@ session_request! {
 session_request! {
     /// Deletes a recording. The result is the number of files that are deleted.
     pub struct PurgeRecordingRequest(RecordingRequestLayout) = 104 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -27,9 +27,9 @@ session_request! {
 session_request! {
     /// Moves the start of a recording and keeps the files before the new start. The result is 0.
     pub struct DetachSegmentsRequest(NewStartPositionLayout) = 53 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// New start position; a segment begins there.
+        /// New start position, at which a segment begins.
         pub new_start_position: i64,
     }
 }
@@ -37,7 +37,7 @@ session_request! {
 session_request! {
     /// Deletes the files before the start of a recording. The result is the number of deleted files.
     pub struct DeleteDetachedSegmentsRequest(RecordingRequestLayout) = 54 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -46,9 +46,9 @@ session_request! {
     /// Moves the start of a recording and deletes the files before the new start. The result is the number of deleted
     /// files.
     pub struct PurgeSegmentsRequest(NewStartPositionLayout) = 55 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// New start position; a segment begins there.
+        /// New start position, at which a segment begins.
         pub new_start_position: i64,
     }
 }
@@ -56,7 +56,7 @@ session_request! {
 session_request! {
     /// Moves the start of a recording back to its first detached file. The result is the number of attached files.
     pub struct AttachSegmentsRequest(RecordingRequestLayout) = 56 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -64,9 +64,9 @@ session_request! {
 session_request! {
     /// Moves all segments of one recording to another. The result is the number of segments.
     pub struct MigrateSegmentsRequest(MigrateSegmentsLayout) = 57 {
-        /// Recording that loses its segments.
+        /// Id of the recording that loses its segments.
         pub src_recording_id: i64,
-        /// Recording that gets the segments.
+        /// Id of the recording that gets the segments.
         pub dst_recording_id: i64,
     }
 }
@@ -74,7 +74,7 @@ session_request! {
 session_request! {
     /// Replaces the channel of a recording. The result is 0. Since version 13 of the schema.
     pub struct UpdateChannelRequest<'a>(RecordingRequestLayout) = 107 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         data {
             /// The new channel.

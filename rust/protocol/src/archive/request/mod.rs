@@ -75,7 +75,7 @@ archive_message_set! {
         StopPosition(StopPositionRequest),
         /// Request the position after the last byte, for an active or ended recording.
         MaxRecordedPosition(MaxRecordedPositionRequest),
-        /// Cut the end of a recording.
+        /// Truncate the end of a recording.
         TruncateRecording(TruncateRecordingRequest),
         /// Delete a recording.
         PurgeRecording(PurgeRecordingRequest),

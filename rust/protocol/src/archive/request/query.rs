@@ -10,7 +10,7 @@ use super::super::declare::session_request;
 session_request! {
     /// Requests descriptors of recordings in the order of their ids.
     pub struct ListRecordingsRequest(ListRecordingsLayout) = 8 {
-        /// Lowest recording id.
+        /// Minimum recording id.
         pub from_recording_id: i64,
         /// Maximum number of descriptors.
         pub record_count: i32,
@@ -20,11 +20,11 @@ session_request! {
 session_request! {
     /// Requests descriptors of recordings of one stream in the order of their ids.
     pub struct ListRecordingsForUriRequest<'a>(ListRecordingsForUriLayout) = 9 {
-        /// Lowest recording id.
+        /// Minimum recording id.
         pub from_recording_id: i64,
         /// Maximum number of descriptors.
         pub record_count: i32,
-        /// Stream of the recordings.
+        /// Stream id of the recordings.
         pub stream_id: i32,
         data {
             /// Text that the original channel of the recordings contains.
@@ -36,19 +36,20 @@ session_request! {
 session_request! {
     /// Requests the descriptor of one recording.
     pub struct ListRecordingRequest(RecordingRequestLayout) = 10 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
 
 session_request! {
-    /// Requests the newest recording of a session and stream. The result is its id, or -1.
+    /// Requests the newest recording of a session and stream. The result is the recording id, or -1 if there is no such
+    /// recording.
     pub struct FindLastMatchingRecordingRequest<'a>(FindLastMatchingRecordingLayout) = 16 {
-        /// Lowest recording id.
+        /// Minimum recording id.
         pub min_recording_id: i64,
-        /// Session of the recording.
+        /// Session id of the recording.
         pub session_id: i32,
-        /// Stream of the recording.
+        /// Stream id of the recording.
         pub stream_id: i32,
         data {
             /// Text that the original channel of the recording contains.
@@ -66,7 +67,7 @@ session_request! {
         pub subscription_count: i32,
         /// Whether only subscriptions of `stream_id` match.
         pub apply_stream_id: bool,
-        /// Stream of the subscriptions.
+        /// Stream id of the subscriptions.
         pub stream_id: i32,
         data {
             /// Text that the channel of the subscriptions contains.
@@ -78,7 +79,7 @@ session_request! {
 session_request! {
     /// Requests the start position of a recording.
     pub struct StartPositionRequest(RecordingRequestLayout) = 52 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -86,7 +87,7 @@ session_request! {
 session_request! {
     /// Requests the current position of an active recording. The result is -1 if the recording is not active.
     pub struct RecordingPositionRequest(RecordingRequestLayout) = 12 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -94,15 +95,15 @@ session_request! {
 session_request! {
     /// Requests the stop position of a recording. The result is -1 while the recording is active.
     pub struct StopPositionRequest(RecordingRequestLayout) = 15 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
 
 session_request! {
-    /// Requests the current position of an active recording, or the stop position of an ended one.
+    /// Requests the current position of an active recording, or the stop position of an ended recording.
     pub struct MaxRecordedPositionRequest(RecordingRequestLayout) = 67 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }

@@ -12,7 +12,7 @@ session_request! {
     /// Records a stream: each image of the stream becomes a recording. The result is the id of the archive's
     /// subscription.
     pub struct StartRecordingRequest<'a>(StartRecordingLayout) = 4 {
-        /// Stream to record.
+        /// Id of the stream to record.
         pub stream_id: i32,
         /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
@@ -26,7 +26,7 @@ session_request! {
 session_request! {
     /// Like [`StartRecordingRequest`], with a subscription that may end by itself.
     pub struct StartRecordingRequest2<'a>(StartRecording2Layout) = 63 {
-        /// Stream to record.
+        /// Id of the stream to record.
         pub stream_id: i32,
         /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
@@ -42,7 +42,7 @@ session_request! {
 session_request! {
     /// Stops all recordings of the subscription with this channel and stream. The result is 0.
     pub struct StopRecordingRequest<'a>(StopRecordingLayout) = 5 {
-        /// Stream that is recorded.
+        /// Id of the stream that is recorded.
         pub stream_id: i32,
         data {
             /// Channel that is recorded.
@@ -62,7 +62,7 @@ session_request! {
 session_request! {
     /// Stops one recording. The result is 1 if the recording was active, otherwise 0.
     pub struct StopRecordingByIdentityRequest(RecordingRequestLayout) = 65 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -70,9 +70,9 @@ session_request! {
 session_request! {
     /// Continues a recording with the images of a stream. The result is the id of the archive's subscription.
     pub struct ExtendRecordingRequest<'a>(ExtendRecordingLayout) = 11 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// Stream to record.
+        /// Id of the stream to record.
         pub stream_id: i32,
         /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,
@@ -86,9 +86,9 @@ session_request! {
 session_request! {
     /// Like [`ExtendRecordingRequest`], with a subscription that may end by itself.
     pub struct ExtendRecordingRequest2<'a>(ExtendRecording2Layout) = 64 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
-        /// Stream to record.
+        /// Id of the stream to record.
         pub stream_id: i32,
         /// Whether the archive records through a spy on its own driver.
         pub source_location: SourceLocation,

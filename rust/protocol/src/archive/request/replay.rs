@@ -14,16 +14,16 @@ pub const REPLAY_ALL_AND_FOLLOW: i64 = -1;
 pub const REPLAY_ALL_AND_STOP: i64 = -2;
 
 session_request! {
-    /// Publishes a recording on a channel. The result is the replay session id, whose low 32 bits are the session id of
+    /// Publishes a recording on a channel. The result is the replay session id. Its low 32 bits are the session id of
     /// the publication.
     pub struct ReplayRequest<'a>(ReplayLayout) = 6 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
         pub position: i64,
-        /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
+        /// Number of bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
         pub length: i64,
-        /// Stream of the replay.
+        /// Stream id of the replay.
         pub replay_stream_id: i32,
         /// Maximum length of a read from a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
         pub file_io_max_length: i32 = NULL_LENGTH since 7,
@@ -39,15 +39,15 @@ session_request! {
 session_request! {
     /// Like [`ReplayRequest`], but does not replay beyond the value of a counter.
     pub struct BoundedReplayRequest<'a>(BoundedReplayLayout) = 18 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
         /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.
         pub position: i64,
-        /// Bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
+        /// Number of bytes to replay, or [`REPLAY_ALL_AND_FOLLOW`], or [`REPLAY_ALL_AND_STOP`].
         pub length: i64,
-        /// Counter whose value is the limit position.
+        /// Id of the counter that contains the limit position.
         pub limit_counter_id: i32,
-        /// Stream of the replay.
+        /// Stream id of the replay.
         pub replay_stream_id: i32,
         /// Maximum length of a read from a segment file in bytes; [`NULL_LENGTH`] for the archive's setting.
         pub file_io_max_length: i32 = NULL_LENGTH since 7,
@@ -63,7 +63,7 @@ session_request! {
 session_request! {
     /// Requests a token that allows one replay of a recording over another connection. The result is the token.
     pub struct ReplayTokenRequest(RecordingRequestLayout) = 105 {
-        /// The recording.
+        /// Recording id.
         pub recording_id: i64,
     }
 }
@@ -79,7 +79,7 @@ session_request! {
 session_request! {
     /// Stops all replays of a recording, or of all recordings. The result is 0.
     pub struct StopAllReplaysRequest(RecordingRequestLayout) = 19 {
-        /// The recording; [`NULL_VALUE`] for all.
+        /// Recording id; [`NULL_VALUE`] for all recordings.
         pub recording_id: i64,
     }
 }

@@ -9,19 +9,19 @@ use super::super::{NULL_LENGTH, NULL_SESSION_ID};
 
 session_request! {
     /// Copies a recording of another archive, with all parameters. The result is the replication id. Later messages
-    /// about the replication have it as their correlation id.
+    /// about the replication have this id as their correlation id.
     pub struct ReplicateRequest2<'a>(Replicate2Layout) = 66 {
-        /// Recording of the source archive.
+        /// Id of the recording in the source archive.
         pub src_recording_id: i64,
-        /// Recording of this archive that is extended; -1 for a new one.
+        /// Id of the recording in this archive that is extended; -1 for a new recording.
         pub dst_recording_id: i64,
         /// Position at which the replication stops; -1 for the end of the source.
         pub stop_position: i64,
-        /// Tag of the channel; -1 if it has none.
+        /// Tag of the channel; -1 if the channel has no tag.
         pub channel_tag_id: i64,
-        /// Tag of the subscription; -1 if it has none.
+        /// Tag of the subscription; -1 if the subscription has no tag.
         pub subscription_tag_id: i64,
-        /// Stream of the source archive's control requests.
+        /// Stream id of the source archive's control requests.
         pub src_control_stream_id: i32,
         /// Maximum length of a read from a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the
         /// source.
@@ -47,11 +47,11 @@ session_request! {
     /// Copies a recording of another archive. Sent by old clients; equals [`ReplicateRequest2`] with all other fields
     /// unset.
     pub struct ReplicateRequest<'a>(ReplicateLayout) = 50 {
-        /// Recording of the source archive.
+        /// Id of the recording in the source archive.
         pub src_recording_id: i64,
-        /// Recording of this archive that is extended; -1 for a new one.
+        /// Id of the recording in this archive that is extended; -1 for a new recording.
         pub dst_recording_id: i64,
-        /// Stream of the source archive's control requests.
+        /// Stream id of the source archive's control requests.
         pub src_control_stream_id: i32,
         data {
             /// Channel of the source archive's control requests.
@@ -66,15 +66,15 @@ session_request! {
     /// Copies a recording of another archive, with tags. Sent by old clients; equals [`ReplicateRequest2`] with all
     /// other fields unset.
     pub struct TaggedReplicateRequest<'a>(TaggedReplicateLayout) = 62 {
-        /// Recording of the source archive.
+        /// Id of the recording in the source archive.
         pub src_recording_id: i64,
-        /// Recording of this archive that is extended; -1 for a new one.
+        /// Id of the recording in this archive that is extended; -1 for a new recording.
         pub dst_recording_id: i64,
-        /// Tag of the channel; -1 if it has none.
+        /// Tag of the channel; -1 if the channel has no tag.
         pub channel_tag_id: i64,
-        /// Tag of the subscription; -1 if it has none.
+        /// Tag of the subscription; -1 if the subscription has no tag.
         pub subscription_tag_id: i64,
-        /// Stream of the source archive's control requests.
+        /// Stream id of the source archive's control requests.
         pub src_control_stream_id: i32,
         data {
             /// Channel of the source archive's control requests.

@@ -5,11 +5,11 @@ use aeron_layout::archive_message::request::{ConnectLayout, SessionLayout, Sessi
 use super::super::declare::{archive_message, session_request};
 
 archive_message! {
-    /// Opens a control session, with credentials. The first message of a client.
+    /// Opens a control session, with credentials. This is the first message of a client.
     pub struct AuthConnectRequest<'a>(ConnectLayout) = 58 {
-        /// Chosen by the client; the response repeats it.
+        /// Correlation id that the client chooses and the response repeats.
         pub correlation_id: i64,
-        /// Stream of the responses on `response_channel`.
+        /// Stream id of the responses on `response_channel`.
         pub response_stream_id: i32,
         /// Protocol version of the client, in the form of
         /// [`ARCHIVE_PROTOCOL_VERSION`](super::super::ARCHIVE_PROTOCOL_VERSION).
@@ -28,11 +28,11 @@ archive_message! {
 archive_message! {
     /// Opens a control session, without credentials. Sent by old clients; removed from version 14 of the schema.
     pub struct ConnectRequest<'a>(ConnectLayout) = 2 {
-        /// Chosen by the client; the response repeats it.
+        /// Correlation id that the client chooses and the response repeats.
         pub correlation_id: i64,
-        /// Stream of the responses on `response_channel`.
+        /// Stream id of the responses on `response_channel`.
         pub response_stream_id: i32,
-        /// Protocol version of the client as a semantic version; 0 if the client has none.
+        /// Protocol version of the client as a semantic version; 0 if the client has no version.
         pub version: i32 = 0 since 2,
         data {
             /// Channel of the responses; the archive publishes on it.

@@ -10,8 +10,8 @@ impl PyAeronArchive {
     /// Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
     ///
     /// Args:
-    ///     recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the
-    ///         recordings.
+    ///     recording: Id of the recording, or a `Recording`. If it is not given, `channel` and `stream_id` select
+    ///         the recordings.
     ///     channel: Text that the channels of the recordings contain.
     ///     stream_id: Stream id of the recordings.
     ///     position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
@@ -23,16 +23,16 @@ impl PyAeronArchive {
     ///     commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
     ///     max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
-    ///     live_channel: Channel of the live stream. Default: the channel of the recording. For a stream that
-    ///         another host publishes to the archive by unicast there is no live stream to join, so it is read from
-    ///         the recording.
+    ///     live_channel: Channel of the live stream. Default: the channel of the recording. If another host
+    ///         publishes the stream to the archive by unicast, there is no live stream to join, and the follower
+    ///         reads the recording.
     ///     replay_channel: Channel of replays, with an address of this machine. Its port may be 0.
     ///     replay_stream_id: Stream id of replays.
     ///     on_change: Called as ``on_change(change)`` with a `RecordingChange`.
     ///     on_live_joined: Called without arguments when the follower has joined the live stream.
     ///     on_live_left: Called without arguments when the follower has lost the live stream.
-    ///     on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, also those that do not
-    ///         end the follower.
+    ///     on_error: Called as ``on_error(error)`` with each `PersistentSubscriptionError`, even if the error does
+    ///         not end the follower.
     ///
     /// Returns:
     ///     The `Follower`.

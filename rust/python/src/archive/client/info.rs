@@ -13,11 +13,11 @@ use crate::argument;
 use crate::operations::PyPendingOperation;
 use crate::snapshot::Octets;
 archive_methods! {
-    /// Sets the name of a recording. It is stored in the archive.
+    /// Sets the name of a recording. The archive stores the name.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty name removes it.
+    ///     name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
     ///
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
@@ -31,11 +31,11 @@ archive_methods! {
         Self::pending(slf, "set recording name", begin, |py, _, _, ()| Ok(py.None()))
     }
 
-    /// Sets the metadata of a recording: any bytes, which are stored in the archive.
+    /// Sets the metadata of a recording. The archive stores the metadata, which may be any bytes.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     metadata: At most 16 KiB. Empty metadata remove them.
+    ///     metadata: At most 16 KiB. An empty value removes the metadata.
     ///
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not

@@ -105,7 +105,8 @@ archive_methods! {
         Self::request(slf, ArchiveCall::purge_segments(recording_id, new_start_position))
     }
 
-    /// Moves the start of a recording back over the detached files before it.
+    /// Moves the start of a recording back, so that the recording includes the detached files
+    /// before its start.
     ///
     /// Args:
     ///     recording_id: Id of the recording.

@@ -1,7 +1,7 @@
 //! [`archive_methods`]: defines methods of `AeronArchive` that send a request.
 
-/// Defines methods in pairs: a method that waits, and a method with the prefix `async_` that does not. Methods without
-/// a result have `-> None`.
+/// Defines methods in pairs: a method that waits for the response, and a method with the prefix `async_` that returns
+/// a `PendingOperation`. The declaration of a method without a result has `-> None`.
 macro_rules! archive_methods {
     (
         $(

@@ -40,15 +40,16 @@ use crate::waiting::WaitPolicy;
 
 /// A client of an archive, which `connect_archive` returns. Thread-safe.
 ///
-/// A method that sends a request waits for the response, up to the message timeout. The method with the
-/// prefix `async_` returns a `PendingOperation` instead, for `await` or `result(timeout)`. If the archive
-/// refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+/// A method that sends a request waits for the response, up to the message timeout. The method of the same
+/// name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. If
+/// the archive refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 ///
 /// A thread of the client keeps the session alive while the program makes no calls. A client without threads
-/// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread. Then call `poll` every
-/// few seconds.
+/// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread: the program must call
+/// `poll` every few seconds.
 ///
-/// A context manager that closes the session. Recordings, replays and replications of the archive continue.
+/// The end of a `with` block closes the session. Recordings, replays and replications of the archive
+/// continue.
 ///
 /// Example:
 ///     ```python
@@ -70,7 +71,7 @@ pub struct PyAeronArchive {
 
 impl Drop for PyAeronArchive {
     fn drop(&mut self) {
-        // If the program did not close the client, this makes sure that native code no longer calls its handlers.
+        // Without this, native code would still call the handlers of a client that the program did not close.
         self.handlers.iter().for_each(EventHandler::clear);
     }
 }
@@ -173,7 +174,7 @@ impl PyAeronArchive {
         Ok(PyRecordingSignals::new(self.link.get()?, patience))
     }
 
-    /// Polls the session once. Only a program whose client has no threads must call it.
+    /// Polls the session once. Needed only if the client has no threads.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.

@@ -50,10 +50,10 @@ impl RecordingFilter {
             && self.has_time(recording)
     }
 
-    /// Returns whether the recording was active in a part of the range of time.
+    /// Returns whether the recording was active at some time from `since_us` to `until_us`.
     fn has_time(&self, recording: &RecordingDescriptor) -> bool {
         let start_us = recording.start_timestamp_ms.saturating_mul(1_000);
-        // The timestamp has whole milliseconds.
+        // The stop time is rounded down to milliseconds: the recording may have stopped up to 999 us later.
         let stop_us = recording
             .stop_timestamp_ms
             .saturating_mul(1_000)

@@ -15,14 +15,14 @@ use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Creates a named reader of a recording, or stores its position in the archive.
     ///
-    /// Retention never deletes data after the position of a reader, unless the reader expires. Each commit
-    /// sets both limits again.
+    /// Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
+    /// both limits, `max_age_ms` and `max_lag_bytes`.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
     ///     name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-    ///     position: Position up to which the reader has processed the recording, in bytes. It may be less than the
-    ///         position that is stored.
+    ///     position: Position up to which the reader has processed the recording, in bytes. The new position may be
+    ///         less than the stored position.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
     ///     max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
     ///
@@ -49,7 +49,7 @@ archive_methods! {
         Self::pending(slf, "commit reader", begin, |py, _, _, position: i64| position.into_py_any(py))
     }
 
-    /// Removes a named reader. Retention then no longer keeps data for it.
+    /// Removes a named reader. Retention then no longer keeps data for this reader.
     ///
     /// Args:
     ///     recording_id: Id of the recording.

@@ -14,20 +14,21 @@ use crate::errors::raise;
 impl PyAeronArchive {
     /// Creates a `RecordedPublisher` that this archive records.
     ///
-    /// The publisher has its own client of this archive's driver, and its own session with the archive with the
-    /// settings of this client. If the credentials are a function, each connection of the publisher calls it.
+    /// The publisher has its own client of this archive's driver. The publisher also has its own session with the
+    /// archive, with the settings of this client. If the credentials are a function, each connection of the
+    /// publisher calls it.
     ///
     /// Args:
     ///     channel: Channel of the stream.
     ///     stream_id: Stream id of the stream and of its recording.
-    ///     recording_id: Id of the recording that is extended.
+    ///     recording_id: Id of the recording to extend.
     ///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
-    ///         alias and stream id, or starts one.
-    ///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if it is on another one.
-    ///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message also uses 32
-    ///         bytes.
-    ///     takeover_timeout: Seconds to wait at the start for the end of another publisher of the recording.
-    ///     on_reconnect: Called as `on_reconnect(position)` when the recording goes on after a loss.
+    ///         alias and stream id. If there is none, the publisher starts a recording.
+    ///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
+    ///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32
+    ///         bytes more than its length.
+    ///     takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended.
+    ///     on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
     ///     on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
     ///         the error has ended the publisher.
     ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
@@ -36,7 +37,7 @@ impl PyAeronArchive {
     ///     The publisher.
     ///
     /// Raises:
-    ///     ConfigurationError: If a setting is not valid or contradicts another one.
+    ///     ConfigurationError: If a setting is not valid or contradicts another setting.
     ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (channel, stream_id, **settings),

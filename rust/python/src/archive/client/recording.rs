@@ -77,7 +77,7 @@ struct PublishedStream {
     session_id: i32,
 }
 
-/// Returns the stream of a publication of either kind; `None` for any other object.
+/// Returns the stream of a concurrent or exclusive publication; `None` for any other object.
 fn session_of(publication: &Bound<'_, PyAny>) -> PyResult<Option<PublishedStream>> {
     if !publication.is_instance_of::<PyPublication>()
         && !publication.is_instance_of::<PyExclusivePublication>()
@@ -145,7 +145,8 @@ archive_methods! {
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+    ///     auto_stop: Whether the archive closes its subscription when the first recording of the
+    ///         subscription ends.
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
@@ -168,7 +169,8 @@ archive_methods! {
     ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
     ///     stream_id: Stream id.
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
-    ///     auto_stop: Whether the archive closes the subscription when the first recording of it ends.
+    ///     auto_stop: Whether the archive closes its subscription when the first recording of the
+    ///         subscription ends.
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
@@ -329,7 +331,7 @@ archive_methods! {
     }
 }
 
-/// Whether the error says that an operation was not over within the timeout.
+/// Returns whether the error is a timeout of an operation.
 fn is_timeout(py: Python<'_>, error: &PyErr) -> bool {
     let name = error.get_type(py).name();
     name.is_ok_and(|name| name == "OperationTimeoutError")

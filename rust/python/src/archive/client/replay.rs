@@ -24,7 +24,7 @@ use crate::errors::raise;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::subscription::PySubscription;
 
-/// Default channel of replays. It fits an archive on the client's driver.
+/// Default channel of replays. Valid if the archive is on the client's driver.
 pub const REPLAY_CHANNEL: &str = "aeron:ipc";
 /// Default stream id of all replays. Each replay has its own session id.
 pub const REPLAY_STREAM_ID: i32 = 100;
@@ -45,14 +45,16 @@ archive_methods! {
     ///     stream_id: Stream id of the replay.
     ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+    ///         the replay started.
     ///     since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
     ///         time zone, or a `numpy.datetime64`, which is in UTC.
     ///     until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-    ///         index, a range of time has whole segments, and a `UserWarning` says so.
-    ///     rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-    ///     speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-    ///         recorded pace. With `rate`, the slower one counts. The recording must have an index.
+    ///         index, whole segments are replayed, and a `UserWarning` says so.
+    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames.
+    ///     speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+    ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+    ///         have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
     ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
     ///         setting.
@@ -118,10 +120,12 @@ archive_methods! {
     ///     stream_id: Stream id of the replay.
     ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
-    ///         recording. `REPLAY_ALL_AND_STOP` stops at the recorded position at the start of the replay.
-    ///     rate: Maximum number of bytes of the stream for each second, with the headers of frames.
-    ///     speed: Send the messages in the intervals in which they arrived, divided by this number. `1.0` is the
-    ///         recorded pace. With `rate`, the slower one counts. The recording must have an index.
+    ///         recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
+    ///         the replay started.
+    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames.
+    ///     speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
+    ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
+    ///         have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
     ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
     ///         setting.
@@ -170,7 +174,7 @@ archive_methods! {
         Self::request(slf, ArchiveCall::stop_replay(replay_session_id))
     }
 
-    /// Stops all replays of a recording, also those of other clients.
+    /// Stops all replays of a recording, including the replays of other clients.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stops the replays of all recordings.
@@ -208,7 +212,7 @@ archive_methods! {
     ///     The subscription.
     ///
     /// Raises:
-    ///     ConfigurationError: If a setting is missing or contradicts another one.
+    ///     ConfigurationError: If a setting is missing or contradicts another setting.
     ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (**settings),
@@ -257,7 +261,7 @@ fn replay_params(
     }
 }
 
-/// Returns the value of a request for a number of bytes for each second.
+/// Returns the value of the field `rate` of a request, in bytes per second.
 fn rate_value(rate: Option<i64>) -> PyResult<i64> {
     match rate {
         None => Ok(NULL_VALUE),
@@ -271,7 +275,7 @@ fn rate_value(rate: Option<i64>) -> PyResult<i64> {
     }
 }
 
-/// Returns the value of a request for a factor of the recorded pace.
+/// Returns the value of the field `speed` of a request.
 fn speed_value(speed: Option<f64>) -> PyResult<i64> {
     let Some(speed) = speed else {
         return Ok(NULL_VALUE);

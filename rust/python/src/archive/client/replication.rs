@@ -13,7 +13,7 @@ use crate::channel::Channel;
 use crate::operations::PyPendingOperation;
 
 archive_methods! {
-    /// Copies a recording of another archive to this one.
+    /// Copies a recording of another archive to this archive.
     ///
     /// The copy is a new recording, or extends the recording `dst_recording_id`.
     ///
@@ -37,7 +37,7 @@ archive_methods! {
     ///     encoded_credentials: Credentials for the other archive.
     ///
     /// Returns:
-    ///     The id of the replication. Signals and errors of the replication have it as their correlation id.
+    ///     The id of the replication. Signals and errors of the replication have this id as their correlation id.
     ///
     /// Raises:
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.

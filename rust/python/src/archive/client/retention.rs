@@ -15,20 +15,21 @@ use crate::channel::Channel;
 use crate::errors::raise;
 use crate::operations::PyPendingOperation;
 archive_methods! {
-    /// Sets a retention policy, with which the archive deletes old data by itself. Without a policy it never does.
+    /// Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
+    /// never deletes data by itself.
     ///
-    /// A policy is for one recording, or for all recordings that match `stream_id` and `channel`. A recording
-    /// has at most one policy: its own, otherwise the most specific match. With neither limit, the call removes
-    /// the policy.
+    /// A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
+    /// applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
+    /// `max_age_ms` is given, the call removes the policy.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings that match.
     ///     stream_id: Stream id of the recordings. `None` matches all streams.
     ///     channel: Text that the original channel of the recordings contains. `None` matches all channels.
-    ///     max_bytes: Maximum number of bytes of all recordings of the policy together. Above it, whole segments are
-    ///         deleted, the oldest first. `None` sets no limit.
-    ///     max_age_ms: Maximum age of the data in milliseconds. Whole segments are deleted if all of their data are
-    ///         older, and recordings that stopped before. `None` sets no limit.
+    ///     max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
+    ///         segments are deleted, the oldest first. `None` sets no limit.
+    ///     max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
+    ///         recording is deleted if it stopped longer ago. `None` sets no limit.
     ///
     /// Returns:
     ///     `True` if a policy was replaced or removed.
@@ -61,7 +62,7 @@ archive_methods! {
         Self::pending(slf, "set retention", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
     }
 
-    /// Lists the retention policies: those of single recordings first.
+    /// Lists the retention policies. The policies of single recordings come first.
     ///
     /// Returns:
     ///     A list of `RetentionPolicy`.
@@ -83,12 +84,12 @@ archive_methods! {
 
     /// Applies the retention policies now, or reports what they would delete.
     ///
-    /// The archive also applies them by itself: when a recording enters a new segment or stops, and every five
-    /// seconds. Files are deleted after the response, one by one.
+    /// The archive also applies the policies by itself: when a recording enters a new segment, when a recording
+    /// stops, and every five seconds. Files are deleted after the response, one by one.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings.
-    ///     dry_run: Whether nothing is deleted.
+    ///     dry_run: Whether to report only, and delete nothing.
     ///
     /// Returns:
     ///     A list of `RetentionOutcome`, one for each recording of which the policies delete something.

@@ -18,18 +18,18 @@ use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Finds the position of a recording at which a range of time begins or ends.
     ///
-    /// A range that begins at a time has all messages that arrived at or after it. A range that ends at the same time
-    /// ends at the same position, so that adjacent ranges share no message. If arrival times are lost, or a segment has
-    /// no index, both ranges have the messages with unknown times.
+    /// A range that begins at a time has all messages that arrived at or after this time. A range that ends at this
+    /// time ends at the same position, so that adjacent ranges share no message. Exception: if arrival times are lost,
+    /// or a segment has no index, both ranges have the messages with unknown times.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     since: Begin of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
+    ///     since: Start of a range: a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
     ///     until: End of a range, instead of `since`.
     ///
     /// Returns:
-    ///     The `FoundPosition`. If the recording has no index, it is the begin or end of a segment, and
-    ///     `is_approximate`.
+    ///     The `FoundPosition`. If the recording has no index, the position is the start or end of a segment, and
+    ///     `is_approximate` is `True`.
     ///
     /// Raises:
     ///     InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.

@@ -18,7 +18,7 @@ fn bounds(counters: &Counters, ids: &[i32], length: i64) -> ReplayBounds {
 
 /// 07-90, 07-91
 #[test]
-fn a_counter_moves_the_stop_position_and_its_end_the_limit() {
+fn a_counter_is_the_stop_position_and_its_last_value_is_the_limit() {
     let mut counters = Counters::new();
     let id = counters.add(96, 0);
     let mut bounds = bounds(&counters, &[id], -1);
@@ -41,7 +41,7 @@ fn a_counter_moves_the_stop_position_and_its_end_the_limit() {
 }
 
 #[test]
-fn a_counter_never_moves_a_replay_back() {
+fn a_decreasing_counter_does_not_decrease_the_stop_position() {
     let mut counters = Counters::new();
     let id = counters.add(96, 0);
     let mut bounds = bounds(&counters, &[id], -1);
@@ -51,7 +51,7 @@ fn a_counter_never_moves_a_replay_back() {
 }
 
 #[test]
-fn a_counter_whose_place_has_another_one_ends_the_replay_where_it_was_seen_last() {
+fn a_replay_ends_at_the_last_known_value_if_another_counter_has_the_counter_id() {
     let mut counters = Counters::new();
     let id = counters.add(96, 0);
     let mut bounds = bounds(&counters, &[id], -1);
@@ -67,7 +67,7 @@ fn a_counter_whose_place_has_another_one_ends_the_replay_where_it_was_seen_last(
 }
 
 #[test]
-fn the_lower_one_of_two_counters_holds() {
+fn the_lower_of_two_counters_is_the_stop_position() {
     let mut counters = Counters::new();
     let (recorded, chosen) = (counters.add(320, 0), counters.add(96, 0));
     let mut bounds = bounds(&counters, &[recorded, chosen], -1);
@@ -85,7 +85,7 @@ fn the_lower_one_of_two_counters_holds() {
 }
 
 #[test]
-fn a_length_that_ends_before_the_counter_stays_the_limit() {
+fn the_end_of_the_requested_length_stays_the_limit_if_the_counter_ends_later() {
     let mut counters = Counters::new();
     let id = counters.add(96, 0);
     let mut bounds = bounds(&counters, &[id], 64);
@@ -97,7 +97,7 @@ fn a_length_that_ends_before_the_counter_stays_the_limit() {
 
 /// 07-92
 #[test]
-fn a_counter_that_is_free_or_out_of_range_cannot_bound_a_replay() {
+fn a_counter_id_that_is_free_or_out_of_range_is_not_found() {
     let mut counters = Counters::new();
     let id = counters.add(96, 0);
     assert!(counters.find(id).is_some());

@@ -15,11 +15,12 @@ use aeron_protocol::command::{AddCounter, AddPublication, Command};
 use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 use aeron_protocol::uri::{ChannelUri, InitialPosition, key};
 
-/// Session id of the first publication whose channel sets none; it increases by one for each further publication.
+/// Session id of the first publication without a session id in its channel. Each further
+/// publication gets the next higher number.
 pub const FIRST_SESSION_ID: i32 = -1000;
-/// Stream whose publications the driver refuses.
+/// Stream id of publications that the driver refuses.
 pub const REFUSED_STREAM_ID: i32 = 666;
-/// Streams with lower ids have no subscriber.
+/// Streams with lower stream ids have no subscriber.
 pub const FIRST_CONNECTED_STREAM_ID: i32 = 100;
 
 /// A driver for tests.
@@ -43,7 +44,8 @@ struct State {
 pub struct DriverPublication {
     pub channel: String,
     pub log: LogBuffers<SharedBuffer>,
-    /// Whether the client closed the publication by revoking it; `None` while it is open.
+    /// Whether the client revoked the publication when it closed it; `None` while the publication
+    /// is open.
     pub revoked: Option<bool>,
     registration_id: i64,
 }
@@ -132,12 +134,12 @@ impl TestDriver {
         records.len()
     }
 
-    /// Returns all publications that were added, including closed ones.
+    /// Returns all publications that were added, including closed publications.
     pub fn publications(&self) -> Vec<DriverPublication> {
         self.state().publications.clone()
     }
 
-    /// Adds a counter as another client does.
+    /// Adds a counter in place of another client.
     pub fn add_counter(&self, registration_id: i64, value: i64) -> AtomicCounter<SharedBuffer> {
         self.state().add_counter(registration_id, value)
     }

@@ -21,7 +21,8 @@ fn rewrite(session_id: i32, stream_id: i32, checksum: Option<Checksum>) -> Frame
     )
 }
 
-/// Copies `bytes` to offset 64 of a term, rewrites the run at their start, and copies them back.
+/// Copies `bytes` to offset 64 of a term, rewrites the run at the start of these bytes, and copies
+/// them back.
 fn take_run(
     mut rewrite: FrameRewrite,
     position: i64,
@@ -70,7 +71,7 @@ fn data(data_length: usize) -> Result<FrameRun, RunFault> {
 
 /// 07-99
 #[test]
-fn session_and_stream_of_a_replay_replace_those_of_the_recording_and_nothing_else() {
+fn only_session_id_and_stream_id_of_the_recorded_frames_are_replaced() {
     let (mut bytes, recorded) = (frames(3), frames(3));
     assert_eq!(take(&mut bytes, i64::MAX), data(192));
     for (frame, recorded) in bytes.chunks(64).zip(recorded.chunks(64)) {
@@ -83,14 +84,14 @@ fn session_and_stream_of_a_replay_replace_those_of_the_recording_and_nothing_els
 
 /// 07-89
 #[test]
-fn the_frame_that_contains_the_limit_is_the_last_one() {
+fn the_frame_that_contains_the_limit_is_the_last_frame_of_a_run() {
     for (limit, length) in [(0, 0), (1, 64), (64, 64), (65, 128), (1000, 192)] {
         assert_eq!(take(&mut frames(3), limit), data(length));
     }
 }
 
 #[test]
-fn a_frame_that_is_cut_is_left_for_later() {
+fn an_incomplete_frame_at_the_end_is_not_part_of_the_run() {
     for (length, taken) in [
         (0, 0),
         (31, 0),
@@ -105,7 +106,7 @@ fn a_frame_that_is_cut_is_left_for_later() {
 }
 
 #[test]
-fn bytes_that_are_no_frame_of_the_recording_are_refused() {
+fn bytes_that_are_not_a_frame_of_the_recording_are_refused() {
     let mut bytes = frames(3);
     bytes[64..96].fill(0);
     assert_eq!(take(&mut bytes, i64::MAX), data(64));
@@ -139,7 +140,7 @@ fn padding_ends_a_run() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic_or_leave_the_term(
+    fn a_run_of_any_bytes_ends_within_the_term_and_does_not_cause_a_panic(
         mut bytes in prop::collection::vec(any::<u8>(), 0..300),
         frames_before in 0_usize..4,
         position in 0..2 * TERM_LENGTH / 32,

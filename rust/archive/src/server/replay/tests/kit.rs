@@ -41,7 +41,7 @@ const SESSION_ID: i32 = 11;
 const PUBLICATION_SESSION_ID: i32 = 77;
 const PUBLICATION_STREAM_ID: i32 = 88;
 
-/// Returns the catalog entry of a recording; a stop position of −1 makes it active.
+/// Returns the descriptor of a recording. With a stop position of −1, the recording is active.
 pub fn descriptor(start_position: i64, stop_position: i64) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,
@@ -69,7 +69,8 @@ pub struct Recording {
     start_position: i64,
     checksum: Option<Checksum>,
     recorder: RecorderSession<MemoryStorage>,
-    /// The recorded bytes as a replay sends them. A padding frame consists of its header and zeros.
+    /// The recorded bytes in the form in which a replay sends them. A padding frame consists of its
+    /// header and zeros.
     replayed: Vec<u8>,
     messages: u8,
 }
@@ -82,7 +83,7 @@ impl Recording {
     pub fn with_checksum(start_position: i64, checksum: Option<Checksum>) -> Self {
         let storage = MemoryStorage::new();
         let description = StreamDescription::from(&descriptor(start_position, NULL_VALUE));
-        // The frames may have any session id: an extension changes it, and checksums replace it.
+        // The frames may have any session id: an extension changes the session id, and checksums replace it.
         let stream = RecordedStream::new(&description).unwrap().any_session();
         let recorder = RecorderSession::create(storage.clone(), stream, SyncLevel::None).unwrap();
         let recorder = recorder.with_checksum(checksum);
@@ -126,7 +127,7 @@ impl Recording {
         self.recorder.recorded_position()
     }
 
-    /// Records a data frame. If it does not fit into the term, padding fills the term first.
+    /// Records a data frame. If the frame does not fit into the term, padding fills the term first.
     pub fn message(&mut self, length: usize) {
         self.messages = self.messages.wrapping_add(1);
         let room = TERM_LENGTH - self.position() % TERM_LENGTH;
@@ -143,7 +144,7 @@ impl Recording {
         );
     }
 
-    /// Records a frame of padding.
+    /// Records a padding frame.
     pub fn padding(&mut self, frame_length: usize) {
         self.record(frame_type::PADDING, frame_length, SESSION_ID, &[]);
     }
@@ -169,13 +170,13 @@ impl Recording {
         self.replayed.extend(frame);
     }
 
-    /// Returns the bytes that a replay of the range has to send.
+    /// Returns the bytes that a replay of the range must send.
     pub fn replayed(&self, from: i64, to: i64) -> &[u8] {
         let at = |position: i64| (position - self.start_position) as usize;
         &self.replayed[at(from)..at(to)]
     }
 
-    /// Returns a replay of the recording. Its stop position is the current position.
+    /// Returns a replay of the recording as if it had stopped at its current position.
     pub fn replay_stopped(&self, range: ReplayRange) -> Replay {
         let stop_position = self.position();
         self.replay(range, Some(stop_position), Vec::new())
@@ -283,7 +284,8 @@ impl Replay {
         assert_eq!(self.do_work(), ReplayProgress::Worked(1));
     }
 
-    /// Works until nothing more can be done. Returns the end, if the replay has ended.
+    /// Runs duty cycles until the replay makes no more progress. Returns the end, if the replay has
+    /// ended.
     pub fn run(&mut self) -> Option<ReplayEnd> {
         loop {
             let before = self.publication.position();
@@ -297,13 +299,13 @@ impl Replay {
         }
     }
 
-    /// Returns the position that the session shows to other threads.
+    /// Returns the position that the session writes for the conductor.
     pub fn shown_position(&self) -> i64 {
         self.position.load(Ordering::Acquire)
     }
 }
 
-/// A publication into heap memory, whose position limit the test sets. Clones share one publication.
+/// A publication in heap memory. The test sets its position limit. Clones share one publication.
 #[derive(Clone)]
 pub struct TestPublication(Rc<RefCell<TestStream>>);
 
@@ -364,8 +366,8 @@ impl TestPublication {
 }
 
 impl TestStream {
-    /// Adds the last `length` appended bytes to the received bytes. Copies the first `copied` of them and adds zeros
-    /// for the rest. Cleans the term as a driver does.
+    /// Adds the last `length` appended bytes to the received bytes. Copies the first `copied` of
+    /// these bytes and adds zeros for the others. Cleans the term like a driver.
     fn receive(&mut self, length: usize, copied: usize, end: i64) {
         let begin = end - length as i64;
         let log = self.appender.log();

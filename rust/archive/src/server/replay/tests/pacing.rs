@@ -55,8 +55,8 @@ fn speed(millionths: i64) -> RequestedPace {
     RequestedPace::new(NULL_VALUE, millionths).unwrap()
 }
 
-/// Records messages of 1000 bytes, each after a pause in microseconds. Returns the end of each message, and its time
-/// after the first.
+/// Records messages of 1000 bytes, each after a pause in microseconds. Also returns the end of each
+/// message, and the time of the message after the first message.
 fn recorded(pauses_us: &[i64]) -> (Recording, Arc<Clock>, Vec<(i64, i64)>) {
     let clock = Clock::new();
     let mut recording = Recording::indexed(0, clock.clone());
@@ -77,7 +77,8 @@ fn stopped_at(mut recording: Recording, pace: RequestedPace) -> Replay {
     recording.replay_at(pace, ALL, Some(stop), Vec::new())
 }
 
-/// Runs the replay in steps of time. Calls `check` with the position and the time since the start after each step.
+/// Runs the replay in steps of time. After each step, calls `check` with the position and the time
+/// since the start.
 fn run(replay: &mut Replay, step_ns: i64, mut check: impl FnMut(i64, i64)) -> i64 {
     replay.start();
     let begin_ns = replay.now_ns;
@@ -96,7 +97,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn a_replay_with_a_rate_sends_that_rate_and_never_more(
+    fn a_replay_with_a_rate_reaches_the_rate_and_does_not_exceed_it(
         count in 20..300_usize,
         bytes_per_second in 50_000..20_000_000_i64,
         step_ns in 1_000..9 * NS_PER_MS,
@@ -110,7 +111,7 @@ proptest! {
             let longest = i128::from(TERM_LENGTH.min(2_200).max(i64::from(MTU_LENGTH)));
             assert!(i128::from(position) <= allowed + longest, "{position} after {elapsed_ns} ns");
         });
-        // The last frame is sent as soon as it begins.
+        // The last frame is sent at the time at which the rate allows its first byte.
         let expected_ns = i128::from(total - i64::from(MTU_LENGTH) - 32) * 1_000_000_000 / i128::from(bytes_per_second);
         prop_assert!(i128::from(duration_ns) >= expected_ns - 2 * i128::from(step_ns));
         let latest_ns = i128::from(total) * 1_000_000_000 / i128::from(bytes_per_second) + 2 * i128::from(step_ns);
@@ -145,7 +146,7 @@ proptest! {
 }
 
 #[test]
-fn a_replay_that_was_held_back_makes_up_for_a_hundredth_of_a_second_at_most() {
+fn a_delayed_replay_catches_up_at_most_the_bytes_of_a_hundredth_of_a_second() {
     let (recording, ..) = recorded(&[10; 300]);
     let mut replay = stopped_at(recording, rate(1_000_000));
     replay.publication.set_limit(0);
@@ -160,7 +161,7 @@ fn a_replay_that_was_held_back_makes_up_for_a_hundredth_of_a_second_at_most() {
 }
 
 #[test]
-fn the_slower_of_rate_and_speed_counts() {
+fn the_slower_of_rate_and_speed_applies() {
     let both = |bytes_per_second| RequestedPace::new(bytes_per_second, SPEED_UNIT).unwrap();
     // 100 messages of 1056 bytes in 990 ms.
     let duration_ms = |pace| {
@@ -172,7 +173,7 @@ fn the_slower_of_rate_and_speed_counts() {
 }
 
 #[test]
-fn a_recording_without_an_index_has_no_pace() {
+fn a_recording_without_an_index_cannot_be_replayed_at_a_speed() {
     let mut recording = Recording::new(0);
     recording.message(100);
     let mut replay = stopped_at(recording, speed(SPEED_UNIT));
@@ -186,7 +187,7 @@ fn a_recording_without_an_index_has_no_pace() {
 }
 
 #[test]
-fn an_index_that_ends_too_early_ends_the_replay_with_an_error() {
+fn a_missing_index_of_a_later_segment_fails_a_replay_at_a_speed() {
     let (recording, ..) = recorded(&[1_000; 300]);
     let storage = recording.storage.clone();
     let mut replay = stopped_at(recording, speed(SPEED_UNIT));
@@ -207,7 +208,7 @@ fn an_index_that_ends_too_early_ends_the_replay_with_an_error() {
 }
 
 #[test]
-fn messages_whose_times_are_lost_are_sent_with_those_before() {
+fn messages_without_times_are_sent_together_with_the_previous_message() {
     let (mut recording, _, ends) = recorded(&[10_000; 20]);
     recording.finish_index();
     let storage = recording.storage.clone();
@@ -275,7 +276,7 @@ fn a_replay_at_a_speed_may_begin_within_the_recording() {
 }
 
 #[test]
-fn a_pace_that_is_not_positive_is_refused() {
+fn a_rate_or_a_speed_that_is_not_positive_is_refused() {
     for (rate, speed, field) in [
         (0, -1, "maxBytesPerSecond=0"),
         (-1, -2, "speedMillionths=-2"),

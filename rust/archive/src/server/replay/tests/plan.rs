@@ -57,7 +57,7 @@ fn a_replay_without_a_position_begins_at_the_start_of_the_recording() {
 
 /// 07-84
 #[test]
-fn a_position_outside_the_recording_or_unaligned_is_refused() {
+fn a_position_that_is_outside_the_recording_or_unaligned_is_refused() {
     assert_eq!(
         stopped(START + 1, 32),
         refused(
@@ -112,7 +112,7 @@ fn the_length_decides_where_a_replay_ends() {
 
 /// 07-91
 #[test]
-fn a_counter_beyond_a_stopped_recording_does_not_lead_a_replay_beyond_its_end() {
+fn a_counter_above_the_stop_position_does_not_extend_the_replay_of_a_stopped_recording() {
     let bounded = |bound| plan(range(NULL_VALUE, REPLAY_ALL_AND_FOLLOW), STOP, Some(bound));
     assert_eq!(bounded(i64::MAX).unwrap().stop_position, STOP);
     assert_eq!(bounded(START).unwrap().stop_position, START);
@@ -122,7 +122,7 @@ fn a_counter_beyond_a_stopped_recording_does_not_lead_a_replay_beyond_its_end() 
 
 /// 07-96
 #[test]
-fn a_read_is_as_long_as_the_longest_frame_at_least() {
+fn a_read_length_below_the_longest_frame_is_refused() {
     let with_length = |file_io_max_length| {
         let range = ReplayRange {
             file_io_max_length,
@@ -144,7 +144,7 @@ fn a_read_is_as_long_as_the_longest_frame_at_least() {
 
 /// 07-98
 #[test]
-fn a_replay_of_all_that_stops_at_once_is_refused() {
+fn replay_all_and_stop_of_an_empty_recording_is_refused() {
     let text = "when replaying and stopping the replay length must be non-zero, recordingId=3";
     let empty = |start, bound| {
         let descriptor = descriptor(start, if bound { NULL_VALUE } else { start });
@@ -169,7 +169,7 @@ fn any_position() -> impl Strategy<Value = i64> {
 
 proptest! {
     #[test]
-    fn a_plan_lies_within_its_recording(
+    fn a_plan_is_within_the_range_of_its_recording(
         position in any_position(),
         length in any_position(),
         file_io_max_length: i32,
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn no_request_and_no_entry_of_a_catalog_makes_planning_panic(
+    fn planning_with_any_request_and_any_catalog_entry_does_not_panic(
         position in any_position(),
         length in any_position(),
         file_io_max_length: i32,

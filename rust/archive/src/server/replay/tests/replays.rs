@@ -145,7 +145,7 @@ fn replay_session_id(number: i64, session_id: i32) -> i64 {
 
 /// 07-88
 #[test]
-fn a_replay_has_its_response_at_its_start_and_its_stream_ends_after_the_last_frame() {
+fn the_started_event_precedes_the_end_and_the_publication_ends_after_the_last_frame() {
     let mut archive = Archive::new();
     archive.request(|_| {}).unwrap();
     assert_eq!(archive.begin(), []);
@@ -185,7 +185,7 @@ fn the_publication_begins_at_the_first_position_and_has_the_session_id_of_the_re
 
 /// 07-101
 #[test]
-fn a_replay_by_token_responds_to_the_image_of_its_request() {
+fn a_replay_by_token_is_sent_to_the_response_channel_of_the_image_of_its_request() {
     let mut archive = Archive::new();
     let token = archive.replays.issue_token(4, RECORDING_ID, 0);
     assert_eq!(
@@ -207,7 +207,7 @@ fn a_replay_by_token_responds_to_the_image_of_its_request() {
 
 /// 07-97
 #[test]
-fn a_replay_counts_from_its_request_to_its_end() {
+fn a_replay_counts_against_the_limit_from_its_request_to_its_end() {
     let mut archive = Archive::new();
     archive
         .request(|request| request.stream_id = UNCONNECTED)
@@ -228,7 +228,7 @@ fn a_replay_counts_from_its_request_to_its_end() {
 
 /// 07-92
 #[test]
-fn an_unknown_counter_an_unknown_recording_and_a_bad_channel_are_refused_in_this_order() {
+fn the_counter_is_checked_first_then_the_recording_then_the_channel() {
     let mut archive = Archive::new();
     assert_eq!(
         archive.refusal(|request| {
@@ -285,7 +285,7 @@ fn a_refusal_of_the_driver_fails_the_replay() {
 
 /// 07-93
 #[test]
-fn a_replay_without_a_subscriber_fails_after_its_response() {
+fn a_replay_without_a_subscriber_fails_after_its_started_event() {
     let mut archive = Archive::new();
     archive
         .request(|request| request.stream_id = UNCONNECTED)
@@ -305,7 +305,7 @@ fn a_replay_without_a_subscriber_fails_after_its_response() {
 
 /// 07-95
 #[test]
-fn a_replay_that_is_stopped_is_revoked_and_an_unknown_one_changes_nothing() {
+fn stopping_a_replay_revokes_its_publication_and_an_unknown_id_is_ignored() {
     let mut archive = Archive::new();
     archive
         .request(|request| request.stream_id = UNCONNECTED)
@@ -322,7 +322,7 @@ fn a_replay_that_is_stopped_is_revoked_and_an_unknown_one_changes_nothing() {
 
 /// 07-95
 #[test]
-fn all_replays_of_a_recording_are_stopped_also_those_that_have_not_started() {
+fn stop_all_stops_all_replays_of_a_recording_even_before_they_have_started() {
     let mut archive = Archive::new();
     archive.request(|_| {}).unwrap();
     archive.begin();
@@ -337,9 +337,10 @@ fn all_replays_of_a_recording_are_stopped_also_those_that_have_not_started() {
     assert_eq!(archive.replays.count(), 0);
 }
 
-/// 07-110, 07-112: a deletion waits for replays that were stopped, not for those that read remaining segments.
+/// 07-110, 07-112: a deletion waits for the end of stopped replays. It does not wait for replays
+/// that read segments that remain.
 #[test]
-fn a_recording_is_stopping_until_the_replays_that_were_stopped_with_it_are_over() {
+fn a_recording_is_stopping_until_all_its_stopped_replays_have_ended() {
     let mut archive = Archive::new();
     archive.request(|_| {}).unwrap();
     archive.begin();
@@ -356,7 +357,7 @@ fn a_recording_is_stopping_until_the_replays_that_were_stopped_with_it_are_over(
 
 /// 07-110
 #[test]
-fn the_lowest_position_of_the_replays_of_a_recording_is_in_use() {
+fn the_lowest_replay_position_is_the_lowest_position_of_all_replays_of_a_recording() {
     let mut archive = Archive::new();
     let lowest = |archive: &Archive| archive.replays.lowest_replay_position(RECORDING_ID);
     assert_eq!(lowest(&archive), None);
@@ -434,7 +435,7 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
 }
 
 #[test]
-fn the_end_of_the_archive_revokes_all_publications() {
+fn close_all_revokes_all_publications() {
     let mut archive = Archive::new();
     archive
         .request(|request| request.stream_id = UNCONNECTED)

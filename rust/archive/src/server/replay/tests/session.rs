@@ -41,7 +41,7 @@ fn long_recording() -> Recording {
 
 /// 07-52, 07-88, 07-99
 #[test]
-fn a_stopped_recording_is_replayed_completely_over_terms_and_segments() {
+fn all_terms_and_segments_of_a_stopped_recording_are_replayed() {
     let recording = long_recording();
     let mut replay = recording.replay_stopped(ALL);
     replay.start();
@@ -77,7 +77,7 @@ fn a_replay_with_a_length_ends_with_the_frame_that_contains_its_limit() {
 }
 
 #[test]
-fn an_empty_replay_ends_as_soon_as_it_has_a_subscriber() {
+fn a_replay_of_length_0_ends_when_it_has_a_subscriber() {
     let mut recording = Recording::new(0);
     recording.message(100);
     let mut replay = recording.replay_stopped(ReplayRange { length: 0, ..ALL });
@@ -88,7 +88,7 @@ fn an_empty_replay_ends_as_soon_as_it_has_a_subscriber() {
 
 /// 07-90
 #[test]
-fn a_replay_follows_an_active_recording_and_ends_when_the_recording_does() {
+fn a_replay_follows_an_active_recording_and_ends_when_the_recording_ends() {
     let mut counters = Counters::new();
     let mut recording = Recording::new(0);
     recording.message(100);
@@ -114,7 +114,7 @@ fn a_replay_follows_an_active_recording_and_ends_when_the_recording_does() {
 
 /// 07-90
 #[test]
-fn replay_all_and_stop_of_an_active_recording_ends_at_its_position_at_the_request() {
+fn replay_all_and_stop_ends_at_the_recorded_position_at_the_time_of_the_request() {
     let mut counters = Counters::new();
     let mut recording = Recording::new(0);
     recording.message(100);
@@ -153,7 +153,7 @@ fn a_replay_from_the_position_of_an_active_recording_waits_for_the_next_frame() 
 
 /// 07-91
 #[test]
-fn a_bounded_replay_sends_the_frames_that_its_counter_has_passed() {
+fn a_bounded_replay_sends_only_frames_below_the_value_of_its_counter() {
     let mut counters = Counters::new();
     let mut recording = Recording::new(0);
     (0..5).for_each(|_| recording.message(100));
@@ -290,7 +290,7 @@ fn a_segment_file_that_is_missing_later_fails_the_replay() {
 }
 
 #[test]
-fn bytes_that_are_no_frame_fail_the_replay() {
+fn bytes_that_are_not_a_frame_fail_the_replay() {
     for (length, text) in [
         (0_i32, "unexpected end of recording at position=160"),
         (-64, "unexpected end of recording at position=160"),
@@ -317,7 +317,7 @@ fn bytes_that_are_no_frame_fail_the_replay() {
 
 /// 07-52
 #[test]
-fn frames_with_checksums_are_verified_and_sent_with_the_session_of_the_replay() {
+fn frames_with_checksums_are_verified_and_sent_with_the_session_id_of_the_replay() {
     for checksum in [Checksum::Crc32, Checksum::Crc32c] {
         let mut recording = Recording::with_checksum(0, Some(checksum));
         recording.fill_to(TERM_LENGTH + 1024, 500);
@@ -330,12 +330,12 @@ fn frames_with_checksums_are_verified_and_sent_with_the_session_of_the_replay() 
 }
 
 #[test]
-fn a_frame_without_its_checksum_fails_the_replay_before_anything_of_the_read_is_sent() {
+fn a_wrong_checksum_fails_the_replay_before_any_frame_of_the_same_read_is_sent() {
     let mut recording = Recording::with_checksum(0, Some(Checksum::Crc32c));
     recording.message(100);
     recording.message(100);
     let file = recording.storage.open(&segment_name(3, 0), Access::Write);
-    // Changes a byte between the end of the second frame and its aligned end.
+    // Changes a byte of the second frame's alignment: the checksum covers these bytes too.
     file.unwrap().write_all_at(&[1], 319).unwrap();
     let mut replay = recording.replay_stopped(ALL);
     replay.start();
@@ -358,7 +358,7 @@ fn a_segment_file_that_ends_early_fails_the_replay() {
 }
 
 #[test]
-fn padding_that_is_longer_than_a_publication_appends_becomes_several_frames() {
+fn padding_that_is_longer_than_the_longest_frame_is_sent_as_several_frames() {
     let mut recording = Recording::new(0);
     recording.message(100);
     recording.padding(30_004);
