@@ -4,6 +4,7 @@ values."""
 from __future__ import annotations
 
 import ast
+import functools
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator
@@ -97,7 +98,9 @@ VALID_BY_TYPE: dict[str, Any] = {
 }
 
 
+@functools.cache
 def stub() -> list[ast.stmt]:
+    """Returns the statements of all stub files. Parsing them takes a second."""
     files = (Path(_aeron.__file__).parent / "_stubs").glob("*.pyi")
     return [node for file in sorted(files) for node in ast.parse(file.read_text()).body]
 

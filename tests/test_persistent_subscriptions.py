@@ -66,7 +66,7 @@ def read(subscription: aeron.PersistentSubscription, count: int) -> list[bytes]:
 
 def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     page = (Path(__file__).parent.parent / "docs" / "archive.md").read_text()
-    section = page.partition("## A stream from its start to now, and on")[2]
+    section = page.partition("## From the recorded stream to the live stream")[2]
     program = section.partition("```python\n")[2].partition("```")[0]
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)

@@ -107,7 +107,7 @@ def the_id(publisher: aeron.RecordedPublisher) -> int:
 
 def test_the_example_of_the_documentation_works(tmp_path: Path) -> None:
     page = (Path(__file__).parent.parent / "docs" / "archive.md").read_text()
-    section = page.partition("## A publisher that loses nothing")[2]
+    section = page.partition("## A publisher that loses no message")[2]
     program = section.partition("```python\n")[2].partition("```")[0]
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20, check=False)
