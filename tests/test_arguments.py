@@ -4,8 +4,8 @@ values."""
 from __future__ import annotations
 
 import ast
-import functools
 import asyncio
+import functools
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
