@@ -16,7 +16,7 @@ pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
 /// the subscription adds a new counter, and closes it at its end.
 #[derive(Clone, Debug, Default)]
 pub struct PersistentSubscriptionCounters {
-    /// Code of the state: see [`PersistentSubscriptionState`](super::PersistentSubscriptionState).
+    /// Code of the state: see [`super::PersistentSubscriptionState`].
     pub state: Option<Counter>,
     /// Join difference in bytes: see
     /// [`PersistentSubscriptionStatus::join_difference`](super::PersistentSubscriptionStatus::join_difference).
