@@ -18,6 +18,7 @@ from aeron.spark.options import (
     Option,
     ReadOptions,
     ReadStreamOptions,
+    RecordedWriteOptions,
     SharedReadOptions,
     SharedReadStreamOptions,
     Use,
@@ -25,6 +26,7 @@ from aeron.spark.options import (
     check_source,
     read_options,
     read_stream_options,
+    recorded_write_options,
     shared_read_options,
     shared_read_stream_options,
     write_options,
@@ -34,6 +36,7 @@ LAYOUT = "ts ts_ns, px f64, qty i64"
 STREAM = {"channel": "aeron:udp?endpoint=localhost:40123", "streamId": "1001"}
 READ = {"archiveDir": "/dev/shm/archive"}
 SHARED = {"archive.controlChannel": "aeron:udp?endpoint=localhost:8010"}
+RECORDED = {**STREAM, **SHARED}
 
 
 def parsed(use: Use, options: dict[str, str]) -> Any:
@@ -47,6 +50,7 @@ def parsed(use: Use, options: dict[str, str]) -> Any:
         (Use.SHARED_READ_STREAM, SHARED, shared_read_stream_options),
         (Use.SHARED_READ, SHARED, shared_read_options),
         (Use.WRITE, {"channel": "aeron:ipc"}, lambda options: write_options(options, streaming=False)),
+        (Use.RECORDED_WRITE_STREAM, RECORDED, recorded_write_options),
     )
     _, required, parse = next(form for form in forms if form[0] in use)
     return parse({**{key: value for key, value in required.items() if key.lower() not in given}, **options})
@@ -97,8 +101,10 @@ def test_the_error_names_each_missing_required_option(option: Option) -> None:
     with pytest.raises(AeronOptionError) as refused:
         if option.use is Use.READ:
             read_options({})
-        elif option.use is Use.SHARED:
+        elif Use.SHARED in option.use:
             shared_read_options({"streamId": "1001"})
+        elif option.use is Use.RECORDED_WRITE_STREAM:
+            recorded_write_options({key: value for key, value in RECORDED.items() if key != option.name})
         elif Use.READ_STREAM in option.use:
             read_stream_options({key: value for key, value in STREAM.items() if key != option.name})
         else:
@@ -114,6 +120,7 @@ def test_the_error_names_each_missing_required_option(option: Option) -> None:
         (SharedReadStreamOptions, Use.SHARED_READ_STREAM),
         (SharedReadOptions, Use.SHARED_READ),
         (WriteOptions, Use.WRITE),
+        (RecordedWriteOptions, Use.RECORDED_WRITE_STREAM),
     ],
 )
 def test_typed_values_have_an_attribute_for_each_line_of_the_table(kind: type, use: Use) -> None:
@@ -179,6 +186,17 @@ def test_the_recordings_of_a_running_archive_are_selected_by_ids_or_by_stream() 
     assert shared_read_options({**channel, "recordingId": "3-7"}).recording_id == ((3, 7),)
     with pytest.raises(AeronOptionError, match="option recordingId: given with channel or streamId"):
         shared_read_options({**channel, "recordingId": "3", "streamId": "1"})
+
+
+def test_the_forms_with_an_archive_are_named_if_an_option_is_only_for_them() -> None:
+    with pytest.raises(AeronOptionError, match=r"only for a running archive, got '31'; give archive\.controlChannel"):
+        write_options({**STREAM, "archive.stagingStreamId": "31"}, streaming=True)
+    with pytest.raises(
+        AeronOptionError, match=r"not for write, got 'aeron:ipc'; it is for .*writeStream to an archive"
+    ):
+        write_options({**STREAM, "archive.controlChannel": "aeron:ipc"}, streaming=False)
+    with pytest.raises(AeronOptionError, match=r"option drain: not for writeStream to an archive, got 'true'"):
+        recorded_write_options({**RECORDED, "drain": "true"})
 
 
 def test_a_time_as_a_position_needs_a_time_zone() -> None:

@@ -15,69 +15,29 @@ import pyarrow.parquet as pq
 import pytest
 from tests.conftest import eventually
 
-import aeron
 from spark.collecting import PATIENCE_S, numbers
 from spark.conftest import SETTINGS
 from spark.killed import shared_application
 from spark.killed.runs import PROCESSES, batches, command
+from spark.killed.servers import Servers
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STREAM_ID = 4901
 
-DRIVER = """
-import signal, sys, aeron
-with aeron.MediaDriver(dir=sys.argv[1], ipc_term_buffer_length=1 << 20):
-    signal.pause()
-"""
 
-# The driver starts at the same time, and its directory may still have the files of a killed driver.
-ARCHIVE = """
-import signal, sys, time, aeron
-
-def start():
-    while True:
-        try:
-            settings = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
-            return aeron.Archive(sys.argv[2], sys.argv[1], **settings)
-        except aeron.AeronError as error:
-            print(error, file=sys.stderr)
-            time.sleep(0.1)
-
-with start():
-    signal.pause()
-"""
-
-
-class Servers:
+class Recorder(Servers):
     """A driver and an archive in separate processes, and a publisher in this process."""
 
     def __init__(self, place):
-        self.place = place
-        self.driver_directory = str(place / "driver")
-        self.archive_directory = str(place / "archive")
+        super().__init__(place)
         self.published = []
-        self.processes = {}
-        self.start("driver")
-        self.start("archive")
-
-    def start(self, name):
-        """Starts a process for the first time or after a kill."""
-        program = {"driver": DRIVER, "archive": ARCHIVE}[name]
-        command = [sys.executable, "-c", program, self.driver_directory, self.archive_directory]
-        self.processes[name] = subprocess.Popen(command)
-
-    def kill(self, name):
-        """Kills a process with SIGKILL."""
-        self.processes[name].kill()
-        self.processes[name].wait(10)
 
     def publish(self, count):
         """Publishes messages on a new session. Returns when all of them are recorded."""
         messages = numbers(len(self.published), len(self.published) + count)
 
         with (
-            waited(self._client) as client,
-            aeron.connect_archive(client) as archive,
+            self.connected() as archive,
             archive.add_recorded_exclusive_publication(CHANNEL, STREAM_ID) as publication,
         ):
             for message in messages:
@@ -85,36 +45,12 @@ class Servers:
             archive.wait_recorded(publication, position, timeout=20)
         self.published += messages
 
-    def _client(self):
-        """Returns clients of the driver and of the archive, which may be starting; `None` if a client cannot connect
-        yet.
-        """
-        client = None
-        try:
-            client = aeron.connect(self.driver_directory)
-            aeron.connect_archive(client, message_timeout=1).close()
-        except aeron.AeronError:
-            # The client may have found the files of the killed driver.
-            if client is not None:
-                client.close()
-            return None
-        return client
-
-
-def waited(attempt):
-    """Calls a function until it returns a result, and returns the result."""
-    results = []
-    eventually(lambda: results.append(attempt()) or results[-1], PATIENCE_S)
-    return results[-1]
-
 
 @pytest.fixture
 def servers(shared_memory):
-    servers = Servers(shared_memory)
+    servers = Recorder(shared_memory)
     yield servers
-    for process in servers.processes.values():
-        process.kill()
-        process.wait(10)
+    servers.close()
 
 
 def values(place):
@@ -135,9 +71,9 @@ def source_process():
 def test_each_message_is_read_once_after_kills(spark, servers, shared_memory):
     options = {
         "archive.controlChannel": "aeron:ipc",
-        "archive.dir": servers.archive_directory,
+        "archive.dir": str(servers.archive_directory),
         "streamId": str(STREAM_ID),
-        "aeron.dir": servers.driver_directory,
+        "aeron.dir": str(servers.dir),
         "startingOffsets": "earliest",
         "maxRowsPerTrigger": "400",
     }

@@ -136,11 +136,13 @@ class SharedPublications:
         value_schema: str | None = None,
         records_per_message: int = 1,
         client: _ClientSettings | None = None,
+        exclusive: bool = False,
     ) -> SinkTask:
         """Creates a task that publishes the rows of one partition on a channel. The task opens nothing before the first
         row.
 
-        `client` has the settings of a new client. It is not used if a client is already connected to the driver.
+        `client` has the settings of a new client. It is not used if a client is already connected to the driver. With
+        `exclusive`, the task has a session of its own, with the session id of the channel.
         """
     def close(self) -> None:
         """Closes all clients and publications, even if tasks use them. Idempotent."""

@@ -6,12 +6,19 @@ from typing import TYPE_CHECKING
 
 from aeron import _pipeline
 from aeron.spark.errors import AeronOptionError
-from aeron.spark.options import ClientOptions, SharedOptions
+from aeron.spark.options import ArchiveOptions, ClientOptions, SharedOptions
 
 if TYPE_CHECKING:
     from aeron._stubs.pipeline import _ArchiveSettings, _ClientSettings, _RecordingSelection
 
-__all__ = ["archive_connections", "archive_settings", "client_settings", "recording_selection"]
+__all__ = [
+    "archive_connections",
+    "archive_settings",
+    "client_settings",
+    "recording_selection",
+    "replay_channel",
+    "response_channel",
+]
 
 CONNECTION_IDLE_MS = 30_000
 """Time for which a process keeps an unused connection to an archive, in milliseconds."""
@@ -48,15 +55,14 @@ def archive_settings(options: SharedOptions) -> _ArchiveSettings:
     that has no default.
     """
     credentials = options.archive_credentials
-    response_channel = options.archive_response_channel or _response_channel(options.archive_control_channel)
     return {
         "client": client_settings(options),
         "embedded_driver": options.embedded_driver,
         "control_channel": options.archive_control_channel,
         "control_stream_id": options.archive_control_stream_id,
-        "response_channel": response_channel,
+        "response_channel": response_channel(options),
         "response_stream_id": options.archive_response_stream_id,
-        "replay_channel": options.archive_replay_channel or response_channel,
+        "replay_channel": replay_channel(options),
         "replay_stream_id": options.archive_replay_stream_id,
         "credentials": None if credentials is None else credentials.text.encode(),
         "timeout_ms": options.archive_message_timeout_ms,
@@ -72,7 +78,17 @@ def recording_selection(options: SharedOptions) -> _RecordingSelection:
     }
 
 
-def _response_channel(control_channel: str) -> str:
+def replay_channel(options: ArchiveOptions) -> str:
+    """Returns the channel of replays. Raises an error if the response channel must be given and is not."""
+    return options.archive_replay_channel or response_channel(options)
+
+
+def response_channel(options: ArchiveOptions) -> str:
+    """Returns the channel of responses. Raises an error if it must be given and is not."""
+    return options.archive_response_channel or _default_response_channel(options.archive_control_channel)
+
+
+def _default_response_channel(control_channel: str) -> str:
     if control_channel.startswith(_IPC):
         return _IPC
     _, _, endpoint = control_channel.partition("endpoint=")

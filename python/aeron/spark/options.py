@@ -20,13 +20,16 @@ from aeron.spark.errors import AeronOptionError
 
 __all__ = [
     "OPTIONS",
+    "ArchiveOptions",
     "ClientOptions",
     "Option",
     "ReadOptions",
     "ReadStreamOptions",
+    "RecordedWriteOptions",
     "SharedOptions",
     "SharedReadOptions",
     "SharedReadStreamOptions",
+    "SinkOptions",
     "SourceOptions",
     "Use",
     "WriteOptions",
@@ -34,6 +37,7 @@ __all__ = [
     "is_shared",
     "read_options",
     "read_stream_options",
+    "recorded_write_options",
     "shared_read_options",
     "shared_read_stream_options",
     "write_options",
@@ -56,10 +60,13 @@ class Use(enum.Flag):
     WRITE_STREAM = enum.auto()
     SHARED_READ = enum.auto()
     SHARED_READ_STREAM = enum.auto()
+    RECORDED_WRITE_STREAM = enum.auto()
     SHARED = SHARED_READ | SHARED_READ_STREAM
+    ARCHIVE = SHARED | RECORDED_WRITE_STREAM
     ANY_READ_STREAM = READ_STREAM | SHARED_READ_STREAM
     SOURCE = READ | READ_STREAM | SHARED
-    SINK = WRITE | WRITE_STREAM
+    PLAIN_SINK = WRITE | WRITE_STREAM
+    SINK = PLAIN_SINK | RECORDED_WRITE_STREAM
     LIVE = READ_STREAM | SINK
     ALL = SOURCE | SINK
 
@@ -67,10 +74,22 @@ class Use(enum.Flag):
         """Returns Spark's names of the forms. A form for a running archive is left out if the option is also for the
         same form without an archive."""
         names = {Use.READ: "read", Use.READ_STREAM: "readStream", Use.WRITE: "write", Use.WRITE_STREAM: "writeStream"}
-        shared = {Use.SHARED_READ: Use.READ, Use.SHARED_READ_STREAM: Use.READ_STREAM}
+        shared = {
+            Use.SHARED_READ: Use.READ,
+            Use.SHARED_READ_STREAM: Use.READ_STREAM,
+            Use.RECORDED_WRITE_STREAM: Use.WRITE_STREAM,
+        }
         named = [name for use, name in names.items() if use in self]
-        named += [f"{names[plain]} of an archive" for use, plain in shared.items() if use in self and plain not in self]
+        named += [
+            f"{names[plain]} {_of_or_to(use)} an archive"
+            for use, plain in shared.items()
+            if use in self and plain not in self
+        ]
         return ", ".join(named)
+
+
+def _of_or_to(use: Use) -> str:
+    return "to" if use is Use.RECORDED_WRITE_STREAM else "of"
 
 
 @dataclass(frozen=True)
@@ -138,12 +157,22 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "streamId",
-        Use.SINK,
+        Use.PLAIN_SINK,
         option_values.stream_id,
         "expected one stream id like 1001; a column stream_id routes rows to several",
         "Stream id of rows that have no column `stream_id`, for which it is required.",
         "1001",
         ("1001,1002", "not a whole number"),
+    ),
+    Option(
+        "streamId",
+        Use.RECORDED_WRITE_STREAM,
+        option_values.stream_id,
+        "expected one stream id like 1001",
+        "Stream id of the recording.",
+        "1001",
+        ("1001-1002", "not a whole number"),
+        required=True,
     ),
     Option(
         "aeron.dir",
@@ -319,17 +348,18 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.controlChannel",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.channel,
         "expected an Aeron URI like aeron:udp?endpoint=host:8010 or aeron:ipc",
-        "Channel on which a running archive takes requests. Its recordings are read, and nothing else is recorded.",
+        "Channel on which a running archive takes requests. A source reads its recordings, and records nothing itself. "
+        "`writeStream` records each row there exactly once.",
         "aeron:udp?endpoint=localhost:8010",
         ("udp", "invalid URI scheme or transport: udp"),
         required=True,
     ),
     Option(
         "archive.controlStreamId",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.stream_id,
         "expected one stream id like 10",
         "Stream of the requests.",
@@ -339,7 +369,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.responseChannel",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.channel,
         "expected an Aeron URI like aeron:udp?control-mode=response|control=host:8020",
         "Channel of the archive's responses. With `control-mode=response` others reach no port except the archive's.",
@@ -349,7 +379,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.responseStreamId",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.stream_id,
         "expected one stream id like 20",
         "Stream of the responses.",
@@ -359,17 +389,17 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.replayChannel",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.channel,
         "expected an Aeron URI like aeron:udp?control-mode=response|control=host:8020",
-        "Channel of replays to workers that do not see the archive's files.",
+        "Channel of replays: to workers that do not see the archive's files, and to the commit of a recorded batch.",
         "aeron:udp?control-mode=response|control=localhost:8021",
         ("aeron:ipc?mtu", "invalid end of key"),
         default_text="as `archive.responseChannel`",
     ),
     Option(
         "archive.replayStreamId",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.stream_id,
         "expected one stream id like 21",
         "Stream of replays.",
@@ -379,7 +409,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.credentials",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.Credentials,
         "expected a text",
         "Credentials for the archive, as UTF-8. They do not appear in plans, logs and errors.",
@@ -390,13 +420,23 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "archive.messageTimeoutMs",
-        Use.SHARED,
+        Use.ARCHIVE,
         option_values.integer(1, 3_600_000),
         "expected milliseconds from 1 to 3600000",
         "Milliseconds to wait for the archive: for a connection, a response, or the next frame of a replay.",
         "5000",
         ("0", "too small"),
         default="10000",
+    ),
+    Option(
+        "archive.stagingStreamId",
+        Use.RECORDED_WRITE_STREAM,
+        option_values.stream_id,
+        "expected one stream id like 30, other than streamId",
+        "Stream on which tasks record their rows until the batch is committed.",
+        "31",
+        ("thirty", "not a whole number"),
+        default="30",
     ),
     Option(
         "archive.dir",
@@ -672,8 +712,8 @@ class ReadOptions(SourceOptions):
 
 
 @dataclass(frozen=True)
-class SharedOptions(SourceOptions):
-    """Checked options of both forms that read the recordings of a running archive."""
+class ArchiveOptions(ClientOptions):
+    """Checked options of all forms with a running archive."""
 
     archive_control_channel: str
     archive_control_stream_id: int
@@ -683,6 +723,12 @@ class SharedOptions(SourceOptions):
     archive_replay_stream_id: int
     archive_credentials: option_values.Credentials | None
     archive_message_timeout_ms: int
+
+
+@dataclass(frozen=True)
+class SharedOptions(SourceOptions, ArchiveOptions):
+    """Checked options of both forms that read the recordings of a running archive."""
+
     archive_dir: str | None
     channel: str | None
     stream_id: tuple[int, ...] | None
@@ -710,8 +756,8 @@ class SharedReadOptions(SharedOptions):
 
 
 @dataclass(frozen=True)
-class WriteOptions(ClientOptions):
-    """Checked options of ``df.write`` and ``df.writeStream``. For ``df.writeStream``, `drain` is always ``False``."""
+class SinkOptions(ClientOptions):
+    """Checked options of all forms of a sink."""
 
     channel: str
     stream_id: int | None
@@ -719,7 +765,21 @@ class WriteOptions(ClientOptions):
     connect_timeout_ms: int
     offer_timeout_ms: int
     reserved_value: str | None
+
+
+@dataclass(frozen=True)
+class WriteOptions(SinkOptions):
+    """Checked options of ``df.write`` and ``df.writeStream``. For ``df.writeStream``, `drain` is always ``False``."""
+
     drain: bool
+
+
+@dataclass(frozen=True)
+class RecordedWriteOptions(SinkOptions, ArchiveOptions):
+    """Checked options of ``df.writeStream`` to a running archive."""
+
+    stream_id: int
+    archive_staging_stream_id: int
 
 
 def read_stream_options(options: Mapping[str, str]) -> ReadStreamOptions:
@@ -768,7 +828,32 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
     Raises the same errors as :func:`read_stream_options`.
     """
     parsed = _parsed(options, Use.WRITE_STREAM if streaming else Use.WRITE)
-    values = _typed(WriteOptions, {"drain": False, **parsed})
+    return _check_no_spy(_typed(WriteOptions, {"drain": False, **parsed}))
+
+
+def recorded_write_options(options: Mapping[str, str]) -> RecordedWriteOptions:
+    """Checks and returns the options of ``df.writeStream`` to a running archive.
+
+    Raises as :func:`read_stream_options`.
+    """
+    values = _check_no_spy(_typed(RecordedWriteOptions, _parsed(options, Use.RECORDED_WRITE_STREAM)))
+    if values.archive_staging_stream_id == values.stream_id:
+        raise AeronOptionError(
+            f"option archive.stagingStreamId: the same as streamId, got '{values.stream_id}'; rows that are not "
+            "committed need a stream of their own"
+        )
+    for parameter in ("session-id", "alias"):
+        if (value := ChannelUriBuilder.parse(values.channel).get(parameter)) is not None:
+            raise AeronOptionError(
+                f"option channel: the sink sets {parameter} itself for a recorded stream, got '{value}'; leave it out"
+            )
+    return values
+
+
+W = TypeVar("W", bound="SinkOptions")
+
+
+def _check_no_spy(values: W) -> W:
     if ChannelUriBuilder.parse(values.channel).build().startswith("aeron-spy:"):
         raise AeronOptionError(
             f"option channel: a spy only listens, got '{values.channel}'; write to the channel without aeron-spy:"
@@ -830,7 +915,8 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
     elsewhere = [option for option in OPTIONS if option.name.lower() == key]
     if (refused := _refusal(key)) is not None:
         return AeronOptionError(f"option {refused[0]}: refused, got '{value}'; {refused[1]}")
-    if use in Use.READ | Use.READ_STREAM and any(option.use & Use.SHARED for option in elsewhere):
+    shared = Use.RECORDED_WRITE_STREAM if use is Use.WRITE_STREAM else Use.SHARED
+    if use is not Use.WRITE and use not in Use.ARCHIVE and any(option.use & shared for option in elsewhere):
         name = elsewhere[0].name
         return AeronOptionError(f"option {name}: only for a running archive, got '{value}'; give {_CONTROL_CHANNEL}")
     if elsewhere:

@@ -3,7 +3,8 @@
 Spark pickles a writer for each worker. In the worker, native code writes Spark's record batches directly into the term
 buffers, without an object for each row. The tasks of a worker process share publications. A task returns an
 :class:`AeronCommitMessage`. Rows are delivered at least once: if a task fails and runs again, messages that it has
-already offered cannot be withdrawn.
+already offered cannot be withdrawn. With a running archive,
+:mod:`aeron.spark.recorded_sink` records each row exactly once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from aeron._pipeline import Layout, SharedPublications
 from aeron.spark.clients import client_settings
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from aeron.spark.logs import logger
-from aeron.spark.options import WriteOptions, write_options
+from aeron.spark.options import SinkOptions, WriteOptions, write_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,6 +38,7 @@ __all__ = [
     "AeronWriter",
     "PublishedStream",
     "check_schema",
+    "reserved_value_of",
 ]
 
 PUBLICATION_IDLE_MS = 30_000
@@ -77,7 +79,7 @@ class AeronCommitMessage(WriterCommitMessage):
 # ---- planning -------------------------------------------------------------------------------------------------------
 
 
-def check_schema(schema: StructType, options: WriteOptions) -> None:
+def check_schema(schema: StructType, options: SinkOptions) -> None:
     """Refuses columns that cannot be written, before any row is written.
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
@@ -109,7 +111,7 @@ def _check_value_columns(columns: Mapping[str, DataType]) -> None:
         raise _wrong_type("value", columns["value"], "BINARY or STRING")
 
 
-def _check_record_columns(columns: Mapping[str, DataType], options: WriteOptions) -> None:
+def _check_record_columns(columns: Mapping[str, DataType], options: SinkOptions) -> None:
     fields = _record_fields(options)
     for name, type_ in fields.items():
         if name in _OPTIONAL:
@@ -127,7 +129,7 @@ def _check_record_columns(columns: Mapping[str, DataType], options: WriteOptions
             )
 
 
-def _record_fields(options: WriteOptions) -> dict[str, DataType]:
+def _record_fields(options: SinkOptions) -> dict[str, DataType]:
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -135,7 +137,7 @@ def _record_fields(options: WriteOptions) -> dict[str, DataType]:
     return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
 
 
-def _check_reserved_value(has_column: bool, options: WriteOptions) -> None:
+def _check_reserved_value(has_column: bool, options: SinkOptions) -> None:
     kind = options.reserved_value
     if has_column and kind not in {None, "column"}:
         raise AeronOptionError(
@@ -143,6 +145,11 @@ def _check_reserved_value(has_column: bool, options: WriteOptions) -> None:
         )
     if kind == "column" and not has_column:
         raise AeronOptionError("option reservedValue: needs a column reserved_value (BIGINT), got 'column'; add it")
+
+
+def reserved_value_of(schema: StructType, options: SinkOptions) -> str:
+    """Returns the kind of the reserved values of messages."""
+    return options.reserved_value or ("column" if "reserved_value" in schema.fieldNames() else "zero")
 
 
 def _wrong_type(name: str, type_: DataType, expected: str) -> AeronOptionError:
@@ -231,8 +238,7 @@ class _Writer:
     def __init__(self, options: Mapping[str, str], schema: StructType, *, streaming: bool) -> None:
         self._options = write_options(options, streaming=streaming)
         check_schema(schema, self._options)
-        default = "column" if "reserved_value" in schema.fieldNames() else "zero"
-        self._reserved_value = self._options.reserved_value or default
+        self._reserved_value = reserved_value_of(schema, self._options)
 
 
 class AeronWriter(_Writer, DataSourceArrowWriter):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from aeron.spark.options import SourceOptions
+    from aeron.spark.recorded_sink import AeronRecordedStreamWriter
     from aeron.spark.sink import AeronStreamWriter, AeronWriter
 
 __all__ = ["AeronDataSource"]
@@ -72,10 +73,14 @@ class AeronDataSource(DataSource):
 
         return AeronWriter(self.options, schema, overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> AeronStreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> AeronStreamWriter | AeronRecordedStreamWriter:
         """Returns the writer for ``df.writeStream``, in any output mode."""
+        from aeron.spark.options import is_shared
+        from aeron.spark.recorded_sink import AeronRecordedStreamWriter
         from aeron.spark.sink import AeronStreamWriter
 
+        if is_shared(self.options):
+            return AeronRecordedStreamWriter(self.options, schema)
         return AeronStreamWriter(self.options, schema)
 
 

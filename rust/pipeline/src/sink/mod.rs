@@ -9,11 +9,13 @@ mod drain;
 mod error;
 mod offer;
 mod patience;
+mod publication;
 mod publications;
 mod stream;
 mod task;
 
 pub use error::{SinkError, SinkProgress};
+pub use publication::Sharing;
 pub use publications::{MAX_STREAMS, SharedPublications};
 pub use stream::StreamReceipt;
 pub use task::{Receipt, RecordRows, SinkSettings, SinkTask};

@@ -1,9 +1,10 @@
 //! Offers messages until all are accepted or a time-out ends the attempts.
 
-use aeron_client::{AppendError, MessageBatch as _, Publication};
+use aeron_client::{AppendError, MessageBatch as _};
 use aeron_columns::write::ArrowMessages;
 
 use super::patience::{Refusal, RetryLimits};
+use super::publication::SinkPublication;
 
 /// Result of an offer.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(super) enum OfferStop {
 
 /// Offers the messages in runs until all are accepted or a further attempt is not allowed.
 pub(super) fn offer_all(
-    publication: &Publication,
+    publication: &SinkPublication,
     messages: &ArrowMessages<'_>,
     patience: &mut RetryLimits,
     is_interrupted: &dyn Fn() -> bool,

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
-use aeron_client::{Aeron, Counter, CountersReader, Error, Publication, SharedBuffer};
+use aeron_client::{Aeron, Counter, CountersReader, Error, SharedBuffer};
 use aeron_memory::directory::cnc_file;
+
+use super::publication::{Sharing, SinkPublication};
 
 /// Maximum number of streams on which one worker publishes at a time.
 pub const MAX_STREAMS: usize = 1024;
@@ -54,7 +56,7 @@ struct PublicationsState {
 struct Client {
     aeron: Aeron,
     driver: Option<DriverFile>,
-    publications: HashMap<(String, i32), Arc<KeptEntry<Publication>>>,
+    publications: HashMap<(String, i32), Arc<KeptEntry<SinkPublication>>>,
     counters: HashMap<(String, i32), Arc<KeptEntry<Counter>>>,
 }
 
@@ -82,18 +84,20 @@ impl SharedPublications {
 
     /// Returns the publication of a channel and stream at the driver of a directory. Opens the publication if
     /// necessary. If there is no client of this driver, or the driver was replaced, calls `connect` to create a client.
+    /// The channel of an exclusive publication has a session id that only one task uses.
     pub(super) fn publication(
         &self,
         directory: &Path,
         connect: &dyn Fn() -> Result<Aeron, Error>,
         channel: &str,
         stream_id: i32,
-    ) -> Result<Lease<Publication>, LeaseError> {
+        sharing: Sharing,
+    ) -> Result<Lease<SinkPublication>, LeaseError> {
         let mut state = self.shared.lock();
         let client = state
             .client(directory, connect)
             .map_err(LeaseError::Client)?;
-        let kept = client.publication(channel, stream_id)?;
+        let kept = client.publication(channel, stream_id, sharing)?;
         self.watch(&mut state);
         Ok(Lease(kept))
     }
@@ -217,7 +221,8 @@ impl Client {
         &mut self,
         channel: &str,
         stream_id: i32,
-    ) -> Result<Arc<KeptEntry<Publication>>, LeaseError> {
+        sharing: Sharing,
+    ) -> Result<Arc<KeptEntry<SinkPublication>>, LeaseError> {
         self.publications.retain(|_, kept| !kept.is_closed());
         let name = (channel.to_owned(), stream_id);
         if let Some(kept) = self.publications.get(&name) {
@@ -226,7 +231,7 @@ impl Client {
         if self.publications.len() >= MAX_STREAMS {
             self.remove_longest_unused()?;
         }
-        let publication = self.aeron.add_publication(channel, stream_id);
+        let publication = SinkPublication::add(&self.aeron, channel, stream_id, sharing);
         let kept = self.keep(publication.map_err(LeaseError::Client)?);
         self.publications.insert(name, Arc::clone(&kept));
         Ok(kept)
@@ -301,7 +306,7 @@ impl<T> KeptEntry<T> {
     }
 }
 
-impl KeptEntry<Publication> {
+impl KeptEntry<SinkPublication> {
     fn is_closed(&self) -> bool {
         self.value.is_closed()
     }

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use aeron_agent::{BackoffIdleStrategy, IdleStrategy};
-use aeron_client::{AppendError, Counter, Publication};
+use aeron_client::{AppendError, Counter};
 use aeron_columns::write::{ArrowMessages, Packing, Payloads, ReservedValue, Rows};
 
 use super::drain::slowest_position;
 use super::offer::{OfferStop, Offered, offer_all};
 use super::patience::RetryLimits;
+use super::publication::SinkPublication;
 use super::publications::Lease;
 
 /// Result of a task on one stream.
@@ -28,7 +29,7 @@ pub struct StreamReceipt {
 
 /// One stream of a task.
 pub(super) struct SinkStream {
-    publication: Lease<Publication>,
+    publication: Lease<SinkPublication>,
     /// `None` if the driver has no room for the counter. The rows are then sent without a counter.
     rows_counter: Option<Lease<Counter>>,
     patience: RetryLimits,
@@ -48,7 +49,7 @@ pub(super) struct Sent {
 
 impl SinkStream {
     pub(super) fn new(
-        publication: Lease<Publication>,
+        publication: Lease<SinkPublication>,
         rows_counter: Option<Lease<Counter>>,
         patience: RetryLimits,
         packing: Option<Packing>,
@@ -70,7 +71,7 @@ impl SinkStream {
         }
     }
 
-    pub(super) fn publication(&self) -> &Publication {
+    pub(super) fn publication(&self) -> &SinkPublication {
         &self.publication
     }
 

@@ -16,6 +16,7 @@ use arrow_array::RecordBatch;
 use super::error::{SinkError, SinkProgress};
 use super::offer::OfferStop;
 use super::patience::{Refusal, RetryLimits};
+use super::publication::Sharing;
 use super::publications::{LeaseError, MAX_STREAMS, SharedPublications};
 use super::stream::{DrainError, Sent, SinkStream, StreamReceipt, deadline_in};
 
@@ -35,6 +36,8 @@ pub struct SinkSettings {
     pub channel: String,
     /// Stream of rows that do not name a stream.
     pub stream_id: Option<i32>,
+    /// Whether other tasks may publish into the same session.
+    pub sharing: Sharing,
     /// Name of the query in the label of the row counter.
     pub query: String,
     /// Partition of the task.
@@ -282,6 +285,7 @@ impl SinkTask {
                 &settings.connect,
                 &settings.channel,
                 stream_id,
+                settings.sharing,
             )
             .map_err(|error| self.not_opened(stream_id, error))?;
         let counter =

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aeron_client::{Aeron, Context};
 use aeron_columns::write::{MAX_PARTITIONS, MessageKey, ReservedValue};
 use aeron_pipeline::sink::{
-    Receipt, RecordRows, SharedPublications, SinkError, SinkSettings, SinkTask,
+    Receipt, RecordRows, SharedPublications, Sharing, SinkError, SinkSettings, SinkTask,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -61,7 +61,8 @@ impl PySharedPublications {
     /// Creates a task that publishes the rows of one partition on a channel. The task opens nothing before the first
     /// row.
     ///
-    /// `client` has the settings of a new client. It is not used if a client is already connected to the driver.
+    /// `client` has the settings of a new client. It is not used if a client is already connected to the driver. With
+    /// `exclusive`, the task has a session of its own, with the session id of the channel.
     #[pyo3(signature = (
         channel,
         stream_id,
@@ -76,6 +77,7 @@ impl PySharedPublications {
         value_schema = None,
         records_per_message = 1,
         client = None,
+        exclusive = false,
     ))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn task(
@@ -92,6 +94,7 @@ impl PySharedPublications {
         value_schema: Option<&str>,
         #[pyo3(from_py_with = argument::records_per_message)] records_per_message: usize,
         client: Option<ClientSettings>,
+        exclusive: bool,
     ) -> PyResult<PySinkTask> {
         let client = client.unwrap_or_default();
         let settings = SinkSettings {
@@ -102,6 +105,10 @@ impl PySharedPublications {
             is_interrupted,
             channel,
             stream_id,
+            sharing: match exclusive {
+                true => Sharing::Exclusive,
+                false => Sharing::Shared,
+            },
             query,
             partition,
             attempt,

@@ -1,0 +1,110 @@
+"""What the tasks and the commit of an exactly-once sink share: the connection, names and channels."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import aeron
+from aeron import ChannelUriBuilder
+from aeron.exceptions import AeronError, ArchiveTimeoutError
+from aeron.spark.clients import response_channel
+from aeron.spark.logs import logger
+from aeron.spark.options import RecordedWriteOptions
+from aeron.types import SourceLocation
+
+__all__ = ["alias_of", "connected", "named_channel", "query_alias", "source_location", "wait_recorded"]
+
+_POLL_INTERVAL_S = 0.002
+
+_log = logger()
+
+
+@contextmanager
+def connected(options: RecordedWriteOptions) -> Iterator[aeron.AeronArchive]:
+    """Connects a client to driver and archive. Closes both at the end of the block."""
+    credentials = options.archive_credentials
+    with (
+        aeron.connect(
+            options.aeron_dir,
+            driver_timeout_ms=options.aeron_driver_timeout,
+            client_name=options.aeron_client_name,
+            resource_linger_duration_ns=options.aeron_client_resource_linger_duration,
+            idle_sleep_duration_ns=options.aeron_client_idle_sleep_duration,
+            pre_touch_mapped_memory=options.aeron_pre_touch_mapped_memory,
+            error_handler=_log_error,
+        ) as client,
+        aeron.connect_archive(
+            client,
+            control_channel=options.archive_control_channel,
+            control_stream_id=options.archive_control_stream_id,
+            response_channel=response_channel(options),
+            response_stream_id=options.archive_response_stream_id,
+            credentials=None if credentials is None else credentials.text.encode(),
+            message_timeout=options.archive_message_timeout_ms / 1000,
+            error_handler=_log_error,
+        ) as archive,
+    ):
+        yield archive
+
+
+def _log_error(error: Exception) -> None:
+    """Logs an error of a client's thread. The calls of the client raise it too."""
+    _log.debug("client of a recorded sink: %s", error)
+
+
+def query_alias(query: str) -> str:
+    """Returns the alias of the recording of a query. The aliases of its staged recordings add a dot and numbers."""
+    return f"spark-{query}"
+
+
+def alias_of(recording: aeron.Recording) -> str:
+    """Returns the alias in the channel with which the recording was requested; an empty text if it has none."""
+    with suppress(AeronError):
+        return ChannelUriBuilder.parse(recording.original_channel).get("alias") or ""
+    return ""
+
+
+def source_location(options: RecordedWriteOptions) -> SourceLocation:
+    """Returns whether the archive records from its own driver. A network stream may come from another driver."""
+    channels = (options.archive_control_channel, options.channel)
+    return "LOCAL" if any(channel.startswith("aeron:ipc") for channel in channels) else "REMOTE"
+
+
+def named_channel(options: RecordedWriteOptions, alias: str, session_id: int | None = None) -> ChannelUriBuilder:
+    """Returns the channel of the sink with an alias. A local network stream needs no subscriber beside the archive."""
+    channel = ChannelUriBuilder.parse(options.channel).put("alias", alias).put("session-id", session_id)
+    is_network = options.channel.startswith("aeron:udp")
+    if is_network and source_location(options) == "LOCAL" and channel.get("ssc") is None:
+        channel.put("ssc", True)
+    return channel
+
+
+def wait_recorded(
+    archive: aeron.AeronArchive, stream_id: int, session_id: int, position: int, timeout_s: float
+) -> aeron.Recording:
+    """Waits until the archive has recorded a session up to a position. Returns the recording.
+
+    Raises :class:`~aeron.exceptions.ArchiveTimeoutError` if there is no progress for `timeout_s` seconds. Raises the
+    error that the archive sends meanwhile, such as that of a recording that another process has extended first.
+    """
+    recording_id, last, deadline = None, -1, time.monotonic() + timeout_s
+    while True:
+        if recording_id is None:
+            recording_id = archive.find_last_matching_recording("", stream_id, session_id)
+        if recording_id is not None:
+            recorded = archive.get_max_recorded_position(recording_id)
+            recording = archive.list_recording(recording_id) if recorded >= position else None
+            if recording is not None:
+                return recording
+            if recorded > last:
+                last, deadline = recorded, time.monotonic() + timeout_s
+        if (error := archive.poll_for_error()) is not None:
+            raise error
+        if time.monotonic() > deadline:
+            raise ArchiveTimeoutError(
+                f"session {session_id} of stream {stream_id} is recorded up to position {max(last, 0)} and not up to "
+                f"{position} after {timeout_s:g} s"
+            )
+        time.sleep(_POLL_INTERVAL_S)

@@ -1,0 +1,321 @@
+"""The exactly-once sink: ``df.writeStream`` into a recording of a running archive.
+
+A task does not publish to the stream of the recording. It *stages* its rows: it records them as a recording of its own,
+on another stream. The commit of the batch then runs in the program of the query (:class:`BatchCommit`):
+
+1. It opens the recording of the query, which only one process can do at a time.
+2. It *decides*: the metadata of the recording name the batch and the staged recording of each partition. From now on
+   exactly these rows are the batch, also if Spark runs the batch again.
+3. It appends the staged messages to the recording, and waits until all are recorded.
+4. It stores that the batch is complete, and deletes what was staged for it.
+
+A commit that was killed left its decision. The next commit counts the messages that were appended, and continues there.
+A batch that is complete is not decided again. So each row is in the recording once, and nothing is ever taken back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+import aeron
+from aeron._pipeline import SharedPublications
+from aeron.exceptions import (
+    AeronError,
+    AuthenticationRejectedError,
+    BackPressureTimeoutError,
+    NotSupportedByArchiveError,
+    UnauthorisedActionError,
+    UnknownRecordingError,
+)
+from aeron.spark.clients import client_settings, replay_channel
+from aeron.spark.errors import AeronDataLossError, AeronOptionError, AeronSparkError
+from aeron.spark.logs import logger
+from aeron.spark.options import RecordedWriteOptions, recorded_write_options
+from aeron.spark.recorded_archive import (
+    alias_of,
+    connected,
+    named_channel,
+    query_alias,
+    source_location,
+    wait_recorded,
+)
+from aeron.spark.recorded_state import DecidedBatch, SinkState
+from aeron.spark.recorded_target import RecordedTarget
+from aeron.spark.sink import check_schema, reserved_value_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["AeronRecordedStreamWriter", "BatchCommit", "StagedPartition", "TaskName", "stage"]
+
+RETRY_TIMEOUT_S = 60.0
+"""Seconds for which a commit tries again to reach the archive."""
+
+_RETRY_INTERVAL_S = 0.2
+
+_FINAL = (AuthenticationRejectedError, UnauthorisedActionError)
+"""Refusals that another attempt cannot change."""
+
+_log = logger()
+
+
+@dataclass(frozen=True)
+class TaskName:
+    """One attempt at one partition of a batch."""
+
+    query: str
+    batch_id: int
+    partition: int
+    attempt: int
+
+    @property
+    def alias(self) -> str:
+        """Alias of the staged recording."""
+        return f"{query_alias(self.query)}.{self.batch_id}.{self.partition}.{self.attempt}"
+
+
+@dataclass(frozen=True)
+class StagedPartition(WriterCommitMessage):
+    """The rows that a task staged. `recording_id` is `None` if the partition has no rows."""
+
+    task: TaskName
+    recording_id: int | None
+    rows: int
+    messages: int
+    bytes: int
+
+
+# ---- tasks ----------------------------------------------------------------------------------------------------------
+
+
+def stage(
+    batches: Iterator[pa.RecordBatch], options: RecordedWriteOptions, reserved_value: str, task: TaskName
+) -> StagedPartition:
+    """Records the rows of a partition, and returns when the archive has recorded all of them."""
+    first = next((batch for batch in batches if batch.num_rows), None)
+    if first is None:
+        return StagedPartition(task, None, 0, 0, 0)
+    session_id = random.randrange(-(2**31), 2**31)
+    channel = named_channel(options, task.alias, session_id).build()
+    stream_id = options.archive_staging_stream_id
+    with connected(options) as archive, contextlib.closing(SharedPublications(1)) as publications:
+        archive.start_recording(channel, stream_id, source=source_location(options), auto_stop=True)
+        rows = publications.task(
+            channel,
+            stream_id,
+            query=task.query[:8],
+            partition=task.partition,
+            attempt=task.attempt,
+            connect_timeout_ms=options.connect_timeout_ms,
+            offer_timeout_ms=options.offer_timeout_ms,
+            reserved_value=reserved_value,
+            batch_id=task.batch_id,
+            value_schema=options.value_schema,
+            records_per_message=options.records_per_message or 1,
+            client=client_settings(options),
+            exclusive=True,
+        )
+        for batch in itertools.chain([first], batches):
+            rows.write(batch)
+        published = rows.finish()
+        [(_, _, _, end, _)] = published["streams"]
+        recording = wait_recorded(archive, stream_id, session_id, end, options.offer_timeout_ms / 1000)
+        archive.try_stop_recording_by_identity(recording.recording_id)
+    return StagedPartition(task, recording.recording_id, published["rows"], published["messages"], published["bytes"])
+
+
+# ---- the commit -----------------------------------------------------------------------------------------------------
+
+
+class BatchCommit:
+    """Appends the staged partitions of a batch to the recording of its query, exactly once.
+
+    A commit may run any number of times, also at the same time in several processes. The steps are methods, in the
+    order in which they run.
+    """
+
+    def __init__(self, options: RecordedWriteOptions, batch_id: int, staged: Sequence[StagedPartition]) -> None:
+        """Checks that the partitions belong to one query and batch. There is at least one."""
+        tasks = {(partition.task.query, partition.task.batch_id) for partition in staged}
+        if len(tasks) != 1 or next(iter(tasks))[1] != batch_id:
+            raise AeronSparkError(f"batch {batch_id} on {options.channel}: its tasks were for {sorted(tasks)}")
+        self._options = options
+        self._query = staged[0].task.query
+        self._batch_id = batch_id
+        self._staged = sorted(staged, key=lambda partition: partition.task.partition)
+
+    def run(self) -> None:
+        """Runs all steps. If archive or driver are lost, tries again for :data:`RETRY_TIMEOUT_S`."""
+        failed_since = None
+        while True:
+            try:
+                with connected(self._options) as archive:
+                    self._attempt(archive)
+                return
+            except NotSupportedByArchiveError as error:
+                raise AeronOptionError(
+                    f"option archive.controlChannel: {error}; each row is recorded exactly once only by an archive of "
+                    "this project, which keeps the last batch of the query"
+                ) from None
+            except (AeronSparkError, *_FINAL):
+                raise
+            except AeronError as error:
+                now = time.monotonic()
+                failed_since = now if failed_since is None else failed_since
+                if now - failed_since > RETRY_TIMEOUT_S:
+                    raise AeronSparkError(
+                        f"batch {self._batch_id} on {self._options.channel} was not committed for "
+                        f"{RETRY_TIMEOUT_S:g} s: {error}; its rows are staged, start the query again"
+                    ) from None
+                _log.warning("batch %d: the commit tries again: %s", self._batch_id, error)
+                time.sleep(_RETRY_INTERVAL_S)
+
+    def _attempt(self, archive: aeron.AeronArchive) -> None:
+        with RecordedTarget.opened(archive, self._options, self._query) as target:
+            state = target.state()
+            if state.decided is not None:
+                state = self._complete(target, state, self._appended(target, state.decided))
+            if state.batch_id < self._batch_id:
+                state = self._complete(target, self._decide(target, state), 0)
+        self._discard(archive, state)
+
+    def _decide(self, target: RecordedTarget, state: SinkState) -> SinkState:
+        """Stores which staged recordings are the batch."""
+        recordings = tuple(part.recording_id for part in self._staged if part.recording_id is not None)
+        messages = sum(part.messages for part in self._staged)
+        position = target.publication.position
+        return target.store(state.decide(DecidedBatch(self._batch_id, position, messages, recordings)))
+
+    def _appended(self, target: RecordedTarget, decided: DecidedBatch) -> int:
+        """Returns how many messages of a decided batch an earlier commit has appended.
+
+        Readers of messages drop a message that was recorded partly. So do the replay here and the count.
+        """
+        if target.position == decided.position:
+            return 0
+        return sum(map(len, self._replayed(target.archive, target.recording_id, decided.position, target.position)))
+
+    def _complete(self, target: RecordedTarget, state: SinkState, appended: int) -> SinkState:
+        """Appends the decided messages after the first `appended` ones, and stores that the batch is complete."""
+        decided = state.decided
+        assert decided is not None
+        seen = 0
+        for recording_id in decided.recordings:
+            for batch in self._staged_messages(target.archive, decided, recording_id):
+                self._append(target.publication, batch[max(appended - seen, 0) :])
+                seen += len(batch)
+        if seen != decided.messages:
+            raise AeronDataLossError(
+                f"batch {decided.batch_id} on {self._options.channel}: its staged recordings have {seen} of "
+                f"{decided.messages} messages; the archive has lost data, or something else has deleted them"
+            )
+        target.archive.wait_recorded(
+            target.publication, target.publication.position, self._options.offer_timeout_ms / 1000
+        )
+        return target.store(state.complete())
+
+    def _append(self, publication: aeron.ExclusivePublication, messages: aeron.Batch) -> None:
+        import pyarrow as pa
+
+        columns = pa.record_batch(messages)
+        rows = pa.record_batch({"value": columns["payload"], "reserved_value": columns["reserved_value"]})
+        timeout_s = self._options.offer_timeout_ms / 1000
+        begin = 0
+        while begin < rows.num_rows:
+            sent = publication.offer_arrow(rows, start=begin, timeout=timeout_s)
+            if not sent:
+                raise BackPressureTimeoutError(f"the archive has recorded no message for {timeout_s:g} s")
+            begin += sent
+
+    def _staged_messages(
+        self, archive: aeron.AeronArchive, decided: DecidedBatch, recording_id: int
+    ) -> Iterator[aeron.Batch]:
+        try:
+            # A recording that was not stopped ends with its publication, of which the task has waited for all messages.
+            archive.try_stop_recording_by_identity(recording_id)
+            end = archive.get_max_recorded_position(recording_id)
+            yield from self._replayed(archive, recording_id, 0, end)
+        except UnknownRecordingError:
+            raise AeronDataLossError(
+                f"batch {decided.batch_id} on {self._options.channel}: staged recording {recording_id} was deleted"
+            ) from None
+
+    def _replayed(self, archive: aeron.AeronArchive, recording_id: int, begin: int, end: int) -> Iterator[aeron.Batch]:
+        channel, stream_id = replay_channel(self._options), self._options.archive_replay_stream_id
+        with archive.replay(recording_id, channel, stream_id, position=begin, length=end - begin) as replay:
+            yield from replay.batches()
+
+    def _discard(self, archive: aeron.AeronArchive, state: SinkState) -> None:
+        """Deletes what was staged for complete batches, also by tasks that failed. A failure is only logged."""
+        for recording in archive.list_recordings(stream_id=self._options.archive_staging_stream_id):
+            batch_id = _staged_batch(recording, self._query)
+            if batch_id is None or batch_id > state.batch_id:
+                continue
+            try:
+                archive.try_stop_recording_by_identity(recording.recording_id)
+                archive.purge_recording(recording.recording_id)
+            except AeronError as error:
+                _log.warning("staged recording %d was not deleted: %s", recording.recording_id, error)
+
+
+def _staged_batch(recording: aeron.Recording, query: str) -> int | None:
+    """Returns the batch of a staged recording of the query; `None` for any other recording."""
+    name, *numbers = alias_of(recording).rsplit(".", 3)
+    if name != query_alias(query) or len(numbers) != 3 or not numbers[0].isdigit():
+        return None
+    return int(numbers[0])
+
+
+# ---- the writer -----------------------------------------------------------------------------------------------------
+
+
+class AeronRecordedStreamWriter(DataSourceStreamArrowWriter):
+    """Writes the batches of a streaming query to a recording, each row exactly once.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError` for an option or a column that is wrong.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = recorded_write_options(options)
+        if "stream_id" in schema.fieldNames():
+            raise AeronOptionError(
+                "column 'stream_id' is not for a recorded stream: a query records one stream; drop the column, and "
+                "start a query for each stream"
+            )
+        check_schema(schema, self._options)
+        self._reserved_value = reserved_value_of(schema, self._options)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
+        """Stages the rows of one partition of a batch, in a worker."""
+        context = TaskContext.get()
+        if context is None:
+            raise AeronSparkError("rows are staged in a task of a streaming query only")
+        query = context.getLocalProperty("sql.streaming.queryId") or ""
+        batch_id = int(context.getLocalProperty("streaming.sql.batchId") or 0)
+        task = TaskName(query, batch_id, context.partitionId(), context.attemptNumber())
+        return stage(iterator, self._options, self._reserved_value, task)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Appends the rows of a batch to the recording."""
+        staged = [message for message in messages if isinstance(message, StagedPartition)]
+        if len(staged) != len(messages):
+            raise AeronSparkError(
+                f"batch {batchId} on {self._options.channel}: {len(messages) - len(staged)} of {len(messages)} tasks "
+                "did not say what they staged"
+            )
+        if staged:
+            BatchCommit(self._options, batchId, staged).run()
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
+        """Logs that a batch failed. If its commit has begun, the next commit completes it."""
+        _log.warning("batch %d on %s: aborted; the next start of the query commits it", batchId, self._options.channel)

@@ -1,0 +1,131 @@
+"""The recording of an exactly-once sink, while one commit extends it.
+
+Only one publication at a time extends a recording, so an open target is a lock: another run of the query waits until
+the archive has stopped the recording. Publication and session with the archive belong to one client. A process that was
+suspended for longer than the client timeout of the driver loses both, so it cannot write anything after another process
+has taken over.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import aeron
+from aeron.exceptions import ActiveRecordingError, AeronError
+from aeron.spark.errors import AeronSparkError
+from aeron.spark.options import RecordedWriteOptions
+from aeron.spark.recorded_archive import alias_of, named_channel, query_alias, source_location, wait_recorded
+from aeron.spark.recorded_state import SinkState
+
+__all__ = ["RecordedTarget"]
+
+TAKEOVER_TIMEOUT_S = 60.0
+"""Seconds to wait for the end of another process that extends the recording."""
+
+_TAKEOVER_INTERVAL_S = 0.02
+
+
+@dataclass(frozen=True)
+class RecordedTarget:
+    """The recording of a query, and the publication that extends it. Positions are in bytes."""
+
+    archive: aeron.AeronArchive
+    publication: aeron.ExclusivePublication
+    recording_id: int
+    start_position: int
+    position: int
+    """End of the recording when it was opened."""
+
+    @classmethod
+    @contextmanager
+    def opened(cls, archive: aeron.AeronArchive, options: RecordedWriteOptions, query: str) -> Iterator[RecordedTarget]:
+        """Extends the recording of the query, or starts it. At the end of the block the recording is stopped.
+
+        Raises :class:`~aeron.spark.errors.AeronSparkError` if another process does not end for
+        :data:`TAKEOVER_TIMEOUT_S`.
+        """
+        # Fails before the first recording is started if the archive has no metadata.
+        archive.list_recording_info(recording_id=0)
+        deadline = time.monotonic() + TAKEOVER_TIMEOUT_S
+        while (target := _try_open(archive, options, query_alias(query))) is None:
+            if time.monotonic() > deadline:
+                raise AeronSparkError(
+                    f"the recording with the alias {query_alias(query)} is extended by another process for "
+                    f"{TAKEOVER_TIMEOUT_S:g} s: stop the other run of this query"
+                )
+            time.sleep(_TAKEOVER_INTERVAL_S)
+        try:
+            yield target
+        finally:
+            with suppress(AeronError):
+                archive.try_stop_recording_by_identity(target.recording_id)
+            target.publication.close()
+
+    def state(self) -> SinkState:
+        """Returns the state of the sink.
+
+        Raises :class:`~aeron.spark.errors.AeronSparkError` if the recording has data, and the state is lost or damaged.
+        """
+        infos = self.archive.list_recording_info(recording_id=self.recording_id)
+        metadata = infos[0].metadata if infos else b""
+        if not metadata and self.position == self.start_position:
+            return SinkState()
+        try:
+            return SinkState.decode(metadata)
+        except ValueError as error:
+            raise AeronSparkError(
+                f"recording {self.recording_id} ends at position {self.position}, and its metadata are {error}: it is "
+                "unknown which batches it has; start the query with a new checkpoint, which begins a new recording"
+            ) from None
+
+    def store(self, state: SinkState) -> SinkState:
+        """Stores the state in the archive. Returns it."""
+        self.archive.set_recording_metadata(self.recording_id, state.encode())
+        return state
+
+
+def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias: str) -> RecordedTarget | None:
+    """Returns the open target, or `None` if another process has it."""
+    former = _find(archive, options, alias)
+    if former is not None and former.is_active:
+        return None
+    channel = named_channel(options, alias)
+    if former is not None and former.stop_position is not None:
+        channel.initial_position(former.stop_position, former.initial_term_id, former.term_buffer_length)
+        channel.put("mtu", former.mtu_length)
+    publication = archive.client.add_exclusive_publication(channel, options.stream_id)
+    recorded = named_channel(options, alias, publication.session_id)
+    source = source_location(options)
+    position = publication.position
+    try:
+        if former is None:
+            archive.start_recording(recorded, options.stream_id, source=source, auto_stop=True)
+        else:
+            archive.extend_recording(former.recording_id, recorded, options.stream_id, source=source, auto_stop=True)
+        timeout_s = options.archive_message_timeout_ms / 1000
+        recording = wait_recorded(archive, options.stream_id, publication.session_id, position, timeout_s)
+        publication.wait_connected(timeout_s)
+    except ActiveRecordingError:
+        publication.close()
+        return None
+    except BaseException:
+        publication.close()
+        raise
+    first = _find(archive, options, alias)
+    if first is None or first.recording_id != recording.recording_id:
+        # Two processes have started a recording at the same time. The older recording is the one of the query.
+        publication.close()
+        with suppress(AeronError):
+            archive.try_stop_recording_by_identity(recording.recording_id)
+            archive.purge_recording(recording.recording_id)
+        return None
+    return RecordedTarget(archive, publication, recording.recording_id, recording.start_position, position)
+
+
+def _find(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias: str) -> aeron.Recording | None:
+    """Returns the oldest recording with the alias."""
+    recordings = archive.list_recordings(stream_id=options.stream_id)
+    return next((recording for recording in recordings if alias_of(recording) == alias), None)
