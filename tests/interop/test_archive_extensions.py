@@ -5,9 +5,13 @@ import time
 import pytest
 
 import aeron
+from aeron.spark.errors import AeronOptionError
+from aeron.spark.options import recorded_write_options
+from aeron.spark.recorded_sink import BatchCommit, StagedPartition, TaskName
 from interop.archive_tool import ArchiveTool
 from interop.archives import Archive
 from interop.conftest import _started
+from live.shared_query import SharedArchive, SharedQuery
 
 _CHANNEL = "aeron:ipc?term-length=64k"
 _STREAM, _OTHER_STREAM = 10, 11
@@ -54,6 +58,27 @@ def test_the_real_archive_does_not_support_our_requests_and_the_session_stays_co
     assert 0.8 < time.monotonic() - begin < 2.5
     assert real_archive.state == "CONNECTED"
     assert real_archive.list_recording(0) is None
+
+
+def test_spark_refuses_options_that_the_real_archive_does_not_support(real_archive, drivers):
+    stream_id = 71
+    shared = SharedArchive(str(drivers("ours").directory))
+    publication = real_archive.add_recorded_exclusive_publication(_CHANNEL, stream_id)
+    real_archive.wait_recorded(publication, publication.publish(b"one", timeout=5), timeout=5)
+    query = SharedQuery(shared, stream_id, starting_offsets="earliest", reader="bars")
+    with pytest.raises(
+        AeronOptionError, match=r"option archive\.reader: .*commit reader: not supported by the archive"
+    ):
+        query.run_batch()
+    with pytest.raises(AeronOptionError, match=r"not supported by the archive: .*use positions instead of a time"):
+        shared.plan(stream_id, starting_offsets="@1")
+    assert len(shared.plan(stream_id, recording_ids=None)) == 1
+    texts = {"channel": _CHANNEL, "streamId": "72", "archive.controlChannel": "aeron:ipc"}
+    options = recorded_write_options({**texts, "aeron.dir": shared.aeron_dir})
+    staged = StagedPartition(TaskName("query", 0, 0, 0), None, 0, 0, 0)
+    with pytest.raises(AeronOptionError, match=r"option archive\.controlChannel: .*not supported by the archive"):
+        BatchCommit(options, 0, [staged]).run()
+    assert not real_archive.list_recordings(stream_id=72)
 
 
 def test_the_real_tool_and_archive_accept_a_directory_with_our_additional_files(drivers, tmp_path):

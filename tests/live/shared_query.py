@@ -42,6 +42,8 @@ class SharedArchive:
     embedded_driver: bool = False
     timeout_ms: int = 5000
     connections: _aeron.ArchiveConnections = field(default_factory=lambda: CONNECTIONS)
+    lines: list[str] = field(default_factory=list)
+    """Lines for the log of the last plan."""
 
     @property
     def settings(self) -> Any:
@@ -72,9 +74,10 @@ class SharedArchive:
 
     def plan(self, stream_id: int | None = None, **options: Any) -> list[str]:
         """Returns the partitions of a batch read."""
-        return _aeron.plan_archive(
+        partitions, self.lines = _aeron.plan_archive(
             self.connections, self.settings, selection(stream_id, options), directory=self.directory, **options
         )
+        return partitions
 
 
 def selection(stream_id: int | None, options: dict[str, Any]) -> Any:

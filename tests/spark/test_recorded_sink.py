@@ -21,6 +21,7 @@ from aeron.spark.errors import AeronDataLossError, AeronOptionError, AeronSparkE
 from aeron.spark.options import RecordedWriteOptions, recorded_write_options
 from aeron.spark.recorded_sink import BatchCommit, StagedPartition, TaskName, stage
 from aeron.spark.recorded_state import MAX_STATE_LENGTH, DecidedBatch, SinkState
+from live.shared_query import SharedArchive, SharedQuery
 
 CHANNEL = "aeron:ipc?term-length=64k"
 STAGING_STREAM_ID = 30
@@ -32,8 +33,9 @@ _queries = itertools.count()
 class Sink:
     """The sink of a query, and the archive to which it records."""
 
-    def __init__(self, archive: aeron.AeronArchive, driver: Any) -> None:
+    def __init__(self, archive: aeron.AeronArchive, driver: Any, directory: Path) -> None:
         self.archive = archive
+        self.directory = directory
         self.query = f"query-{next(_queries)}"
         self.stream_id = next(_stream_ids)
         self.texts = {
@@ -85,8 +87,12 @@ def joined(partitions: list[list[bytes]]) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aeron.MediaDriver]:
-    directory = tmp_path_factory.mktemp("archive")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("archive")
+
+
+@pytest.fixture(scope="module")
+def server(directory: Path) -> Iterator[aeron.MediaDriver]:
     with (
         aeron.MediaDriver(client_liveness_timeout_ns=1_000_000_000, timer_interval_ns=50_000_000) as driver,
         aeron.Archive(directory, driver=driver, segment_file_length=64 * 1024, low_storage_space_threshold=0),
@@ -95,9 +101,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aeron.MediaDriv
 
 
 @pytest.fixture
-def sink(server: aeron.MediaDriver) -> Iterator[Sink]:
+def sink(server: aeron.MediaDriver, directory: Path) -> Iterator[Sink]:
     with aeron.connect(server) as client, aeron.connect_archive(client) as archive:
-        yield Sink(archive, server)
+        yield Sink(archive, server, directory)
 
 
 def test_the_batches_of_a_query_are_one_recording_in_the_order_of_their_partitions(sink: Sink) -> None:
@@ -170,6 +176,39 @@ def test_a_commit_that_was_interrupted_is_continued_with_the_rows_that_it_had_de
     assert sink.staged() == 0
 
 
+@pytest.mark.parametrize("fragments", [1, 3])
+def test_a_message_that_was_recorded_partly_is_there_once_for_each_reader(
+    sink: Sink, fragments: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """08-86"""
+    rows = numbered("a", 20, length=5000)
+
+    def interrupt() -> None:
+        raise InterruptedError
+
+    with monkeypatch.context() as patches:
+        committing.stop_at("appended", interrupt, patches.setattr)
+        with pytest.raises(InterruptedError):
+            sink.commit(0, sink.stage(0, rows))
+    [recording] = sink.archive.list_recordings(stream_id=sink.stream_id)
+    with sink.archive.replay(recording.recording_id, stream_id=9002) as replay:
+        ends = [position for batch in replay.batches() for position in batch.positions]
+    # The state after a kill that lost the last message but for its first frames.
+    sink.archive.truncate_recording(recording.recording_id, ends[-2] + fragments * 1408)
+    sink.commit(0, sink.stage(0, [], attempt=1))
+    sink.commit(1, sink.stage(1, numbered("b", 3)))
+    expected = rows + numbered("b", 3)
+    assert sink.recorded() == expected
+    for directory in (None, str(sink.directory)):
+        shared = SharedArchive(sink.texts["aeron.dir"], directory)
+        tables = [shared.read(piece) for piece in shared.plan(sink.stream_id)]
+        assert [value for table in tables for value in table["value"].to_pylist()] == expected
+    query = SharedQuery(shared, sink.stream_id, starting_offsets="earliest", max_rows_per_trigger=3)
+    while query.run_batch() is not None:
+        pass
+    assert [value for table in query.finished for value in table["value"].to_pylist()] == expected
+
+
 @pytest.mark.parametrize("step", committing.STEPS)
 def test_a_commit_that_was_killed_is_continued_by_the_next_run(sink: Sink, step: str) -> None:
     """08-86"""
@@ -224,7 +263,7 @@ def test_a_commit_goes_on_after_a_kill_of_the_archive_or_the_driver(
     servers = Servers(shared_memory)
     try:
         with servers.connected() as archive:
-            sink = Sink(archive, servers)
+            sink = Sink(archive, servers, servers.archive_directory)
             sink.texts["aeron.driver.timeout"] = "1000"
             rows = [numbered("a", 300), numbered("b", 3, length=5000)]
             staged = sink.stage(0, *rows)

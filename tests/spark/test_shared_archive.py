@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -90,6 +91,48 @@ def test_a_batch_read_of_files_has_the_same_rows_as_a_batch_read_of_replays(
     assert with_times["timestamp"].null_count == 0
     later = {"startingOffsets": f'{{"{recorded.recording.recording_id}": {table["position"][99].as_py()}}}'}
     assert load(recorded.stream_id, columns, **later).count() == len(recorded.sent) - 100
+
+
+@pytest.fixture
+def pushdown(spark: SparkSession) -> Iterator[Callable[[bool], None]]:
+    """`pushdown(is_enabled)`: whether Spark pushes filters down to sources in Python."""
+    name = "spark.sql.python.filterPushdown.enabled"
+    yield lambda is_enabled: spark.conf.set(name, str(is_enabled).lower())
+    spark.conf.unset(name)
+
+
+def test_filters_make_the_plan_smaller_and_leave_the_rows_the_same(
+    load: Callable[..., DataFrame],
+    recorded: Recorded,
+    server: aeron.Archive,
+    pushdown: Callable[[bool], None],
+) -> None:
+    """08-88"""
+    for _ in range(3):
+        recorded.send([bytes([1]) * 1000] * 150)
+        time.sleep(0.01)
+    schema = "value BINARY, stream_id INT, position BIGINT, timestamp TIMESTAMP"
+    frame = load(recorded.stream_id, schema, archive_dir=server.directory)
+    pushdown(False)
+    rows = frame.toArrow()
+    middle, last = rows["timestamp"][200].as_py(), rows["timestamp"][-1].as_py()
+    assert frame.rdd.getNumPartitions() == 4
+    # Spark plans one partition without rows if the source plans none.
+    for condition, count in (
+        (f"position BETWEEN 1000 AND {2 * 65536}", 1),
+        (f"stream_id = {recorded.stream_id + 1}", 1),
+        (f"timestamp > TIMESTAMP_MICROS({int(last.timestamp() * 1_000_000)} + 1)", 1),
+        (f"timestamp <= TIMESTAMP_MICROS({round(middle.timestamp() * 1_000_000)})", 2),
+        ("NOT (position = 7) AND position IS NOT NULL", 4),
+    ):
+        filtered = frame.where(condition)
+        pushdown(False)
+        assert filtered.rdd.getNumPartitions() == 4
+        expected = filtered.toArrow()
+        pushdown(True)
+        filtered = load(recorded.stream_id, schema, archive_dir=server.directory).where(condition)
+        assert filtered.rdd.getNumPartitions() <= count, condition
+        assert filtered.toArrow().equals(expected), condition
 
 
 def test_a_restarted_query_continues_at_its_checkpoint_without_a_gap(

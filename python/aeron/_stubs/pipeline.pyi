@@ -37,6 +37,14 @@ class _RecordingSelection(TypedDict):
     recording_ids: Sequence[tuple[int, int]] | None
 
 @type_check_only
+class _RowFilter(TypedDict):
+    recording_id: Sequence[tuple[int, int]] | None
+    stream_id: Sequence[tuple[int, int]] | None
+    session_id: Sequence[tuple[int, int]] | None
+    position: Sequence[tuple[int, int]] | None
+    timestamp: Sequence[tuple[int, int]] | None
+
+@type_check_only
 class _Published(TypedDict):
     rows: int
     messages: int
@@ -338,8 +346,11 @@ def plan_archive(
     max_rows_per_partition: int | None = None,
     record_length: int | None = None,
     needs_timestamp: bool = True,
-) -> list[str]:
-    """Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`.
+    filter: _RowFilter | None = None,
+) -> tuple[list[str], list[str]]:
+    """Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`, and lines
+    for the log.
 
-    Each message is in exactly one partition. Without limits each segment is a partition. Raises ``AeronSparkError``.
+    Each message is in exactly one partition. Without limits each segment is a partition. With `filter`, segments and
+    recordings without a matching row are left out. Raises ``AeronSparkError``.
     """

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 from aeron import _pipeline
 from aeron.spark.clients import archive_connections, archive_settings, recording_selection
 from aeron.spark.columns import has_arrival_time
+from aeron.spark.logs import logger
 from aeron.spark.options import ReadOptions, SharedReadOptions
+from aeron.spark.pushed_filters import row_filter
 from aeron.spark.rows import AeronPartition, read_partition
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from aeron._stubs.pipeline import _RowFilter
+
 __all__ = ["AeronReader"]
+
+_log = logger()
+
+
+class _PushedFilters:
+    """The method ``pushFilters`` of a reader.
+
+    Without ``spark.sql.python.filterPushdown.enabled``, Spark refuses each reader that has a method of its own. Spark
+    recognizes such a method by its function. So this object has the function of the base class.
+    """
+
+    __func__ = staticmethod(DataSourceReader.pushFilters)
+
+    def __init__(self) -> None:
+        self.row_filter: _RowFilter | None = None
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Keeps the filters for the plan. Returns all of them, so that Spark evaluates them too."""
+        self.row_filter = row_filter(filters)
+        return filters
 
 
 class AeronReader(DataSourceReader):
-    """Plans partitions, and reads them. Keeps no state. One thread at a time may use the reader."""
+    """Plans partitions, and reads them. One thread at a time may use the reader."""
 
     def __init__(self, options: ReadOptions | SharedReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
+        self._pushed = _PushedFilters()
+        if isinstance(options, SharedReadOptions):
+            self.pushFilters = self._pushed  # type: ignore[method-assign]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns the partitions of the recordings. Each message is in one partition."""
         options = self._options
         if isinstance(options, SharedReadOptions):
-            pieces = _of_archive(options, needs_timestamp=has_arrival_time(self._schema, options))
+            needs_timestamp = has_arrival_time(self._schema, options)
+            pieces = _of_archive(options, needs_timestamp=needs_timestamp, filter=self._pushed.row_filter)
         else:
             pieces = _of_directory(options)
         return [AeronPartition(piece) for piece in pieces]
@@ -52,9 +80,9 @@ def _of_directory(options: ReadOptions) -> list[str]:
     )
 
 
-def _of_archive(options: SharedReadOptions, *, needs_timestamp: bool) -> list[str]:
+def _of_archive(options: SharedReadOptions, *, needs_timestamp: bool, filter: _RowFilter | None) -> list[str]:
     layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
-    return _pipeline.plan_archive(
+    pieces, lines = _pipeline.plan_archive(
         archive_connections(),
         archive_settings(options),
         recording_selection(options),
@@ -65,4 +93,8 @@ def _of_archive(options: SharedReadOptions, *, needs_timestamp: bool) -> list[st
         max_rows_per_partition=options.max_rows_per_partition,
         record_length=layout and layout.record_length,
         needs_timestamp=needs_timestamp,
+        filter=filter,
     )
+    for line in lines:
+        _log.warning(line)
+    return pieces

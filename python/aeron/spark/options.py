@@ -341,7 +341,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ | Use.SHARED,
         option_values.recording_ids,
         "expected recording ids like 0 or 0,3-7",
-        "Only these recordings.",
+        "Only these recordings. With an archive, also those that continue them.",
         "0,3-7",
         ("-1", "'-1' is no range within 0"),
         default_text="all",

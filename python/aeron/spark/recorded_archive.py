@@ -1,4 +1,4 @@
-"""What the tasks and the commit of an exactly-once sink share: the connection, names and channels."""
+"""The connection, names and channels that the tasks and the commit of an exactly-once sink share."""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
+use super::filter::RowFilter;
+use super::links::gap_lines;
 use super::messages::{ArchiveView, RecordedMessages};
 use super::partition::SharedPartition;
 use super::positions::{RangeEnd, ReadPositions};
@@ -34,6 +36,17 @@ pub struct SharedBatch {
     pub directory: Option<PathBuf>,
     /// Whether rows have their arrival time.
     pub needs_timestamp: bool,
+    /// Rows that are wanted. Others may be read too.
+    pub filter: RowFilter,
+}
+
+/// The plan of a batch read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedPlan {
+    /// Partitions, ordered by recording id and position, as texts for workers.
+    pub partitions: Vec<String>,
+    /// Lines for the log: messages that were not recorded between the ranges.
+    pub lines: Vec<String>,
 }
 
 /// A range of a recording to read.
@@ -44,13 +57,12 @@ pub(super) struct SharedRange<'a> {
     pub to: i64,
 }
 
-/// Returns the texts of the partitions of a batch read, ordered by recording id and position. Each text is for one
-/// worker.
+/// Plans a batch read.
 ///
 /// # Errors
 /// The archive cannot be reached or read, an option names positions that do not exist, or there would be too many
 /// partitions.
-pub fn plan_shared(batch: &SharedBatch) -> Result<Vec<String>, LiveError> {
+pub fn plan_shared(batch: &SharedBatch) -> Result<SharedPlan, LiveError> {
     let (access, selection) = (&batch.access, &batch.selection);
     let (archive_id, recordings) = batch.connections.with(access, |connection| {
         Ok((
@@ -78,19 +90,27 @@ pub fn plan_shared(batch: &SharedBatch) -> Result<Vec<String>, LiveError> {
         let (Some(start), Some(recording)) = (start, find(&recordings, end.recording_id)) else {
             continue;
         };
-        if start.position < end.position {
-            ranges.push(SharedRange {
+        if start.position < end.position && batch.filter.selects(recording) {
+            let range = SharedRange {
                 recording,
                 from: start.position,
                 to: end.position,
-            });
+            };
+            ranges.extend(batch.filter.parts(&archive, range)?);
         }
     }
+    let mut read: Vec<&SharedRecording> = ranges.iter().map(|range| range.recording).collect();
+    read.dedup_by_key(|recording| recording.id());
+    let is_read = |id: i64| read.iter().any(|recording| recording.id() == id);
+    let lines = gap_lines(&batch.connections, access, &read, is_read)?;
     let pieces = match batch.max_rows {
         Some(_) => by_rows(&archive, &ranges, batch.cutting())?,
         None => ranges_of_terms(&ranges, batch.min_partitions)?,
     };
-    Ok(pieces.iter().map(|piece| piece.text(archive_id)).collect())
+    Ok(SharedPlan {
+        partitions: pieces.iter().map(|piece| piece.text(archive_id)).collect(),
+        lines,
+    })
 }
 
 impl SharedBatch {
@@ -113,6 +133,13 @@ impl SharedRange<'_> {
             to: self.to,
         };
         partition.to_json()
+    }
+
+    /// Returns the pieces of the range in each segment.
+    pub fn by_segments(&self) -> Vec<Self> {
+        let segment_length = self.recording.stream.segment_length();
+        let first = self.segment_base(self.from);
+        self.cut_at((1..self.segment_count()).map(|number| first + number * segment_length))
     }
 
     fn segment_base(&self, position: i64) -> i64 {
@@ -185,7 +212,6 @@ pub(super) fn ranges_of_terms<'a>(
 ) -> Result<Vec<SharedRange<'a>>, LiveError> {
     let length = |range: &SharedRange<'_>| i128::from(range.to - range.from);
     let total: i128 = ranges.iter().map(length).sum();
-    let mut pieces = Vec::new();
     let segments: i64 = ranges.iter().map(SharedRange::segment_count).sum();
     let Some(count) = min_partitions else {
         if segments > MAX_PARTITIONS as i64 {
@@ -194,14 +220,9 @@ pub(super) fn ranges_of_terms<'a>(
             );
             return Err(LiveError::new(LiveCode::Option, text));
         }
-        for range in ranges {
-            let segment_length = range.recording.stream.segment_length();
-            let first = range.segment_base(range.from);
-            let bases = (1..range.segment_count()).map(|number| first + number * segment_length);
-            pieces.extend(range.cut_at(bases));
-        }
-        return Ok(pieces);
+        return Ok(ranges.iter().flat_map(SharedRange::by_segments).collect());
     };
+    let mut pieces = Vec::new();
     for range in ranges {
         let share = (count as i128 * length(range) + total - 1) / total.max(1);
         let near = |number: i128| {

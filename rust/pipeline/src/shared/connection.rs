@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -73,6 +74,8 @@ struct Connection {
     aeron: Aeron,
     archive: AeronArchive,
     usage: Mutex<Usage>,
+    /// Whether the archive is known not to support links between recordings. Each request would wait for a second.
+    has_no_links: AtomicBool,
 }
 
 struct Usage {
@@ -122,6 +125,7 @@ impl ArchiveAccess {
                     users: 0,
                     last_use: Instant::now(),
                 }),
+                has_no_links: AtomicBool::new(false),
             }),
             Err(error) => {
                 aeron.close();
@@ -275,6 +279,14 @@ impl ConnectionLease {
 
     pub fn aeron(&self) -> &Aeron {
         &self.0.aeron
+    }
+
+    pub fn has_no_links(&self) -> bool {
+        self.0.has_no_links.load(Ordering::Relaxed)
+    }
+
+    pub fn note_no_links(&self) {
+        self.0.has_no_links.store(true, Ordering::Relaxed);
     }
 }
 

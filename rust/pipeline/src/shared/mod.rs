@@ -9,12 +9,17 @@
 //! first batch has no rows: it only logs the positions at which the query starts. If a recording appears later, its
 //! start position is logged first, and the next batch reads the recording.
 //!
+//! **Links.** A recording that continues an earlier one after a gap is read like any other recording. The positions
+//! that were not recorded in between are reported as lost.
+//!
 //! **Messages.** Each logged position is between two messages. A message never crosses the end of a term, so the start
 //! of each term is between two messages too.
 
 mod batch;
 mod connection;
 mod files;
+mod filter;
+mod links;
 mod messages;
 mod partition;
 mod positions;
@@ -25,8 +30,9 @@ mod replay;
 mod source;
 mod times;
 
-pub use self::batch::{SharedBatch, plan_shared};
+pub use self::batch::{SharedBatch, SharedPlan, plan_shared};
 pub use self::connection::{ArchiveAccess, ArchiveConnections};
+pub use self::filter::{RowFilter, ValueRanges};
 pub use self::partition::SharedPartition;
 pub use self::positions::{PositionsError, ReadPositions};
 pub use self::reader::SharedPartitionReader;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use aeron_protocol::archive::TimeEdge;
+
 use super::messages::{ArchiveView, RecordedMessages};
 use super::recordings::SharedRecording;
 use super::times::position_at;
@@ -44,6 +46,13 @@ impl RangeEnd {
         match self {
             Self::Start => "startingOffsets",
             Self::End => "endingOffsets",
+        }
+    }
+
+    fn edge(self) -> TimeEdge {
+        match self {
+            Self::Start => TimeEdge::Since,
+            Self::End => TimeEdge::Until,
         }
     }
 }
@@ -98,7 +107,10 @@ impl ReadPositions {
             Self::Latest => latest(archive, recordings)?,
             Self::Time(time_us) => recordings
                 .iter()
-                .map(|recording| Ok((recording.id(), position_at(archive, recording, *time_us)?)))
+                .map(|recording| {
+                    let position = position_at(archive, recording, end.edge(), *time_us)?;
+                    Ok((recording.id(), position))
+                })
                 .collect::<Result<_, LiveError>>()?,
             Self::ById(by_id) => by_id.clone(),
             Self::Offset(offset) => by_recording(end, offset, recordings)?,

@@ -9,6 +9,7 @@ use aeron_archive::stream::RecordedStream;
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::connection::{ArchiveAccess, ConnectionLease};
+use super::links::links;
 use crate::error::{LiveCode, LiveError};
 use crate::offsets::RecordingOffset;
 use crate::partition::RecordingPiece;
@@ -16,7 +17,7 @@ use crate::partition::RecordingPiece;
 /// Selects recordings of an archive.
 #[derive(Debug, Clone)]
 pub enum SharedSelection {
-    /// Recordings by their ids, as inclusive ranges of first and last id.
+    /// Recordings by their ids, as inclusive ranges of first and last id, and the recordings that continue them.
     Ids(Vec<(i64, i64)>),
     /// Recordings by channel and stream.
     Channel(ChannelSelection),
@@ -47,16 +48,26 @@ impl SharedSelection {
         access: &ArchiveAccess,
         connection: &ConnectionLease,
     ) -> Result<Vec<SharedRecording>, LiveError> {
-        let descriptors = self
-            .descriptors(connection)
-            .map_err(|error| access.error(&error))?;
-        with_ends(access, connection, descriptors)
+        let failed = |error: ArchiveClientError| access.error(&error);
+        let mut found = self.descriptors(connection).map_err(failed)?;
+        let has_stopped = || found.values().any(|recording| !recording.is_unfinished());
+        if matches!(self, Self::Ids(_)) && has_stopped() {
+            // A later recording has a higher id than the recording that it continues.
+            for (id, link) in links(access, connection)? {
+                if found.contains_key(&link.predecessor_id) && !found.contains_key(&id) {
+                    let listed = connection.list_recordings(id, 1).map_err(failed)?;
+                    let later = listed.into_iter().find(|later| later.recording_id == id);
+                    found.extend(later.map(|later| (id, later)));
+                }
+            }
+        }
+        with_ends(access, connection, found.into_values().collect())
     }
 
     fn descriptors(
         &self,
         connection: &ConnectionLease,
-    ) -> Result<Vec<RecordingDescriptor>, ArchiveClientError> {
+    ) -> Result<BTreeMap<i64, RecordingDescriptor>, ArchiveClientError> {
         let mut found = BTreeMap::new();
         match self {
             Self::Ids(ranges) => {
@@ -97,7 +108,7 @@ impl SharedSelection {
                 }
             }
         }
-        Ok(found.into_values().collect())
+        Ok(found)
     }
 }
 

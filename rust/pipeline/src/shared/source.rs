@@ -13,6 +13,7 @@ use super::ReadInterrupted;
 use super::batch::{SharedRange, by_rows, ranges_of_terms};
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
+use super::links::{gap, gap_lines, links, may_be_linked};
 use super::messages::{ArchiveView, RecordedMessages};
 use super::positions::{RangeEnd, ReadPositions};
 use super::reader_position::QueryReader;
@@ -163,7 +164,7 @@ impl SharedSource {
             let look = self.look(state)?;
             self.freeze(state, &look)?;
             let end = match start == unknown_start() {
-                true => Some(self.first(&look)?),
+                true => Some(self.first(state, &look)?),
                 false => self.next(state, &look, &start, limits)?,
             };
             state.recordings = look.recordings;
@@ -339,10 +340,21 @@ impl SharedSource {
         Ok(())
     }
 
-    /// Returns the offset at which a query without a checkpoint starts.
-    fn first(&self, look: &Look) -> Result<Offset, LiveError> {
+    /// Returns where a query without a checkpoint starts. Gaps between recordings before this request are only logged.
+    fn first(&self, state: &mut SharedQueryState, look: &Look) -> Result<Offset, LiveError> {
         let starting = &self.settings.starting;
         let positions = starting.resolve(RangeEnd::Start, &look.archive, &look.recordings)?;
+        let is_read = |id: i64| {
+            let taken = positions.iter().find(|taken| taken.recording_id == id);
+            let recording = find(&look.recordings, id);
+            taken
+                .zip(recording)
+                .is_some_and(|(taken, recording)| taken.position < recording.end)
+        };
+        let recordings: Vec<&SharedRecording> = look.recordings.iter().collect();
+        let (connections, access) = (&self.settings.connections, &self.settings.access);
+        let lines = gap_lines(connections, access, &recordings, is_read)?;
+        state.lines.extend(lines);
         // An archive that does not report its id has the id -1, which marks an unknown start. So the offset has the id
         // 0.
         let id = look.archive.archive_id.max(0);
@@ -364,7 +376,7 @@ impl SharedSource {
             .filter(|taken| find(&look.recordings, taken.recording_id).is_some())
             .map(|taken| (taken.recording_id, *taken))
             .collect();
-        let (mut ranges, mut has_joined) = (Vec::new(), false);
+        let (mut ranges, mut joined) = (Vec::new(), Vec::new());
         for recording in &look.recordings {
             let id = recording.id();
             let frozen = state.frozen.as_ref().map(|frozen| frozen.get(&id).copied());
@@ -375,8 +387,7 @@ impl SharedSource {
                 Some(None) => continue,
             };
             let Some(from) = taken.get(&id).map(|taken| taken.position) else {
-                taken.insert(id, recording.at(recording.start()));
-                has_joined = true;
+                joined.push(recording);
                 continue;
             };
             let from = from.max(recording.start());
@@ -389,9 +400,15 @@ impl SharedSource {
                 });
             }
         }
-        if ranges.is_empty() && !has_joined {
+        if ranges.is_empty() && joined.is_empty() {
             return Ok(None);
         }
+        self.lose_gaps(state, look, &taken, &joined)?;
+        taken.extend(
+            joined
+                .iter()
+                .map(|recording| (recording.id(), recording.at(recording.start()))),
+        );
         for (range, position) in ranges
             .iter()
             .zip(self.ends(&look.archive, &ranges, limits)?)
@@ -472,6 +489,34 @@ impl SharedSource {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Reports what was not recorded between the recordings that the query reads and those that continue them.
+    fn lose_gaps(
+        &self,
+        state: &mut SharedQueryState,
+        look: &Look,
+        taken: &BTreeMap<i64, RecordingOffset>,
+        joined: &[&SharedRecording],
+    ) -> Result<(), LiveError> {
+        if joined.is_empty() || !may_be_linked(look.recordings.iter()) {
+            return Ok(());
+        }
+        let (connections, access) = (&self.settings.connections, &self.settings.access);
+        let links = connections.with(access, |connection| links(access, &connection))?;
+        for recording in joined {
+            let Some(link) = links.get(&recording.id()) else {
+                continue;
+            };
+            if let (Some(taken), Some((from, to))) = (taken.get(&link.predecessor_id), gap(link)) {
+                let reason = format!(
+                    "these messages were not recorded, and recording {} continues the stream",
+                    recording.id()
+                );
+                self.lose(state, taken, from, to, &reason)?;
+            }
+        }
+        Ok(())
     }
 
     fn lose_purged(

@@ -7,9 +7,9 @@ use std::time::Duration;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use aeron_pipeline::shared::{
-    ArchiveAccess, ArchiveConnections, ChannelSelection, QueryReader, ReadPositions, SharedBatch,
-    SharedPartition, SharedPartitionReader, SharedSelection, SharedSettings, SharedSource,
-    plan_shared,
+    ArchiveAccess, ArchiveConnections, ChannelSelection, QueryReader, ReadPositions, RowFilter,
+    SharedBatch, SharedPartition, SharedPartitionReader, SharedSelection, SharedSettings,
+    SharedSource, ValueRanges, plan_shared,
 };
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -312,13 +312,40 @@ pub fn check_offsets(text: &str) -> PyResult<()> {
     positions(text).map(|_| ())
 }
 
-/// Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`.
+/// Conditions on the columns of rows, read from a Python dictionary: inclusive ranges of values, or `None`.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct FilterSettings {
+    recording_id: Option<Vec<(i64, i64)>>,
+    stream_id: Option<Vec<(i64, i64)>>,
+    session_id: Option<Vec<(i64, i64)>>,
+    position: Option<Vec<(i64, i64)>>,
+    timestamp: Option<Vec<(i64, i64)>>,
+}
+
+impl FilterSettings {
+    fn into_filter(self) -> RowFilter {
+        let ranges =
+            |values: Option<Vec<(i64, i64)>>| values.map(ValueRanges::new).unwrap_or_default();
+        RowFilter {
+            recording_id: ranges(self.recording_id),
+            stream_id: ranges(self.stream_id),
+            session_id: ranges(self.session_id),
+            position: ranges(self.position),
+            timestamp_us: ranges(self.timestamp),
+        }
+    }
+}
+
+/// Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`, and lines
+/// for the log.
 ///
-/// Each message is in exactly one partition. Without limits each segment is a partition. Raises ``AeronSparkError``.
+/// Each message is in exactly one partition. Without limits each segment is a partition. With `filter`, segments and
+/// recordings without a matching row are left out. Raises ``AeronSparkError``.
 #[pyfunction]
 #[pyo3(signature = (
     connections, archive, selection, *, starting_offsets = "earliest", ending_offsets = "latest", directory = None,
-    min_partitions = None, max_rows_per_partition = None, record_length = None, needs_timestamp = true
+    min_partitions = None, max_rows_per_partition = None, record_length = None, needs_timestamp = true, filter = None
 ))]
 #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
 pub fn plan_archive(
@@ -333,7 +360,8 @@ pub fn plan_archive(
     #[pyo3(from_py_with = argument::max_rows_per_partition)] max_rows_per_partition: Option<u64>,
     #[pyo3(from_py_with = argument::record_length)] record_length: Option<u32>,
     needs_timestamp: bool,
-) -> PyResult<Vec<String>> {
+    filter: Option<FilterSettings>,
+) -> PyResult<(Vec<String>, Vec<String>)> {
     let Access {
         access,
         connections,
@@ -349,9 +377,11 @@ pub fn plan_archive(
         rows: row_kind(record_length),
         directory,
         needs_timestamp,
+        filter: filter.map(FilterSettings::into_filter).unwrap_or_default(),
     };
-    py.detach(|| plan_shared(&batch))
-        .map_err(|error| from_live(&error))
+    let plan = py.detach(|| plan_shared(&batch));
+    let plan = plan.map_err(|error| from_live(&error))?;
+    Ok((plan.partitions, plan.lines))
 }
 
 /// An iterator over the rows of a partition of a running archive, as record batches with exactly the given schema.

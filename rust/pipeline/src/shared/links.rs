@@ -1,0 +1,80 @@
+//! Links between recordings: an archive that could not extend a recording has begun a new one of the same stream.
+//!
+//! The messages in between were not recorded.
+
+use std::collections::{BTreeMap, HashSet};
+
+use aeron_archive::client::{ArchiveClientError, ListedInfo};
+use aeron_archive::extensions::RecordingLink;
+
+use super::connection::{ArchiveAccess, ArchiveConnections, ConnectionLease};
+use super::recordings::SharedRecording;
+use crate::error::LiveError;
+
+/// Lists the links of an archive, by the later recording. There are none if the archive does not support them.
+///
+/// # Errors
+/// The archive cannot be reached, or refuses the request.
+pub(super) fn links(
+    access: &ArchiveAccess,
+    connection: &ConnectionLease,
+) -> Result<BTreeMap<i64, RecordingLink>, LiveError> {
+    if connection.has_no_links() {
+        return Ok(BTreeMap::new());
+    }
+    match connection.list_recording_info(None, "").wait() {
+        Ok(infos) => {
+            let link = |listed: ListedInfo| Some((listed.recording_id, listed.info.link?));
+            Ok(infos.into_iter().filter_map(link).collect())
+        }
+        Err(ArchiveClientError::NotSupported { .. }) => {
+            connection.note_no_links();
+            Ok(BTreeMap::new())
+        }
+        Err(error) => Err(access.error(&error)),
+    }
+}
+
+/// Returns whether a link between two of these recordings is possible: only recordings of one session are linked.
+pub(super) fn may_be_linked<'a>(mut recordings: impl Iterator<Item = &'a SharedRecording>) -> bool {
+    let mut sessions = HashSet::new();
+    recordings.any(|recording| {
+        let descriptor = &recording.descriptor;
+        !sessions.insert((descriptor.stream_id, descriptor.session_id))
+    })
+}
+
+/// Returns the positions that were not recorded between the recordings of a link; `None` if there are none.
+pub(super) fn gap(link: &RecordingLink) -> Option<(i64, i64)> {
+    let to = link.gap_to?;
+    (link.gap_from < to).then_some((link.gap_from, to))
+}
+
+/// Returns a line for the log for each of the recordings that continues a recording that `is_read`, after a gap.
+///
+/// # Errors
+/// As [`links`].
+pub(super) fn gap_lines(
+    connections: &ArchiveConnections,
+    access: &ArchiveAccess,
+    recordings: &[&SharedRecording],
+    is_read: impl Fn(i64) -> bool,
+) -> Result<Vec<String>, LiveError> {
+    if !may_be_linked(recordings.iter().copied()) {
+        return Ok(Vec::new());
+    }
+    let links = connections.with(access, |connection| links(access, &connection))?;
+    let line = |recording: &&SharedRecording| {
+        let link = links.get(&recording.id())?;
+        let (from, to) = gap(link).filter(|_| is_read(link.predecessor_id))?;
+        let descriptor = &recording.descriptor;
+        Some(format!(
+            "recording {} continues recording {} of stream {} session {}, and positions {from} to {to} were not recorded",
+            recording.id(),
+            link.predecessor_id,
+            descriptor.stream_id,
+            descriptor.session_id
+        ))
+    };
+    Ok(recordings.iter().filter_map(line).collect())
+}

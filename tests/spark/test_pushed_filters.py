@@ -1,0 +1,88 @@
+"""Filters that Spark pushes down, as ranges of values. No Spark session is needed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNotNull,
+    LessThan,
+    LessThanOrEqual,
+    Not,
+)
+from pyspark.sql.types import StructType
+
+from aeron.spark.batch_reader import AeronReader
+from aeron.spark.options import read_options, shared_read_options
+from aeron.spark.pushed_filters import row_filter
+
+LOW, HIGH = -(2**63), 2**63 - 1
+
+
+def at(column: str) -> tuple[str]:
+    return (column,)
+
+
+@pytest.mark.parametrize(
+    ("filters", "column", "ranges"),
+    [
+        ([EqualTo(at("stream_id"), 7)], "stream_id", [(7, 7)]),
+        ([In(at("stream_id"), (7, 9))], "stream_id", [(7, 7), (9, 9)]),
+        ([GreaterThan(at("position"), 64)], "position", [(65, HIGH)]),
+        ([GreaterThanOrEqual(at("position"), 64)], "position", [(64, HIGH)]),
+        ([LessThan(at("position"), 64)], "position", [(LOW, 63)]),
+        ([LessThanOrEqual(at("position"), 64)], "position", [(LOW, 64)]),
+        ([GreaterThan(at("position"), 64), LessThan(at("position"), 96)], "position", [(65, 95)]),
+        ([In(at("position"), (1, 5, 9)), GreaterThan(at("position"), 4)], "position", [(5, 5), (9, 9)]),
+        ([EqualTo(at("session_id"), 1), EqualTo(at("session_id"), 2)], "session_id", []),
+        (
+            [LessThan(at("timestamp"), datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=-5))],
+            "timestamp",
+            [(LOW, -6)],
+        ),
+    ],
+)
+def test_comparisons_with_constants_become_ranges(
+    filters: list[Filter], column: str, ranges: list[tuple[int, int]]
+) -> None:
+    """08-88"""
+    found: Any = row_filter([*filters, IsNotNull(at(column)), EqualTo(at("value"), b"x")])
+    assert found == {**dict.fromkeys(found), column: ranges}
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        Not(EqualTo(at("position"), 1)),
+        IsNotNull(at("position")),
+        EqualTo(at("value"), 7),
+        EqualTo(("position", "x"), 7),
+        EqualTo(at("position"), None),
+        EqualTo(at("position"), True),
+        EqualTo(at("position"), 1.5),
+        GreaterThan(at("position"), 2**63 - 1),
+        In(at("position"), (1, None)),
+        EqualTo(at("timestamp"), 7),
+        EqualTo(at("timestamp"), datetime(2026, 1, 1)),
+    ],
+)
+def test_other_filters_restrict_nothing(filter: Filter) -> None:
+    assert row_filter([filter]) is None
+
+
+def test_all_filters_are_left_to_spark_and_only_readers_of_a_running_archive_take_them() -> None:
+    filters: list[Filter] = [EqualTo(at("stream_id"), 7)]
+    shared = AeronReader(shared_read_options({"archive.controlChannel": "aeron:ipc"}), StructType())
+    assert list(shared.pushFilters(filters)) == filters
+    directory = AeronReader(read_options({"archiveDir": "/dev/shm/archive"}), StructType())
+    for reader in (shared, directory):
+        # Without its setting, Spark refuses a reader of which this is another function.
+        assert reader.pushFilters.__func__ is DataSourceReader.pushFilters
