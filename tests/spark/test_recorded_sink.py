@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.ports import free_port
 from tests.spark.killed import committing
 from tests.spark.killed.servers import Servers
 
@@ -220,6 +221,58 @@ def test_a_commit_that_was_killed_is_continued_by_the_next_run(sink: Sink, step:
     sink.commit(0, staged)
     assert sink.recorded() == joined(rows)
     assert sink.staged() == 0
+
+
+def test_rows_reach_an_archive_on_another_driver(tmp_path: Path) -> None:
+    control = f"aeron:udp?endpoint=localhost:{free_port()}"
+    settings = {"segment_file_length": 64 * 1024, "low_storage_space_threshold": 0, "control_channel": control}
+    with (
+        aeron.MediaDriver() as driver,
+        aeron.MediaDriver() as other,
+        aeron.Archive(tmp_path, driver=other, **settings),
+        aeron.connect(other) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        sink = Sink(archive, driver, tmp_path)
+        sink.texts["archive.controlChannel"] = control
+        sink.texts["channel"] = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=64k"
+        first, second = numbered("a", 300), numbered("b", 3, length=5000)
+        sink.commit(0, sink.stage(0, first, second))
+        sink.commit(1, sink.stage(1, second))
+        assert sink.recorded() == first + second + second
+        assert sink.staged() == 0
+
+
+def test_a_network_stream_of_the_drivers_own_archive_needs_no_other_subscriber(sink: Sink) -> None:
+    sink.texts["channel"] = f"aeron:udp?endpoint=localhost:{free_port()}|term-length=64k"
+    for batch_id in range(2):
+        sink.commit(batch_id, sink.stage(batch_id, numbered("a", 300)))
+    assert sink.recorded() == 2 * numbered("a", 300)
+
+
+def test_a_follower_reads_each_row_once_while_the_sink_writes(sink: Sink, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [numbered(name, 100, length=3000) for name in "abcd"]
+    received: list[bytes] = []
+    sink.commit(0, sink.stage(0, rows[0]))
+    with sink.archive.follow(channel="aeron:ipc", stream_id=sink.stream_id, position="earliest") as follower:
+
+        def receive(count: int) -> None:
+            for batch in follower.batches(timeout=10):
+                received.extend(batch.to_list())
+                if len(received) >= count:
+                    return
+
+        receive(100)
+        sink.commit(1, sink.stage(1, rows[1]))
+        receive(200)
+        with monkeypatch.context() as patches:
+            committing.stop_at("appending", lambda: (_ for _ in ()).throw(InterruptedError), patches.setattr)
+            with pytest.raises(InterruptedError):
+                sink.commit(2, sink.stage(2, rows[2]))
+        sink.commit(2, sink.stage(2, rows[3], attempt=1))
+        sink.commit(3, sink.stage(3, rows[3]))
+        receive(400)
+    assert received == joined(rows)
 
 
 def test_commits_of_one_batch_at_the_same_time_record_it_once(sink: Sink) -> None:
