@@ -9,6 +9,7 @@ from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency
 from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
 from bench.spark.sink import CountingSink, EachRow, PrebuiltRound, Round, Sink, by_offer, by_zmq
 from bench.spark.source import (
+    WITHOUT_TIME,
     BatchRead,
     ByHand,
     Drain,
@@ -19,6 +20,7 @@ from bench.spark.source import (
     PrebuiltRead,
     PrebuiltTrigger,
     Recording,
+    SharedDrain,
     Trigger,
 )
 
@@ -47,6 +49,17 @@ def _source(kind):
     bound = 1.5 if kind is LARGE else 2
     goals.append(Goal(f"recording to Spark, {kind.name}", recording.name, drained, at_least=bound, unit=_ROWS))
     return Group(f"Spark, source, {kind.name}", cells, goals)
+
+
+def _shared():
+    ours = Drain("private archive, 64 B", SMALL, schema=WITHOUT_TIME)
+    files = SharedDrain("shared archive, files, 64 B", SMALL)
+    replay = SharedDrain("shared archive, replays, 64 B", SMALL, by_replay=True)
+    goals = [
+        _goal("shared archive, files, to the private one", files, ours, 0.95),
+        _goal("shared archive, replays, to the private one", replay, ours, 0.5),
+    ]
+    return Group("Spark, shared archive", [ours, files, replay], goals)
 
 
 def _by_hand():
@@ -153,6 +166,7 @@ SPARK_GROUPS = {
     "spark-64": lambda: _source(SMALL),
     "spark-1k": lambda: _source(LARGE),
     "spark-records": lambda: _source(TYPED),
+    "spark-shared": _shared,
     "spark-tuples": _by_hand,
     "spark-typed": _typed,
     "spark-sink": _sink,

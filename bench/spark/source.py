@@ -19,6 +19,8 @@ from bench.spark import content
 from bench.spark.session import media_driver, place, session, source_process, used
 
 CHANNEL = "aeron:ipc?term-length=16m"
+WITHOUT_TIME = "value BINARY, stream_id INT, session_id INT, position BIGINT"
+"""Columns that each reader of a recording has. Replays have no arrival time."""
 STREAM = 1001
 WARM_UPS = 2
 FULL_SECONDS = 1.0
@@ -58,11 +60,12 @@ class Recorded:
     driver: object = None
 
 
-def stream(kind, recorded, source="aeron", **options):
-    """Returns a streaming frame of our source."""
+def stream(kind, recorded, source="aeron", schema=None, **options):
+    """Returns a streaming frame of our source. Without `schema`, the frame has the default columns."""
     reader = session().readStream.format(source).option("channel", CHANNEL).option("streamId", str(STREAM))
     reader = reader.option("aeron.dir", recorded.directory).option("archiveDir", str(recorded.path / "archives"))
-    return reader.options(maxRetainedBytes="4g", **dict(kind.options), **options).load()
+    reader = reader.options(maxRetainedBytes="4g", **dict(kind.options), **options)
+    return (reader.schema(schema) if schema else reader).load()
 
 
 def into_nothing(frame):
@@ -156,12 +159,13 @@ class Drain(Case):
     kind: content.Kind
     partitions: int = 1
     change: Callable = lambda frame: frame
+    schema: str | None = None
     _checked: bool = False
 
     def once(self, seconds):
         rows = self.kind.rows(seconds)
         with recorded_backlog(self.kind, rows) as recorded:
-            frame = stream(self.kind, recorded, minPartitions=str(self.partitions))
+            frame = stream(self.kind, recorded, schema=self.schema, minPartitions=str(self.partitions))
             if not self._checked:
                 self._check(recorded, rows)
             before = used(driver=recorded.driver.pid)
@@ -178,6 +182,37 @@ class Drain(Case):
             if (ours := hashed(found, self.kind)) != (theirs := hashed(expected, self.kind)):
                 raise VoidError(f"{self.name}: read {ours}, published {theirs}")
         self._checked = True
+
+
+@dataclass
+class SharedDrain(Case):
+    """Reads a backlog from a running archive, through its files or by replays, and drops the rows."""
+
+    name: str
+    kind: content.Kind
+    by_replay: bool = False
+
+    def once(self, seconds):
+        rows = self.kind.rows(seconds)
+        with (
+            place() as path,
+            media_driver() as (directory, driver),
+            aeron.Archive(path / "archive", directory, threading_mode="DEDICATED"),
+            aeron.connect(directory) as client,
+            aeron.connect_archive(client) as archive,
+        ):
+            publication = archive.add_recorded_exclusive_publication(CHANNEL, STREAM)
+            publish(client, publication, self.kind, rows)
+            archive.wait_recorded(publication, publication.position, timeout=_TIMEOUT_S)
+            archive.stop_recording(publication)
+            reader = session().readStream.format("aeron").option("archive.controlChannel", "aeron:ipc")
+            reader = reader.option("aeron.dir", directory).option("startingOffsets", "earliest")
+            if not self.by_replay:
+                reader = reader.option("archive.dir", str(path / "archive"))
+            frame = reader.options(**dict(self.kind.options)).schema(WITHOUT_TIME).load()
+            before = used(driver=driver.pid)
+            rate = rate_of(rows, batches(started_query(into_nothing(frame), Recorded(path, directory, 0.0))))
+            return {"rate": rate, **costs(before, rows, driver=driver.pid)}
 
 
 @dataclass

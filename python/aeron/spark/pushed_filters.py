@@ -76,7 +76,7 @@ def _restriction(each: Filter) -> tuple[str, Ranges | None]:
 
 
 def _number(column: str, value: Any) -> int | None:
-    """Returns a value as a whole number: microseconds since the epoch for a time. ``None`` if it is none."""
+    """Returns a value as a whole number: microseconds since the epoch for a time. ``None`` for any other value."""
     if column == "timestamp":
         is_time = isinstance(value, datetime) and value.tzinfo is not None
         return (value - _EPOCH) // timedelta(microseconds=1) if is_time else None

@@ -67,8 +67,8 @@ impl RowFilter {
             && self.session_id.has(descriptor.session_id.into())
     }
 
-    /// Returns the parts of a range that may have matching rows: whole segments, and at both ends whole terms. Reads the
-    /// index of a segment if there is a condition on the arrival time.
+    /// Returns the parts of a range that may have matching rows: whole segments, and at both ends whole terms. Reads
+    /// the index of a segment if there is a condition on the arrival time.
     ///
     /// # Errors
     /// An index cannot be read.
