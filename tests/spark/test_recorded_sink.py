@@ -307,8 +307,15 @@ def test_the_commit_fails_if_staged_rows_were_deleted(sink: Sink, monkeypatch: p
         sink.commit(0, staged)
 
 
-@pytest.mark.parametrize("victims", [["archive"], ["driver", "archive"]], ids="-and-".join)
-@pytest.mark.parametrize("step", ["decided", "appending", "appended"])
+@pytest.mark.parametrize(
+    ("victims", "step"),
+    [
+        (["archive"], "decided"),
+        (["archive"], "appending"),
+        (["archive"], "appended"),
+        (["driver", "archive"], "appending"),
+    ],
+)
 def test_a_commit_goes_on_after_a_kill_of_the_archive_or_the_driver(
     shared_memory: Path, victims: list[str], step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,8 @@ class RecordedTarget:
 
     archive: aeron.AeronArchive
     publication: aeron.ExclusivePublication
+    subscription_id: int
+    """Id of the archive's subscription to the publication."""
     recording_id: int
     start_position: int
     position: int
@@ -61,7 +63,7 @@ class RecordedTarget:
             yield target
         finally:
             with suppress(AeronError):
-                archive.try_stop_recording_by_identity(target.recording_id)
+                archive.try_stop_recording(target.subscription_id)
             target.publication.close()
 
     def state(self) -> SinkState:
@@ -102,9 +104,11 @@ def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias:
     position = publication.position
     try:
         if former is None:
-            archive.start_recording(recorded, options.stream_id, source=source, auto_stop=True)
+            subscription_id = archive.start_recording(recorded, options.stream_id, source=source, auto_stop=True)
         else:
-            archive.extend_recording(former.recording_id, recorded, options.stream_id, source=source, auto_stop=True)
+            subscription_id = archive.extend_recording(
+                former.recording_id, recorded, options.stream_id, source=source, auto_stop=True
+            )
         timeout_s = options.archive_message_timeout_ms / 1000
         recording = wait_recorded(archive, options.stream_id, publication.session_id, position, timeout_s)
         publication.wait_connected(timeout_s)
@@ -119,10 +123,12 @@ def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias:
         # Two processes have started a recording at the same time. The older recording is the one of the query.
         publication.close()
         with suppress(AeronError):
-            archive.try_stop_recording_by_identity(recording.recording_id)
+            archive.try_stop_recording(subscription_id)
             archive.purge_recording(recording.recording_id)
         return None
-    return RecordedTarget(archive, publication, recording.recording_id, recording.start_position, position)
+    return RecordedTarget(
+        archive, publication, subscription_id, recording.recording_id, recording.start_position, position
+    )
 
 
 def _find(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias: str) -> aeron.Recording | None:
