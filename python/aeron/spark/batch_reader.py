@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -33,10 +33,13 @@ class _PushedFilters:
     recognizes such a method by its function. So this object has the function of the base class.
     """
 
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
     def __init__(self) -> None:
         self.row_filter: _RowFilter | None = None
+
+    @property
+    def __func__(self) -> Callable[..., Iterable[Filter]]:
+        """Returns the function of the base class."""
+        return DataSourceReader.pushFilters
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         """Keeps the filters for the plan. Returns all of them, so that Spark evaluates them too."""

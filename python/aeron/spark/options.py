@@ -834,7 +834,7 @@ def write_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
 def recorded_write_options(options: Mapping[str, str]) -> RecordedWriteOptions:
     """Checks and returns the options of ``df.writeStream`` to a running archive.
 
-    Raises as :func:`read_stream_options`.
+    Raises the same errors as :func:`read_stream_options`.
     """
     values = _check_no_spy(_typed(RecordedWriteOptions, _parsed(options, Use.RECORDED_WRITE_STREAM)))
     if values.archive_staging_stream_id == values.stream_id:
