@@ -226,7 +226,7 @@ impl<S: Storage> Catalog<S> {
     /// Changes the channels of a recording. The entry of the recording never becomes shorter.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace).
+    /// The same errors as [`replace`](Self::replace).
     pub fn update_channel(
         &mut self,
         storage: &S,

@@ -167,7 +167,8 @@ impl PyAeronArchive {
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<PyRecordingSignals> {
         if self.has_signal_handler {
-            let reason = "on_signal takes the signals: connect without it to iterate over them";
+            let reason =
+                "on_signal takes the signals: to iterate over them, connect without on_signal";
             return Err(raise("InvalidArgumentError", reason));
         }
         let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
