@@ -37,7 +37,7 @@ class Goal:
 
 @dataclass
 class Group:
-    """Cells that are measured in turn, and the goals for them."""
+    """Cells that are measured one after the other in each round, and the goals for them."""
 
     name: str
     cells: list
@@ -93,7 +93,7 @@ class Results:
 
 
 def measure(results):
-    """Runs all groups in order, and the cells of a group in turn.
+    """Runs the groups one after the other. A round measures each cell of a group once.
 
     Each round begins with another cell. The first cell of a round is slower if the kernel has reclaimed memory, because
     this cell must obtain the memory again.

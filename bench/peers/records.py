@@ -1,8 +1,8 @@
 """Content of messages from Python, and the check of received messages. All Python peers use this module.
 
-The ring of records is made once, before the measurement. After the last record of the ring, the publisher sends the
-first record again. Message n has the number n modulo the number of records in the ring, and a value. The receiver
-checks whole batches with numpy. The last message of a stream has the number -1.
+Each message is a record with a number and a value. The publisher creates `RING` records before the measurement. It
+sends these records in order, and then begins again with the first record. So message n has the number n modulo `RING`.
+The last message of a stream has the number -1. The receiver checks whole batches with numpy.
 """
 
 import json
@@ -67,7 +67,7 @@ class Check:
         self._start, self._before = None, 0
 
     def take(self, payloads):
-        """Adds the consecutive whole records that an object with the buffer protocol contains."""
+        """Checks and adds the records in `payloads`, a buffer that contains only whole records."""
         records = np.frombuffer(payloads, self._type)
         if len(records) and records["number"][-1] == END:
             self.ended = True
@@ -85,7 +85,7 @@ class Check:
             self.received += len(part)
 
     def take_one(self, number, value):
-        """Adds one record, for messages that are too long to be joined."""
+        """Checks and adds one record. The caller has read its number and value from a message without a copy."""
         if self._start is None:
             self._start, self._before = time.perf_counter(), 1
         if number == END:

@@ -1,4 +1,4 @@
-"""Coroutines with `zmq.asyncio`: one receives a stream, others exchange one request and one response at a time.
+"""Peers with `zmq.asyncio`. `sub` receives a stream. `ping` and `pong` exchange one request and one response at a time.
 
 `how=uvloop` selects the event loop of uvloop.
 """
@@ -55,7 +55,7 @@ async def pong(arguments):
 
 
 def on_loop(role):
-    """Returns a function that runs the coroutine `role` on the loop of uvloop if `how=uvloop`, or else of asyncio."""
+    """Returns a function that runs `role` on the event loop of uvloop if `how=uvloop`, and otherwise of asyncio."""
 
     def start(arguments):
         if arguments.how == "uvloop":

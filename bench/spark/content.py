@@ -74,7 +74,7 @@ KINDS = (SMALL, LARGE, TYPED)
 
 
 def byte_ring(length):
-    """Returns a ring of records. Each record begins with its number."""
+    """Returns `RING` records, which a publisher sends repeatedly. Each record begins with its number."""
     records = np.zeros(RING, [("number", "<i8"), ("rest", f"V{length - 8}")])
     records["number"] = np.arange(RING)
     return records

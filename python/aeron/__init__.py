@@ -388,7 +388,7 @@ _LAZY = {
     "ViewHandler": "types",
     "read_recording": "recorded_batches",
 }
-"""Names that are loaded at their first use, with their modules. These modules import more of the standard library."""
+"""The module of each lazy name. The module is loaded at the first use of the name, so that `import aeron` is fast."""
 
 
 def __getattr__(name: str) -> object:

@@ -19,7 +19,7 @@ _STEPS = 90 * SCALE
 _OPERATIONS = {"status": 10, "odd_status": 2, "ask_for_setup": 0.6, "error": 1, "nak": 2, "measure": 0.5, "append": 6}
 _GROUP = ("224.20.30.41", "224.20.30.42")
 
-# Each entry has the value of `fc`, and the group's tag or `None`.
+# `{value of fc: tag of the group, or None}`
 _OF_MANY = {
     "max": None,
     "max,rrwm:1": None,
@@ -69,7 +69,7 @@ def test_flow_control_of_one_receiver_is_the_same_in_both_drivers(pairs, stream,
 
 
 _DEFAULTS = {
-    "max, each datagram sent for itself": {"AERON_UDP_GSO": "false", "AERON_UDP_GRO": "false"},
+    "max, without GSO and GRO": {"AERON_UDP_GSO": "false", "AERON_UDP_GRO": "false"},
     "min by default": {
         "AERON_MULTICAST_FLOWCONTROL_SUPPLIER": "multicast_min",
         "AERON_FLOW_CONTROL_GROUP_MIN_SIZE": "2",
@@ -89,27 +89,28 @@ def test_configured_default_flow_control_is_the_same_in_both_drivers(pairs, stre
     _play(pairs(**_DEFAULTS[defaults]), lambda side: SendScene(side, channel, stream, sockets=sockets), 5, _TAG)
 
 
-# Length of a round. A round begins with a few steps. After these steps, all frames of the previous round are younger
-# than the receiver timeout, and all frames of the round before the previous one are older.
+# Length of a round, longest time of its steps, and receiver timeout, each for a pace of 1. A round begins with a few
+# steps. During these steps, all frames of the previous round are younger than the receiver timeout, and all frames of
+# earlier rounds are older.
 _ROUND_S = 0.5
 _STEPS_S = 0.2
 _TIMEOUT_S = 0.75
-# Drivers also remove a dynamic destination after 5 s without a frame. At each of these paces, no frame of the last two
-# rounds becomes 5 s old during the steps.
+# A driver also removes a dynamic destination 5 s after its last frame. If `PACE` is 1, no frame of the previous two
+# rounds reaches this age during the steps, at any of these paces.
 _PACES = (PACE, 3 * PACE, 7 * PACE)
 _TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
 
 
 class _TooSlow(Exception):
-    """The steps of a round took too long: earlier frames may be younger or older than the receiver timeout."""
+    """The steps of a round took too long, so it is unknown which frames are older than the receiver timeout."""
 
 
 def test_silent_receivers_leave_flow_control_at_the_same_step_in_both_drivers(pairs, stream):
     """04-122, 04-125"""
     for pace in _PACES[:-1]:
-        # If two receivers sent their last frames milliseconds apart, a driver that was not scheduled removes both in
-        # one step. The other driver removes one receiver after the other, and the limits differ. Such a difference does
-        # not occur at every pace, but a defect does.
+        # Two receivers may send their last frames a few milliseconds apart. If one driver does not run during this
+        # time, it removes both receivers in one duty cycle. The other driver removes them in two duty cycles, so the
+        # limits of the drivers differ. This difference does not occur at every pace. A defect occurs at every pace.
         with suppress(_TooSlow, AssertionError):
             return _play_rounds(pairs(), stream, pace)
     return _play_rounds(pairs(), stream, _PACES[-1])

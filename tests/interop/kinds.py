@@ -1,4 +1,8 @@
-"""Combinations of clients and drivers in tests: one side is ours, the other is the real Aeron."""
+"""Combinations of programs that run together in a test.
+
+`ours` is a program of this project. `java` and `c` are programs of the real Aeron. In each combination, at least one
+program is ours.
+"""
 
 import pytest
 
@@ -8,7 +12,7 @@ CLIENTS = (*REAL, "ours")
 # (driver, client)
 PAIRS = [("ours", client) for client in CLIENTS] + [(driver, "ours") for driver in REAL]
 
-# (driver, publisher, subscriber), at least one of them ours
+# (driver, publisher, subscriber)
 TRIPLES = [
     (driver, publisher, subscriber)
     for driver in (*REAL, "ours")
@@ -17,7 +21,7 @@ TRIPLES = [
     if "ours" in (driver, publisher, subscriber)
 ]
 
-# (sending driver, receiving driver). Each driver has a client of the same kind.
+# (sending driver, receiving driver). The clients of each driver come from the same project and language as the driver.
 WAYS = [("ours", real) for real in REAL] + [(real, "ours") for real in REAL]
 
 each_way = pytest.mark.parametrize(("sender", "receiver"), WAYS, ids=["-to-".join(way) for way in WAYS])
@@ -25,9 +29,9 @@ each_pair = pytest.mark.parametrize(("driver", "client"), PAIRS, ids=map("-".joi
 each_triple = pytest.mark.parametrize(("driver", "publisher", "subscriber"), TRIPLES, ids=map("-".join, TRIPLES))
 each_kind = pytest.mark.parametrize("exclusive", [False, True], ids=["concurrent", "exclusive"])
 
-# (archive, driver). Tests with the real archive check the test itself.
+# (archive, driver). The runs with the real archive show that the tests expect Aeron's behaviour.
 ARCHIVES = [("ours", "ours"), ("ours", "c"), ("java", "ours")]
 each_archive = pytest.mark.parametrize("kinds", ARCHIVES, ids=["-on-".join(kinds) for kinds in ARCHIVES])
-# For tests that do not depend on the driver. They start fewer processes.
+# The pairs with our driver, for tests that do not depend on the driver. These tests start fewer processes.
 ON_OURS = [kinds for kinds in ARCHIVES if kinds[1] == "ours"]
 each_archive_on_ours = pytest.mark.parametrize("kinds", ON_OURS, ids=["-on-".join(kinds) for kinds in ON_OURS])

@@ -531,9 +531,9 @@ fn end_without_segments(
 struct Walked {
     /// End of the last frame that is whole.
     position: i64,
-    /// End of the last frame, whole or in doubt.
+    /// End of the last frame, even if this frame may be torn.
     kept_position: i64,
-    /// Whether the last frame is in doubt.
+    /// Whether the last frame may be torn.
     is_torn: bool,
     /// Fault of the bytes at which the walk ended.
     fault: FrameFault,

@@ -78,19 +78,19 @@ pub trait Storage {
     /// Returns the names of all files, in no particular order.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn names(&self) -> io::Result<Vec<String>>;
 
     /// Returns the number of free bytes in the file system.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn free_bytes(&self) -> io::Result<u64>;
 
     /// Forces the directory's list of names to the disk: earlier creations, renames and removals of files.
     ///
     /// # Errors
-    /// The error of the file system; some of the changes may then be lost if the machine loses power.
+    /// The file system returns an error; some of the changes may then be lost if the machine loses power.
     fn sync(&self) -> io::Result<()>;
 }
 
@@ -99,27 +99,27 @@ pub trait StorageFile: fmt::Debug {
     /// Returns the length in bytes.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn length(&self) -> io::Result<u64>;
 
     /// Shortens the file, or makes it longer with zeros.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn set_length(&self, length: u64) -> io::Result<()>;
 
     /// Reads up to `bytes.len()` bytes from `offset` on. Returns the number of bytes that were
     /// read; 0 at the end of the file.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes `bytes`, or only the first of them, at `offset`. Returns the number of bytes that
     /// were written.
     ///
     /// # Errors
-    /// The error of the file system, for example `StorageFull`.
+    /// The file system returns an error, for example `StorageFull`.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Finds zeros at the end of the file without reading them. Returns the lowest offset, at least
@@ -128,7 +128,7 @@ pub trait StorageFile: fmt::Debug {
     /// Returns `None` if the storage cannot find the offset without reading.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn trailing_zeros(&self, offset: u64) -> io::Result<Option<u64>> {
         let _ = offset;
         Ok(None)
@@ -137,13 +137,13 @@ pub trait StorageFile: fmt::Debug {
     /// Returns the time of the last write.
     ///
     /// # Errors
-    /// The error of the file system.
+    /// The file system returns an error.
     fn modified(&self) -> io::Result<SystemTime>;
 
     /// Forces earlier writes to the disk. Does nothing at [`SyncLevel::None`].
     ///
     /// # Errors
-    /// The error of the file system. Bytes written since the last successful sync may then be lost, even if a later
+    /// The file system returns an error. Bytes written since the last successful sync may then be lost, even if a later
     /// call succeeds.
     fn sync(&self, level: SyncLevel) -> io::Result<()>;
 
@@ -170,7 +170,7 @@ pub trait StorageFile: fmt::Debug {
     /// No other thread may access that part of `memory` during the call.
     ///
     /// # Errors
-    /// As [`read_at`](Self::read_at).
+    /// The same errors as [`read_at`](Self::read_at).
     fn read_shared_at(
         &self,
         memory: &SharedBuffer,
@@ -210,7 +210,7 @@ pub trait StorageFile: fmt::Debug {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// As [`write_at`](Self::write_at); some of the bytes may then be written.
+    /// The same errors as [`write_at`](Self::write_at); some of the bytes may then be written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {

@@ -35,7 +35,7 @@ pub trait HandlerOutcome {
     /// Returns the action, or the error that ends the poll.
     ///
     /// # Errors
-    /// The handler's error.
+    /// The handler has returned an error.
     fn into_action(self) -> std::result::Result<Action, Self::PollError>;
 }
 

@@ -349,8 +349,8 @@ impl Aeron {
     /// for the driver.
     ///
     /// # Errors
-    /// As [`add_counter`](Self::add_counter). The driver also refuses the command if an ordinary counter has this type
-    /// and registration id.
+    /// The same errors as [`add_counter`](Self::add_counter). The driver also refuses the command if an ordinary
+    /// counter has this type and registration id.
     pub fn add_static_counter(
         &self,
         type_id: i32,
@@ -367,7 +367,7 @@ impl Aeron {
     /// cancelled, because no client can remove a static counter.
     ///
     /// # Errors
-    /// As [`async_add_counter`](Self::async_add_counter).
+    /// The same errors as [`async_add_counter`](Self::async_add_counter).
     pub fn async_add_static_counter(
         &self,
         type_id: i32,

@@ -100,8 +100,9 @@ impl<T: Clone> PendingOperation<T> {
     /// Waits for the result.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll); [`Error::ReentrantCall`] inside a handler of the client, where the wait would never
-    /// end; [`Error::Interrupted`] if the context's interrupt check ends the wait, which cancels the operation.
+    /// The same errors as [`poll`](Self::poll); [`Error::ReentrantCall`] inside a handler of the client, where the
+    /// wait would never end; [`Error::Interrupted`] if the context's interrupt check ends the wait, which cancels the
+    /// operation.
     pub fn wait(&mut self) -> Result<T> {
         let mut waits = 0;
         loop {

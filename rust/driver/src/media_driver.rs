@@ -67,7 +67,7 @@ impl MediaDriver {
     /// [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
     ///
     /// # Errors
-    /// The errors of [`launch`](Self::launch).
+    /// The same errors as [`launch`](Self::launch).
     pub fn launch_with_main_loop(context: Context) -> Result<Self, StartError> {
         Self::start(context, true)
     }

@@ -112,7 +112,7 @@ impl SharedBuffer {
     /// same time.
     ///
     /// # Errors
-    /// The error of the operating system; some of the bytes may then have changed.
+    /// The operating system returns an error; some of the bytes may then have changed.
     ///
     /// # Panics
     /// If the bytes are not within the memory.

@@ -168,7 +168,7 @@ impl MappedFile {
     /// allocated, writes zeros instead. Therefore use it only for a part of a new file to which nothing was stored yet.
     ///
     /// # Errors
-    /// The errors of [`allocate`](Self::allocate), except `Unsupported` for a file that was created here.
+    /// The same errors as [`allocate`](Self::allocate), except `Unsupported` for a file that was created here.
     pub fn allocate_new(&self, offset: usize, len: usize) -> io::Result<()> {
         let identity = self.identity.as_ref().ok_or(io::ErrorKind::Unsupported)?;
         allocate_or_write_zeros(&identity.open()?, offset, len)

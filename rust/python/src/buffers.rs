@@ -58,7 +58,7 @@ impl<'py> View<'py> {
     /// Borrows the object's memory with its shape, strides and format.
     ///
     /// # Errors
-    /// As [`bytes_of`](Self::bytes_of).
+    /// The same errors as [`bytes_of`](Self::bytes_of).
     pub fn shape_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::acquire(object, ffi::PyBUF_RECORDS_RO)?.without_addresses(object)
     }

@@ -170,7 +170,7 @@ impl Drop for Registered {
     }
 }
 
-/// Receives the errors for which no call waits. If there is no handler, `sys.unraisablehook` shows them.
+/// Receives the errors that no call can raise. If there is no handler, `sys.unraisablehook` shows them.
 #[derive(Clone, Default)]
 pub struct ErrorReporter(Option<Arc<WeakHandler>>);
 

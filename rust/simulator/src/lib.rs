@@ -29,9 +29,9 @@ pub use world::{Failure, Outcome, World};
 pub const KEPT_SEEDS: [(u64, Edition); 4] = [
     // After an abandoned claim had become padding, bytes of the claim were sent instead of the next frame.
     (2_671, Edition::First),
-    // A subscriber left and came back. It did not receive the end of the stream, because the publisher did not linger
-    // for it.
-    (5_582, Edition::First), // The subscriber came back because its network had been cut off.
+    // Two seeds: a subscriber left and came back. It did not receive the end of the stream, because the publisher did
+    // not linger for it. With seed 5582, the network of the subscriber had been cut off.
+    (5_582, Edition::First),
     (6_600, Edition::First),
     // Padding moved the sender beyond its limit, and the sender's last frames were lost. The receiver then refused the
     // sender's heartbeats.
@@ -41,7 +41,7 @@ pub const KEPT_SEEDS: [(u64, Edition); 4] = [
 /// Runs the schedule of a seed.
 ///
 /// # Errors
-/// The finding of the schedule.
+/// The run violates an invariant. [`Failure`] contains the finding.
 pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
     World::new(Schedule::draw(seed, edition)).run()
 }
@@ -49,7 +49,7 @@ pub fn run(seed: u64, edition: Edition) -> Result<Outcome, Failure> {
 /// Runs a seed's schedule with archives.
 ///
 /// # Errors
-/// The finding of the schedule.
+/// The run violates an invariant. [`Failure`] contains the finding.
 pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
     ArchiveWorld::new(ArchiveSchedule::draw(seed)).run()
 }
@@ -57,7 +57,7 @@ pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
 /// Runs a seed's schedule with recorded publishers.
 ///
 /// # Errors
-/// The finding of the schedule.
+/// The run violates an invariant. [`Failure`] contains the finding.
 pub fn run_publishers(seed: u64) -> Result<PublishingOutcome, Failure> {
     PublishingWorld::new(PublishingSchedule::draw(seed)).run()
 }

@@ -1,6 +1,7 @@
-//! Creates archive directories for tests with the tools of other archives. Each directory has the
-//! state after the end or the death of a recorder, or after operations of a store
-//! (`maintained.rs`). Also recovers such a directory, and reads any archive directory.
+//! Creates archive directories for the interop tests, which open the directories with other
+//! programs. `STATE` is the state of the directory: after a recorder has ended normally, after a
+//! recorder was killed, or after operations of a store (`maintained.rs`). The program can also
+//! recover such a directory, and read any archive directory.
 //!
 //! ```text
 //! usage: archive_states write STATE DIRECTORY
@@ -194,8 +195,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Creates a recording whose recorder was killed within a write. The write ends at the end of a page, within a
-    /// frame.
+    /// Creates a recording with the state after a kill of the recorder during a write. The file contains only the first
+    /// pages of the write, and the last of these pages ends within a frame.
     fn torn(&mut self) -> Result<()> {
         let recording = self.record(0)?.messages(20, 700)?;
         let mut publisher = recording.publisher.clone();
@@ -221,8 +222,8 @@ impl Archive {
         recording.block(&padding)
     }
 
-    /// Creates two recordings with a full segment. Their recorders were killed before and after the next file was
-    /// created.
+    /// Creates two recordings that end at the end of a segment. The first recorder was killed before it created the
+    /// next segment file. The second recorder was killed after it had created the file.
     fn segment_end(&mut self) -> Result<()> {
         let without = self.record(0)?.messages(20, 700)?.pad_to_segment_end()?;
         let next = without.stream.segment_name(SEGMENT_LENGTH);

@@ -1,9 +1,13 @@
 //! Changes of existing recordings. Each change writes only the fields that differ, and never makes
 //! an entry longer.
 //!
-//! If the fields that change together are on one page of the file, they are written in one step. If the process is then
-//! killed, either all fields or no fields are written. If an entry crosses the end of a page, the fields
-//! are written one by one. The order of the writes ensures that each intermediate state is valid.
+//! If all fields of a change are on one page of the file, they are written with one write. If the process
+//! is killed during this write, the file contains either all new values or all old values. If the
+//! fields are on two pages, they are written one by one. The order of these writes ensures that each
+//! intermediate state is valid.
+//!
+//! After an error of the file system, the file may contain all or a part of the change. If the change is
+//! one write and its sync fails, the old entry is written again.
 
 use std::ops::Range;
 
@@ -31,23 +35,23 @@ pub struct Extension {
     pub correlation_id: i64,
 }
 
-// Fields of an entry. None of them crosses the end of a page: entries begin 32 bytes after a multiple of 64, and each
-// range is within one unit of 64 bytes.
+// Ranges of fields in an entry. An entry may cross the end of a page, but each of these ranges is on one page: entries
+// begin 32 bytes after a multiple of 64, and each range is within one unit of 64 bytes.
 const STATE: Range<usize> = STATE_OFFSET..STATE_OFFSET + size_of::<I32>();
 const START_POSITION: Range<usize> = of_descriptor(START_POSITION_OFFSET, size_of::<I64>());
 const STOP_POSITION: Range<usize> = of_descriptor(STOP_POSITION_OFFSET, size_of::<I64>());
 const STOP_TIMESTAMP_AND_POSITION: Range<usize> =
     STOP_TIMESTAMP_OFFSET + ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 const SESSION_ID: Range<usize> = of_descriptor(SESSION_ID_OFFSET, size_of::<I32>());
-/// The fields from the ids of the last extension to the stop position.
+/// The fields of the descriptor from `control_session_id` to `stop_position`.
 const IDS_AND_STOP: Range<usize> = ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 
 impl<S: Storage> Catalog<S> {
-    /// Sets the position and the time at which a recording ended. Both change in one step.
+    /// Sets the position and the time at which a recording ended. One write changes both.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then nothing
-    /// changed.
+    /// The recording does not exist, or the position cannot be its end: the entry is unchanged. The file system returns
+    /// an error: the file may contain all or a part of the change.
     pub fn stop(
         &mut self,
         recording_id: i64,
@@ -60,12 +64,12 @@ impl<S: Storage> Catalog<S> {
         })
     }
 
-    /// Corrects the position and the time at which a recording ended. The recording may be marked as broken. Both
-    /// change at once.
+    /// Corrects the position and the time at which a recording ended, even if the recording is marked as broken. One
+    /// write changes both.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, the position cannot be its end, or the file system returns an error;
-    /// then nothing changed.
+    /// The recording never existed or is deleted, or the position cannot be its end: the entry is unchanged. The file
+    /// system returns an error: the file may contain all or a part of the change.
     pub fn correct_stop(
         &mut self,
         recording_id: i64,
@@ -83,8 +87,8 @@ impl<S: Storage> Catalog<S> {
     /// changed.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then nothing
-    /// changed.
+    /// The recording does not exist, or the position cannot be its end: the entry is unchanged. The file system returns
+    /// an error: the file may contain all or a part of the change.
     pub fn truncate(&mut self, recording_id: i64, position: i64) -> Result<(), CatalogError> {
         self.change(recording_id, &[STOP_POSITION], |descriptor| {
             descriptor.stop_position = position;
@@ -94,8 +98,8 @@ impl<S: Storage> Catalog<S> {
     /// Moves the start of a recording, after the first segments were removed or earlier segments were attached.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its start, or the file system returns an error; then
-    /// nothing changed.
+    /// The recording does not exist, or the position cannot be its start: the entry is unchanged. The file system
+    /// returns an error: the file may contain all or a part of the change.
     pub fn set_start_position(
         &mut self,
         recording_id: i64,
@@ -108,12 +112,13 @@ impl<S: Storage> Catalog<S> {
 
     /// Makes a stopped recording active again, with the image of another session.
     ///
-    /// After a kill, the recording is unchanged or extended. If the entry crosses the end of a
-    /// page, the stop position is written last. Then a kill may leave the old stop position with
-    /// the session id of the extension.
+    /// A kill during the call leaves the recording unchanged or extended. There is one exception: if
+    /// the fields are on two pages of the file, the stop position is written last. A kill may then
+    /// leave the old stop position with the session id of the extension.
     ///
     /// # Errors
-    /// The recording does not exist, or the file system returns an error; then it is not extended.
+    /// The recording does not exist: the entry is unchanged. The file system returns an error: the file may contain all
+    /// or a part of the change.
     pub fn extend(&mut self, recording_id: i64, extension: &Extension) -> Result<(), CatalogError> {
         self.change(recording_id, &[SESSION_ID, IDS_AND_STOP], |descriptor| {
             descriptor.session_id = extension.session_id;
@@ -126,13 +131,13 @@ impl<S: Storage> Catalog<S> {
 
     /// Marks a recording as deleted, and sets its stop position, which may be [`NULL_VALUE`].
     ///
-    /// Both fields are written at once. If the entry crosses the end of a page, the position is written
-    /// first. After a kill between the two writes, the recording exists with this stop position. The
-    /// recording can be deleted again.
+    /// If both fields are on one page of the file, one write changes them. Otherwise, the position is
+    /// written first. After a kill between the two writes, the recording exists with this stop
+    /// position. The recording can be deleted again.
     ///
     /// # Errors
-    /// The recording does not exist, the position cannot be its end, or the file system returns an error; then it still
-    /// exists.
+    /// The recording does not exist, or the position cannot be its end: the entry is unchanged. The file system returns
+    /// an error: the file may contain all or a part of the change.
     pub fn delete(&mut self, recording_id: i64, stop_position: i64) -> Result<(), CatalogError> {
         let place = self.existing(recording_id)?;
         let mut entry = self.entries[place].clone();
@@ -144,17 +149,18 @@ impl<S: Storage> Catalog<S> {
     /// Marks a recording as broken, so that readers no longer see it. Does nothing if it is marked already.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, or the file system returns an error; then nothing changed.
+    /// The recording never existed or is deleted: the entry is unchanged. The file system returns an error: the file
+    /// may contain all or a part of the change.
     pub fn invalidate(&mut self, recording_id: i64) -> Result<(), CatalogError> {
         self.mark(recording_id, RecordingState::Invalid)
     }
 
     /// Removes the mark of a broken recording, so that readers see the recording again. Does
-    /// nothing if the recording exists.
+    /// nothing if the recording has no such mark.
     ///
     /// # Errors
-    /// The recording never existed or is deleted, its entry fails [`RecordingDescriptor::check`], or the file system
-    /// returns an error; then nothing changed.
+    /// The recording never existed or is deleted, or its entry fails [`RecordingDescriptor::check`]: the entry is
+    /// unchanged. The file system returns an error: the file may contain all or a part of the change.
     pub fn revalidate(&mut self, recording_id: i64) -> Result<(), CatalogError> {
         self.mark(recording_id, RecordingState::Valid)
     }
@@ -231,7 +237,7 @@ impl<S: Storage> Catalog<S> {
         self.write_changed(place, entry, fields)
     }
 
-    /// Replaces the entry at index `place` by `entry`, which differs from it only in `fields`.
+    /// Replaces the old entry at index `place` by `entry`. Only `fields` differ between the two entries.
     ///
     /// `fields` is in the order in which the fields are written if they are not on one page.
     fn write_changed(
@@ -303,7 +309,7 @@ impl<S: Storage> Catalog<S> {
 }
 
 impl CatalogEntry {
-    /// Returns whether the bytes from `first` to `last` of the entry are on one page of the file.
+    /// Returns whether the bytes `first..last` of the entry are on one page of the file.
     fn is_on_one_page(&self, first: usize, last: usize) -> bool {
         let page_of = |at: usize| (self.offset + at as u64) / PAGE_LENGTH;
         page_of(first) == page_of(last - 1)

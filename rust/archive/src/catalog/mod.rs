@@ -7,7 +7,7 @@
 //! * the next recording id in the header is increased before the entry with that id is written, so no id is used twice;
 //! * an entry is first written with length 0, and its length is written last: an entry with length
 //!   0 is the end of the catalog;
-//! * fields that change together are written at once, and a killed write can only end at the end of a page: see
+//! * fields that change together are written with one write, and a killed write can only end at the end of a page: see
 //!   [`Catalog::delete`];
 //! * [`Catalog::create`], [`Catalog::compact`] and [`Catalog::replace`] write and sync a whole new
 //!   file under another name, and then rename the file.
@@ -226,7 +226,7 @@ impl<S: Storage> Catalog<S> {
     /// Changes the channels of a recording. The entry of the recording never becomes shorter.
     ///
     /// # Errors
-    /// As [`replace`](Self::replace).
+    /// The same errors as [`replace`](Self::replace).
     pub fn update_channel(
         &mut self,
         storage: &S,
@@ -247,9 +247,9 @@ impl<S: Storage> Catalog<S> {
     ///
     /// # Errors
     /// The recording does not exist, the descriptor fails [`RecordingDescriptor::check`], the entry
-    /// does not fit, or the file system returns an error. Then nothing has changed. If only the
-    /// sync of the directory failed, the change is made, but a loss of power may restore the old
-    /// catalog.
+    /// does not fit, or the file system returns an error. The catalog is then unchanged, with one
+    /// exception: if only the sync of the directory failed, the change is made, but a loss of power
+    /// may restore the old catalog.
     pub fn replace(
         &mut self,
         storage: &S,
@@ -276,8 +276,9 @@ impl<S: Storage> Catalog<S> {
     /// Before this call, the caller has removed the files of these recordings.
     ///
     /// # Errors
-    /// The file system returns an error; then the catalog is unchanged. If only the sync of the
-    /// directory failed, the catalog is compact, but a loss of power may restore the old catalog.
+    /// The file system returns an error. The catalog is then unchanged, with one exception: if only
+    /// the sync of the directory failed, the catalog is compact, but a loss of power may restore the
+    /// old catalog.
     pub fn compact(
         &mut self,
         storage: &S,
@@ -296,7 +297,7 @@ impl<S: Storage> Catalog<S> {
     /// entries. No id is used again.
     ///
     /// # Errors
-    /// As [`compact`](Self::compact).
+    /// The same errors as [`compact`](Self::compact).
     pub fn compact_to_valid(&mut self, storage: &S) -> Result<(), CatalogError> {
         let is_kept = |entry: &&CatalogEntry| entry.state == RecordingState::Valid;
         let kept: Vec<_> = self.entries.iter().filter(is_kept).cloned().collect();

@@ -208,7 +208,7 @@ impl ArchiveSession {
     /// work count.
     ///
     /// # Errors
-    /// See [`ArchiveSession`]. An error of the response stream: then the stream has ended.
+    /// See [`ArchiveSession`]. The response stream returns an error: the stream has then ended.
     pub fn poll(&mut self, now_ns: i64) -> Result<usize> {
         let outcome = self.exchange_messages(now_ns);
         if let Some(handler) = &self.error_handler {

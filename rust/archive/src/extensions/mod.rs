@@ -164,7 +164,7 @@ impl<S: Storage> Extensions<S> {
     /// Removes all data of a deleted recording.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same errors as [`apply`](Self::apply).
     pub fn forget(&mut self, recording_id: i64) -> io::Result<()> {
         self.apply(self.state.changes_to_forget(recording_id))
     }
@@ -173,7 +173,7 @@ impl<S: Storage> Extensions<S> {
     /// process is killed after it has deleted the recording.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply).
+    /// The same errors as [`apply`](Self::apply).
     pub fn retain(&mut self, exists: impl Fn(i64) -> bool) -> io::Result<()> {
         let gone: Vec<i64> = self
             .state

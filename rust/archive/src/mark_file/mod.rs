@@ -233,7 +233,7 @@ impl<F: StorageFile> MarkFile<F> {
     /// Marks the archive as ended, so that the next owner need not wait.
     ///
     /// # Errors
-    /// The file system returns an error; then the next owner waits.
+    /// The file system returns an error. The next owner then waits.
     pub fn close(mut self) -> Result<(), MarkFileError> {
         self.store_activity(ENDED)
     }

@@ -1,5 +1,5 @@
-//! The lock file. It shows which process owns an archive directory, and has the random id of the
-//! directory.
+//! The lock file. It shows which process owns an archive directory, and contains the random id of
+//! the directory.
 //!
 //! The owner holds an exclusive `flock` on the file until it ends; the kernel releases the lock
 //! when the process dies. The record in the file names the owner. The next owner uses the record to
@@ -237,7 +237,7 @@ impl OwnershipLock {
         read_record(self.lock.file(), &self.path)
     }
 
-    /// Replaces the record in the file, in one step.
+    /// Replaces the record in the file with one write.
     ///
     /// # Errors
     /// The file system returns an error.

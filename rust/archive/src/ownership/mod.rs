@@ -1,5 +1,5 @@
-//! Ownership of an archive directory. Archives of this software hold a lock file; the mark file shows to all other
-//! software that the owner is alive.
+//! Ownership of an archive directory. An archive of this project locks the lock file, so that no second archive of this
+//! project uses the directory. The mark file shows to Aeron's archive and tools that the owner is alive.
 
 mod boot;
 mod directory;

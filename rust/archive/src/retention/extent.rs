@@ -19,13 +19,15 @@ pub struct RecordingExtent {
     pub start_timestamp_ms: i64,
     /// Time at which recording ended; `None` while it is active.
     pub stop_timestamp_ms: Option<i64>,
-    /// Time of the newest byte of each of the first segments. The list ends where the times were
-    /// not read.
+    /// Time of the newest byte of each segment, from the first segment on. The list contains only
+    /// the times that were read, so it may be shorter than the number of segments.
     pub segment_times_ms: Vec<i64>,
 }
 
 impl RecordingExtent {
-    /// Creates the extent of a recording without times of segments. An active recording has a recorded position.
+    /// Creates the extent of a recording, without the times of segments. An active recording ends at
+    /// `recorded_position`, or at its start position if `recorded_position` is `None`. A stopped recording ends at its
+    /// stop position.
     pub fn new(descriptor: &RecordingDescriptor, recorded_position: Option<i64>) -> Self {
         let is_unfinished = descriptor.is_unfinished();
         let end_position = match is_unfinished {
@@ -64,7 +66,8 @@ impl RecordingExtent {
         self.segment_base(self.sealed_segments())
     }
 
-    /// Returns the first position of the segment that holds `position`, within the recording.
+    /// Returns the first position of the segment that contains `position`. If `position` is outside of
+    /// the recording, returns the first position of the first or the last segment.
     pub fn base_of(&self, position: i64) -> i64 {
         let offset = (position - self.first_base).max(0);
         let base = self.first_base + offset / self.segment_length * self.segment_length;

@@ -54,7 +54,7 @@ impl Command {
     /// Parses the arguments of the command. They take precedence over the environment of the process.
     ///
     /// # Errors
-    /// A text about the wrong argument.
+    /// An argument is wrong. The error is a text about this argument.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut sources = Sources::environment().with_dialect(Dialect::Java);
         let mut late = OverridingArguments::default();

@@ -237,7 +237,7 @@ pub enum StoreError {
     /// The catalog cannot be used or changed.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// The catalog entry has values that no stream can have.
+    /// The term length, segment length or start position in the catalog entry is not valid.
     #[error(transparent)]
     Stream(#[from] StreamError),
     /// The search for the end of a recording failed.

@@ -18,8 +18,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// then extends the recording.
     ///
     /// # Errors
-    /// The recording does not exist, the descriptor is not valid, or the file system returns an error; then nothing
-    /// changed.
+    /// The recording does not exist, the descriptor is not valid, or the file system returns an error. The catalog is
+    /// then unchanged, with one exception: see [`Catalog::replace`](crate::catalog::Catalog::replace).
     pub fn replace_by_replica(
         &mut self,
         recording_id: i64,

@@ -1,5 +1,5 @@
 //! [`Verification`]: the result of a comparison of a recording's files with its catalog entry.
-//! Nothing is changed.
+//! A verification changes no file.
 
 use std::ops::ControlFlow;
 
@@ -53,7 +53,8 @@ pub struct TornFragment {
     pub position: i64,
     /// Stop position if the fragment is kept.
     pub kept_position: i64,
-    /// Why the recording is broken if the fragment is kept; `None` if it is sound then.
+    /// The wrong checksum of the fragment. If the fragment is kept, the recording is broken because of
+    /// this checksum. `None` if the verification checks no checksums.
     pub mismatch: Option<ChecksumMismatch>,
 }
 
@@ -63,7 +64,7 @@ pub enum BrokenRecording {
     /// The entry has a field with an invalid value.
     #[error("{field}={value}, expected {expected}", field = .0.field, value = .0.value, expected = .0.expected)]
     Descriptor(Damage),
-    /// The lengths of the entry are not valid.
+    /// The term length, segment length or start position in the entry is not valid.
     #[error(transparent)]
     Stream(StreamError),
     /// The entry's positions are not within the positions of the segment files.
@@ -86,8 +87,8 @@ pub enum BrokenRecording {
         /// Checksum in the entry.
         actual: i32,
     },
-    /// The end of the recording cannot be found, because the recording cannot have a segment with
-    /// the name of the last segment file.
+    /// The end of the recording cannot be found. The name of the last segment file contains a
+    /// position at which no segment of the recording can begin.
     #[error(transparent)]
     End(RecoveryError),
     /// The position in the name of a file is not a segment base of the recording.
@@ -146,7 +147,7 @@ impl<T: Into<ToolError>> From<T> for VerificationStop {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Verifies a recording and changes nothing. A missing segment file between other segment files
+    /// Verifies a recording and changes no file. A missing segment file between other segment files
     /// is not an error. Aeron's tool does the same.
     ///
     /// `on_progress` is called after each segment file with the length of the file in bytes, and
@@ -245,7 +246,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             Ok(end) => return Ok(end),
             Err(RecoveryError::Torn { name, position }) => {
                 let end = by(OnTornFragment::Truncate)?;
-                // The caller decides whether a fragment with all its bytes is kept.
+                // All bytes of the fragment are in the file, so the caller of `verify` decides whether the
+                // fragment is kept.
                 if end.kept_position > end.position {
                     return Ok(end);
                 }
@@ -266,8 +268,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Err(VerificationStop::Broken(broken))
     }
 
-    /// Returns the last fragment, which may be torn. If checksums are verified, the fragment is in
-    /// doubt only because its checksum is wrong.
+    /// Returns the last fragment, which may be torn. If checksums are checked, a fragment with a
+    /// correct checksum counts as whole. So the checksum of this fragment is then wrong.
     fn torn_fragment(
         &self,
         stream: &RecordedStream,
@@ -308,7 +310,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
     }
 
-    /// Walks over the frames of a segment file, up to a frame length of 0 or less.
+    /// Checks the frames of a segment file up to the end of the recording. Stops earlier at a frame
+    /// length of 0 or less.
     fn verify_segment(
         &self,
         stream: &RecordedStream,
@@ -354,7 +357,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     }
 }
 
-/// Checks that the last segment file can contain the positions of the entry.
+/// Checks that the start and the stop position of the entry are not after `max_position`, the last
+/// position in the last segment file.
 fn check_bounds(
     descriptor: &RecordingDescriptor,
     max_position: i64,

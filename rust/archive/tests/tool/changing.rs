@@ -1,4 +1,4 @@
-//! Operations of the tools that delete files or mark recordings, and their state after a kill.
+//! Tests of the tools' operations that delete files or change the catalog, and of kills during these operations.
 
 use std::ops::ControlFlow;
 

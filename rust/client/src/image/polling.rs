@@ -32,7 +32,7 @@ impl Image {
     /// Same as [`poll`](Self::poll). Aeron uses this name if the handler returns an [`Action`].
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     #[inline]
     pub fn controlled_poll<O: HandlerOutcome>(
         &self,
@@ -45,7 +45,7 @@ impl Image {
     /// Like [`poll`](Self::poll), but delivers only fragments that begin before `limit_position`.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn bounded_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnMut(Fragment<'_>) -> O,
@@ -58,7 +58,7 @@ impl Image {
     /// Same as [`bounded_poll`](Self::bounded_poll). Aeron uses this name if the handler returns an [`Action`].
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn bounded_controlled_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnMut(Fragment<'_>) -> O,
@@ -75,7 +75,7 @@ impl Image {
     /// than `limit`. After an error of the handler or [`Action::Abort`] the block is not consumed.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn block_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnOnce(&Block<'_, SharedBuffer>) -> O,
@@ -102,7 +102,7 @@ impl Image {
     /// Like [`block_poll`](Self::block_poll); `handler` also receives the block's offset in the log's file.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn raw_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnOnce(u64, &Block<'_, SharedBuffer>) -> O,

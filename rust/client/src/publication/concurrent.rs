@@ -33,7 +33,7 @@ impl Publication {
     /// Appends a message that is given in several parts.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<i64, AppendError> {
         self.core
@@ -44,7 +44,7 @@ impl Publication {
     /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_with_reserved_value(
         &self,
@@ -60,7 +60,7 @@ impl Publication {
     /// after the last appended message.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer). An error means that no message was appended.
+    /// The same errors as [`offer`](Self::offer). An error means that no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
@@ -75,8 +75,8 @@ impl Publication {
     /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
-    /// the publication is closed.
+    /// The same errors as [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is
+    /// refused even if the publication is closed.
     #[inline]
     pub fn try_claim(&self, length: usize) -> Result<Claim<'_, SharedBuffer>, AppendError> {
         let max = self.max_payload_length();

@@ -60,7 +60,7 @@ impl ExclusivePublication {
     /// Appends a message that is given in several parts.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> std::result::Result<i64, OfferError> {
         Ok(self.writer()?.offer_parts(parts)?)
@@ -69,7 +69,7 @@ impl ExclusivePublication {
     /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_with_reserved_value(
         &self,
@@ -85,7 +85,7 @@ impl ExclusivePublication {
     /// after the last appended message.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer). An error means that no message was appended.
+    /// The same errors as [`offer`](Self::offer). An error means that no message was appended.
     #[inline]
     pub fn offer_batch<M: MessageBatch + ?Sized>(
         &self,
@@ -99,8 +99,8 @@ impl ExclusivePublication {
     /// Further messages may be appended after a claim.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is refused even if
-    /// the publication is closed.
+    /// The same errors as [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is
+    /// refused even if the publication is closed.
     #[inline]
     pub fn try_claim(
         &self,
@@ -113,7 +113,7 @@ impl ExclusivePublication {
     /// Appends a frame of `length` payload bytes that subscribers skip. Returns the stream position after the frame.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer).
+    /// The same errors as [`offer`](Self::offer).
     pub fn append_padding(&self, length: usize) -> std::result::Result<i64, OfferError> {
         Ok(self.writer()?.append_padding(length)?)
     }
@@ -121,7 +121,7 @@ impl ExclusivePublication {
     /// Appends ready-made frames that continue the stream, such as a part of a recording of the stream.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer), and when the frames do not fit the stream.
+    /// The same errors as [`offer`](Self::offer). The frames do not fit the stream.
     pub fn offer_block(&self, block: &[u8]) -> std::result::Result<i64, OfferError> {
         Ok(self.writer()?.offer_block(block)?)
     }
@@ -131,7 +131,7 @@ impl ExclusivePublication {
     /// Returns the position after the frames. [`BlockSpace`] and [`FilledBlock`] describe what `fill` must write.
     ///
     /// # Errors
-    /// As [`offer`](Self::offer), or the error of `fill`; nothing was appended.
+    /// The same errors as [`offer`](Self::offer), or the error of `fill`. Nothing was appended.
     pub fn fill_block<E>(
         &self,
         max_length: usize,

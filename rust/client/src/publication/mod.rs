@@ -203,7 +203,7 @@ macro_rules! publication_methods {
             /// Removes a destination by its channel and waits for the driver.
             ///
             /// # Errors
-            /// As [`add_destination`](Self::add_destination).
+            /// The same errors as [`add_destination`](Self::add_destination).
             pub fn remove_destination(&self, channel: &str) -> Result<()> {
                 self.client().check_may_wait()?;
                 self.async_remove_destination(channel)?.wait()
@@ -212,7 +212,7 @@ macro_rules! publication_methods {
             /// Like [`remove_destination`](Self::remove_destination), but does not wait for the driver.
             ///
             /// # Errors
-            /// As [`async_add_destination`](Self::async_add_destination).
+            /// The same errors as [`async_add_destination`](Self::async_add_destination).
             pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
                 let publication_id = self.base().open_id()?;
                 let channel = channel.to_owned();
@@ -230,7 +230,7 @@ macro_rules! publication_methods {
             /// Removes a destination by its registration id and waits for the driver.
             ///
             /// # Errors
-            /// As [`add_destination`](Self::add_destination).
+            /// The same errors as [`add_destination`](Self::add_destination).
             pub fn remove_destination_by_id(&self, destination_id: i64) -> Result<()> {
                 self.client().check_may_wait()?;
                 self.async_remove_destination_by_id(destination_id)?.wait()
@@ -239,7 +239,7 @@ macro_rules! publication_methods {
             /// Like [`remove_destination_by_id`](Self::remove_destination_by_id), but does not wait for the driver.
             ///
             /// # Errors
-            /// As [`async_add_destination`](Self::async_add_destination).
+            /// The same errors as [`async_add_destination`](Self::async_add_destination).
             pub fn async_remove_destination_by_id(
                 &self,
                 destination_id: i64,

@@ -192,7 +192,7 @@ impl Subscription {
     /// Removes a destination and waits for the driver.
     ///
     /// # Errors
-    /// As [`add_destination`](Self::add_destination).
+    /// The same errors as [`add_destination`](Self::add_destination).
     pub fn remove_destination(&self, channel: &str) -> Result<()> {
         self.client().check_may_wait()?;
         self.async_remove_destination(channel)?.wait()
@@ -201,7 +201,7 @@ impl Subscription {
     /// Like [`remove_destination`](Self::remove_destination), but does not wait for the driver.
     ///
     /// # Errors
-    /// As [`async_add_destination`](Self::async_add_destination).
+    /// The same errors as [`async_add_destination`](Self::async_add_destination).
     pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
         let steps = self.send_destination(DestinationCommand::RemoveReceive, channel)?;
         Ok(steps.irrevocable().into_operation())
@@ -271,7 +271,7 @@ impl Subscription {
     /// action applies to the image of the fragment.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     #[inline]
     pub fn controlled_poll<O: HandlerOutcome>(
         &self,
@@ -285,7 +285,7 @@ impl Subscription {
     /// number of bytes.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn block_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnMut(&Block<'_, SharedBuffer>) -> O,
@@ -298,7 +298,7 @@ impl Subscription {
     /// file.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn raw_poll<O: HandlerOutcome>(
         &self,
         handler: impl FnMut(&Image, u64, &Block<'_, SharedBuffer>) -> O,
@@ -310,7 +310,7 @@ impl Subscription {
     /// Like [`poll`](Self::poll), but only for `image`, which must be an image of this subscription.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_image<O: HandlerOutcome>(
         &self,
         image: &Image,
@@ -323,7 +323,7 @@ impl Subscription {
     /// Like [`poll_batch`](Self::poll_batch), but only for `image`, which must be an image of this subscription.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_image_batch(
         &self,
         image: &Image,
@@ -336,7 +336,7 @@ impl Subscription {
     /// Copies whole messages, with their fragments joined, to the end of `batch`. Returns the number of messages.
     ///
     /// # Errors
-    /// As [`poll`](Self::poll).
+    /// The same errors as [`poll`](Self::poll).
     pub fn poll_batch(&self, batch: &mut Batch, limits: BatchLimits) -> Result<usize> {
         self.poller()?.poll_batch(batch, limits)
     }

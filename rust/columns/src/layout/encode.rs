@@ -43,7 +43,8 @@ impl RecordLayout {
     /// Creates an encoder for the rows of `batch`.
     ///
     /// # Errors
-    /// As [`check_columns`](Self::check_columns), or [`RecordEncodeError::Null`] for the first null of a column.
+    /// The same errors as [`check_columns`](Self::check_columns), or [`RecordEncodeError::Null`] for the first null
+    /// of a column.
     pub fn encoder<'a>(
         &'a self,
         batch: &'a RecordBatch,

@@ -44,7 +44,7 @@ pub trait Interfaces: Send {
     /// Returns all addresses of all interfaces, in the order of the operating system.
     ///
     /// # Errors
-    /// The error of the operating system.
+    /// The operating system returns an error.
     fn addresses(&mut self) -> io::Result<Vec<InterfaceAddress>>;
 }
 

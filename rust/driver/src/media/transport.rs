@@ -110,7 +110,7 @@ pub trait Socket: Send {
     /// Sends one datagram. Returns whether the socket accepted the datagram.
     ///
     /// # Errors
-    /// The same errors as for [`send_gso_batches`](Self::send_gso_batches).
+    /// The same errors as [`send_gso_batches`](Self::send_gso_batches).
     fn send(&mut self, to: Option<SocketAddr>, datagram: &[u8]) -> io::Result<bool>;
 
     /// Receives one batch of up to `limit` messages (1 to [`MAX_RECEIVE_VECTOR`]). Returns the number of bytes.
@@ -118,7 +118,7 @@ pub trait Socket: Send {
     /// Each message is a datagram or a train of datagrams. Trains are split before they reach the handler.
     ///
     /// # Errors
-    /// The error of the system. An empty socket is not an error.
+    /// The operating system returns an error. An empty socket is not an error.
     fn receive(
         &mut self,
         limit: usize,
@@ -128,7 +128,7 @@ pub trait Socket: Send {
     /// Makes `to` the only peer. It replaces the previous peer.
     ///
     /// # Errors
-    /// The error of the system; the previous peer remains.
+    /// The operating system returns an error; the previous peer remains.
     fn connect(&mut self, to: SocketAddr) -> io::Result<()>;
 
     /// Returns the descriptor for polling; `None` if the operating system does not know the socket.
@@ -258,6 +258,6 @@ pub trait Poller: Send {
     /// Calls `on_ready` with the key of each readable socket. Other sockets may be reported too.
     ///
     /// # Errors
-    /// The error of the system.
+    /// The operating system returns an error.
     fn ready(&mut self, on_ready: &mut dyn FnMut(SocketKey)) -> io::Result<()>;
 }

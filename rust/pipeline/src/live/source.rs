@@ -205,7 +205,7 @@ impl LiveSource {
     /// archive of `end` if it is not open.
     ///
     /// # Errors
-    /// The errors of [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
+    /// The same errors as [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
     pub fn partitions(
         &self,
         start: &str,

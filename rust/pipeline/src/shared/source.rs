@@ -185,7 +185,7 @@ impl SharedSource {
     /// Returns the partitions of the batch from `start` to `end`. Spark has logged both offsets before.
     ///
     /// # Errors
-    /// The errors of [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
+    /// The same errors as [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
     pub fn partitions(&self, start: &str, end: &str) -> Result<Vec<String>, LiveError> {
         self.check_open()?;
         let (start, end) = (shared(start)?, shared(end)?);

@@ -128,7 +128,7 @@ impl SinkTask {
     /// published.
     ///
     /// # Errors
-    /// The errors of [`write`](Self::write). With `drain`, also [`SinkError::Undrained`].
+    /// The same errors as [`write`](Self::write). With `drain`, also [`SinkError::Undrained`].
     pub fn finish(&mut self, drain: bool) -> Result<Receipt, SinkError> {
         let stream_ids: Vec<i32> = self.streams.keys().copied().collect();
         for stream_id in stream_ids {

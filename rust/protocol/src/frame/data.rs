@@ -135,7 +135,7 @@ pub fn walk(datagram: &[u8], term_length: usize) -> Result<Walk, FrameError> {
 /// Like [`walk`], for a caller that has already decoded the header of the first frame.
 ///
 /// # Errors
-/// The same as [`walk`].
+/// The same errors as [`walk`].
 pub fn walk_from(
     first: &DataHeader,
     datagram: &[u8],

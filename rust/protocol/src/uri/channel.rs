@@ -100,7 +100,7 @@ impl ChannelUri {
     /// U+FFFD instead. To show or compare the original text, keep the bytes.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// The same errors as [`parse`](Self::parse).
     pub fn from_bytes(channel: &[u8]) -> Result<Self, UriError> {
         let text = String::from_utf8_lossy(channel);
         if channel.len() > MAX_CHANNEL_LENGTH {

@@ -431,7 +431,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
 ///         Without this handler, `signals()` returns the signals.
-///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+///     error_handler: Called as `error_handler(error)` with each error that no call can raise, on a thread
 ///         of the client. A client without threads refuses both handlers.
 ///
 /// Returns:
@@ -485,7 +485,7 @@ pub fn connect_archive(
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
 ///         Without this handler, `signals()` returns the signals.
-///     error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+///     error_handler: Called as `error_handler(error)` with each error that no call can raise, on a thread
 ///         of the client. A client without threads refuses both handlers.
 ///
 /// Returns:

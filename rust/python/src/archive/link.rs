@@ -150,7 +150,7 @@ fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
     Ok(())
 }
 
-/// Reports the errors for which no call waits.
+/// Reports the errors that no call can raise.
 fn report_errors(
     archive: &AeronArchive,
     reporter: &ErrorReporter,

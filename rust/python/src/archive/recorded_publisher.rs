@@ -127,7 +127,7 @@ struct SharedPublisher {
 enum PublisherEvent {
     Reconnect(i64),
     Error(RecordedPublisherError),
-    /// An error of a client of the publisher for which no call waits.
+    /// An error of one of the publisher's clients. No call can raise this error.
     Client(aeron_client::Error),
 }
 

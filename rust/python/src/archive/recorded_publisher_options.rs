@@ -148,7 +148,7 @@ impl PublisherClientSettings {
         }
     }
 
-    /// Returns the context of the next client. `on_error` gets the errors for which no call waits.
+    /// Returns the context of the next client. `on_error` gets the errors that no call can raise.
     pub fn context(&self, on_error: ClientErrorHandler) -> aeron_client::Result<Context> {
         Ok(Context {
             aeron_dir: self.aeron_dir.clone(),

@@ -42,7 +42,7 @@ impl AeronArchive {
     /// Adds an exclusive publication and starts to record it, from its first byte on.
     ///
     /// # Errors
-    /// The error of the driver. See also [`AeronArchive`].
+    /// The driver returns an error. See also [`AeronArchive`].
     pub fn add_recorded_exclusive_publication(
         &self,
         channel: &str,

@@ -73,7 +73,7 @@ impl AeronArchive {
     /// If the channel has port 0 or `control-mode=response`, the client subscribes before it requests the replay.
     ///
     /// # Errors
-    /// The error of the driver. See also [`AeronArchive`].
+    /// The driver returns an error. See also [`AeronArchive`].
     pub fn replay(
         &self,
         recording_id: i64,

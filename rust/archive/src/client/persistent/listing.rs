@@ -1,4 +1,5 @@
-//! Looks up the recording (states 1 and 2), and chooses between a replay and the live stream.
+//! Looks up the recording, and chooses between a replay and the live stream. The states are `SendListRequest` and
+//! `AwaitList`.
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
@@ -138,7 +139,7 @@ impl RecordingCriteria {
     }
 }
 
-/// Checks that the recording has the position.
+/// Checks that `position` is not before the start position and not after the stop position.
 fn check_range(
     recording: &RecordingDescriptor,
     position: i64,
@@ -238,7 +239,7 @@ mod tests {
 
     /// 11-31, 11-32, 11-53
     #[test]
-    fn the_first_condition_that_a_recording_does_not_meet_is_the_error() {
+    fn if_several_checks_fail_the_first_failed_check_determines_the_error() {
         let refusal = |wanted: &RecordingCriteria, recording: &RecordingDescriptor| {
             wanted.choose(recording).unwrap_err().to_string()
         };

@@ -1,5 +1,5 @@
-//! The live stream. Waits for the live stream, joins it without a replay, and delivers its messages
-//! (states 14 to 16).
+//! The live stream. Waits for the live stream, joins it without a replay, and delivers its
+//! messages. The states are `AddLive`, `AwaitLive` and `Live`.
 
 use aeron_client::{PendingOperation, Subscription};
 

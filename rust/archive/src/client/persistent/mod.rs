@@ -183,8 +183,9 @@ impl PersistentSubscription {
     /// that has failed or is closed does nothing.
     ///
     /// # Errors
-    /// The error of the handler. [`aeron_client::Error::CorruptLog`] of an image: then the
-    /// subscription continues with a replay. There is no memory for a message.
+    /// The handler returns an error. The log of an image is corrupt
+    /// ([`aeron_client::Error::CorruptLog`]): the subscription continues with a replay. There is no
+    /// memory for a message.
     pub fn poll<O: HandlerOutcome>(
         &mut self,
         mut handler: impl FnMut(Fragment<'_>) -> O,

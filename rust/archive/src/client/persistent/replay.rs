@@ -1,4 +1,5 @@
-//! [`AwaitedReplay`] and [`Replaying`]: an active replay (state 12), and the approach to the live stream.
+//! [`AwaitedReplay`] and [`Replaying`]: an active replay (states `AwaitReplayImage` and `Replay`), and the approach to
+//! the live stream.
 
 use aeron_client::Subscription;
 

@@ -33,7 +33,7 @@ impl SubscriptionState {
     /// Runs one step of the state.
     ///
     /// # Errors
-    /// The error of an image: then the image is closed. There is no memory for a message.
+    /// An image returns an error: the image is then closed. There is no memory for a message.
     pub(super) fn step(&mut self, core: &mut Core, turn: &mut Turn<'_>) -> StateOutcome {
         match self {
             Self::AwaitArchive => Ok(core

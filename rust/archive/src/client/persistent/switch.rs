@@ -1,4 +1,4 @@
-//! [`Switching`]: the switch from a replay to the live stream, without missing or repeated messages (state 13).
+//! [`Switching`]: the switch from a replay to the live stream, without missing or repeated messages (state `Switch`).
 
 use super::core::{Core, Transition, TransitionNotice};
 use super::live::LiveStream;

@@ -29,7 +29,7 @@ pub enum RecordedPublisherError {
         /// Stream id of the publisher.
         stream_id: i32,
     },
-    /// The catalog entry of the recording has values that no stream has.
+    /// The term length or the MTU of the recording is not valid for a stream.
     #[error("recording {recording_id} cannot be extended: {source}")]
     InvalidRecording {
         /// Recording id.
@@ -37,7 +37,7 @@ pub enum RecordedPublisherError {
         /// Reason.
         source: LogError,
     },
-    /// The recording id now belongs to another recording: first term, term length or MTU have changed.
+    /// The recording id now belongs to another recording: the initial term id, the term length or the MTU has changed.
     #[error(
         "recording {recording_id} is not the one that the publisher has recorded: {field} is {found}, and was {known}"
     )]
@@ -62,8 +62,8 @@ pub enum RecordedPublisherError {
         /// Session id of the other publisher.
         session_id: i32,
     },
-    /// Another publisher has extended the recording, so the positions of the kept messages have
-    /// other messages now.
+    /// Another publisher has extended the recording. So the recording may now contain other messages
+    /// at the positions of the kept messages.
     #[error(
         "recording {recording_id} was extended by another publisher with session id {session_id}"
     )]
@@ -73,8 +73,9 @@ pub enum RecordedPublisherError {
         /// Session id of the other publisher.
         session_id: i32,
     },
-    /// The recording ends before the position up to which it was recorded. The messages between the
-    /// two positions are lost: the recording was truncated, or the archive's machine lost power.
+    /// The recording ends before a position that the archive had reported as recorded. The messages
+    /// between the two positions are lost: the recording was truncated, or the archive's machine lost
+    /// power.
     #[error(
         "recording {recording_id} ends at position {stop_position}, although it was recorded up to position {recorded_position}"
     )]
@@ -178,9 +179,9 @@ impl RecordedPublisherError {
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum RecordedOfferError {
     /// The message cannot be accepted now, or it can never be accepted. `NotConnected`: the
-    /// recording is not found or started yet. `BackPressured`: the buffer of messages that are not
-    /// recorded yet is full. `TooLong`: the message is longer than the maximum message length or
-    /// than the whole buffer.
+    /// publisher has not found or started the recording yet. `BackPressured`: the buffer of messages
+    /// that are not recorded yet is full. `TooLong`: the message is longer than the maximum message
+    /// length or than the whole buffer.
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The publisher has failed.

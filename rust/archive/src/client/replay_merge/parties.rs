@@ -15,7 +15,7 @@ use super::{MergeResult, ReplayMergeParams};
 
 /// Prefix of channels that cannot be merged.
 const IPC_PREFIX: &str = "aeron:ipc";
-/// Length of a replay that follows the recording while it is active.
+/// Length that does not limit a replay. The replay of an active recording continues with new frames.
 const NO_LIMIT: i64 = i64::MAX;
 /// The live destination is added when the image is at most this far from the live stream, in bytes.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
@@ -100,7 +100,7 @@ impl Parties {
         Ok(self.archive.begin(call)?)
     }
 
-    /// Stores the id of the replay. The next position request is then sent at once.
+    /// Stores the id of the replay, and starts a new position query, which sends its first request without a delay.
     pub(super) fn begin_catchup(&mut self, replay_session_id: i64) {
         self.replay_session_id = Some(replay_session_id);
         self.query = PositionQuery::new(self.params.recording_id);
@@ -120,8 +120,8 @@ impl Parties {
         self.image.as_ref()
     }
 
-    /// Adds the live destination when the image is near `target`, and removes the replay when the image has reached it.
-    /// Returns whether the replay was removed.
+    /// Adds the live destination when the image is near `target`, the recorded position. Removes the replay when the
+    /// image has reached `target` and also receives the live stream. Returns whether the replay was removed.
     pub(super) fn join(&mut self, target: i64) -> MergeResult<bool> {
         let Some(image) = &self.image else {
             return Ok(false);
@@ -137,7 +137,7 @@ impl Parties {
             self.leave_replay();
             return Ok(true);
         }
-        // A closed image with fewer than two transports never gets the second transport.
+        // A closed image receives nothing more, so it cannot join the live stream.
         match image.is_closed() {
             true => Err(ReplayMergeError::ImageClosed),
             false => Ok(false),
@@ -160,8 +160,8 @@ impl Parties {
         }
     }
 
-    /// Cancels pending destinations, and removes the replay. Do not call it for a complete merge, because its live
-    /// destination must remain.
+    /// Cancels the destinations that are still being added, and removes the replay. Must not be called after a complete
+    /// merge, because the live destination must then remain.
     pub(super) fn give_up(&mut self) {
         self.adding.clear();
         self.leave_replay();

@@ -99,7 +99,7 @@ impl ControlStreams {
     /// Calls `on_request` with each arrived request and its image. Returns the number of fragments.
     ///
     /// # Errors
-    /// The first error of a stream. The other streams are polled nevertheless.
+    /// A stream returns an error. The other streams are polled nevertheless, and the first error is returned.
     pub fn poll(
         &mut self,
         mut on_request: impl FnMut(&Image, &[u8]),

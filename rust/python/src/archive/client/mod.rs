@@ -44,9 +44,9 @@ use crate::waiting::WaitPolicy;
 /// name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. If
 /// the archive refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 ///
-/// A thread of the client keeps the session alive while the program makes no calls. A client without threads
-/// (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread: the program must call
-/// `poll` every few seconds.
+/// A thread of the client keeps the session alive while the program makes no calls. The client has no such
+/// thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The
+/// program must then call `poll` every few seconds.
 ///
 /// The end of a `with` block closes the session. Recordings, replays and replications of the archive
 /// continue.
@@ -167,7 +167,8 @@ impl PyAeronArchive {
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<PyRecordingSignals> {
         if self.has_signal_handler {
-            let reason = "on_signal takes the signals: connect without it to iterate over them";
+            let reason =
+                "on_signal takes the signals: to iterate over them, connect without on_signal";
             return Err(raise("InvalidArgumentError", reason));
         }
         let patience = WaitPolicy::new(timeout, self.max_idle_park_ns)?;
@@ -177,8 +178,6 @@ impl PyAeronArchive {
     /// Polls the session once. Needed only if the client has no threads.
     ///
     /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
@@ -187,12 +186,13 @@ impl PyAeronArchive {
         polled.map(drop).map_err(|error| from_archive(&error))
     }
 
-    /// Polls the session once, and returns an error for which no call waits, such as an error of a replay.
+    /// Polls the session once, and returns an error that no call can raise, such as an error of a replay.
     ///
     /// Returns:
     ///     The error, or `None` if there is no such error.
     ///
     /// Raises:
+    ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll_for_error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let archive = self.get()?;
