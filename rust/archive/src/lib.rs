@@ -10,7 +10,7 @@
 //!   (one process per directory), [`storage`] (file access), [`extensions`] (named readers, retention policies,
 //!   metadata).
 //! * Operations on one recording: [`recorder`] (writing), [`reader`] (reading), [`recovery`] (end after a crash).
-//! * Deletion of old data: [`retention`].
+//! * Deletion of old data: [`retention`]. Copies in object storage: [`objects`].
 //! * Operations on a directory: [`store`] (catalog and segment files together), [`tool`] (`ArchiveTool`).
 //! * Processes: [`server`] (the archive), [`client`] (`AeronArchive`, and the types that use it).
 //!
@@ -28,6 +28,7 @@ pub mod index;
 pub mod mark_file;
 #[cfg(any(test, feature = "memory-storage"))]
 pub mod memory_storage;
+pub mod objects;
 pub mod ownership;
 pub mod pause;
 pub mod reader;

@@ -4,7 +4,7 @@
 use aeron_archive::extensions::{
     DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,
     RecordingLabels, RecordingLink, ResumableSubscription, RetentionPolicy, RetentionScope,
-    decode_records,
+    SegmentDeletion, decode_records,
 };
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
@@ -15,7 +15,7 @@ type Contents = (
     Vec<NamedReader>,
     Vec<RetentionPolicy>,
     Vec<(i64, RecordingLabels)>,
-    Vec<(i64, std::ops::Range<i64>)>,
+    Vec<(i64, SegmentDeletion)>,
     Vec<ResumableSubscription>,
 );
 
@@ -33,7 +33,7 @@ fn contents(extensions: &Extensions<MemoryStorage>) -> Contents {
             .collect(),
         extensions
             .deletions()
-            .map(|(id, range)| (id, range.clone()))
+            .map(|(id, deletion)| (id, deletion.clone()))
             .collect(),
         extensions.subscriptions().cloned().collect(),
     )
@@ -101,11 +101,15 @@ fn any_change() -> impl Strategy<Value = ExtensionChange> {
             },
         },
     );
-    let deletions = (id(), 0..3_i64, 0..3_i64).prop_map(|(recording_id, from, to)| {
+    let deletions = (id(), 0..3_i64, 0..3_i64, any::<bool>());
+    let deletions = deletions.prop_map(|(recording_id, from, to, keeps_indexes)| {
         let range = from..to;
         ExtensionChange::Deleting {
             recording_id,
-            range,
+            deletion: SegmentDeletion {
+                range,
+                keeps_indexes,
+            },
         }
     });
     let channel = || "aeron:ipc\\?alias=[a-c]";

@@ -453,8 +453,10 @@ proptest! {
         replay in prop::option::of(0..10 * SEGMENT),
         is_changing in prop::bool::weighted(0.1),
         is_to_be_extended in any::<bool>(),
+        copied_base in prop::option::of(0..10 * SEGMENT),
     ) {
         let holders = Holders {
+            copied_base,
             readers: positions.iter().map(|position| ("reader", *position)).collect(),
             lowest_replay_position: replay,
             is_changing,
@@ -471,16 +473,36 @@ proptest! {
             if outcome.is_purge {
                 prop_assert!(extent.stop_timestamp_ms.is_some() && replay.is_none() && !is_to_be_extended);
                 prop_assert!(positions.iter().all(|position| *position >= extent.end_position));
+                prop_assert!(copied_base.is_none_or(|base| base >= extent.last_base()));
                 continue;
             }
             if !outcome.is_nothing() {
                 prop_assert_eq!((new_start - extent.first_base) % SEGMENT, 0);
                 prop_assert!(new_start < extent.end_position);
                 let in_recording = |position: &i64| (start..=extent.end_position).contains(position);
-                for position in positions.iter().chain(&replay).filter(|it| in_recording(it)) {
+                for position in positions.iter().chain(&replay).chain(&copied_base).filter(|it| in_recording(it)) {
                     prop_assert!(new_start <= *position, "{new_start} > {position}");
                 }
             }
         }
     }
+}
+
+#[test]
+fn a_segment_without_a_copy_is_not_deleted_and_the_last_segment_needs_none() {
+    let (extent, removal) = (active(1, &[1, 2, 3]), from(1, 3));
+    let of = |copied_base| {
+        let holders = Holders {
+            copied_base,
+            ..Holders::default()
+        };
+        let outcome = outcome(&extent, &removal, &holders);
+        (outcome.new_start_position, outcome.held_by)
+    };
+    assert_eq!(of(Some(SEGMENT)), (SEGMENT, RetentionHolder::Copy));
+    assert_eq!(
+        of(Some(3 * SEGMENT)),
+        (3 * SEGMENT, RetentionHolder::Nothing)
+    );
+    assert_eq!(of(None), (3 * SEGMENT, RetentionHolder::Nothing));
 }

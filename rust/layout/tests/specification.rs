@@ -720,6 +720,14 @@ RecordingInfoLayout 48
     32 8 gap_from
     40 8 gap_to
 
+CopiedRangeLayout 48
+    0 8 control_session_id
+    8 8 correlation_id
+    16 8 recording_id
+    24 8 start_position
+    32 8 local_start_position
+    40 8 copied_position
+
 SubscriptionNoteLayout 36
     0 8 control_session_id
     8 8 correlation_id
@@ -848,6 +856,7 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<extension::RetentionLayout>(),
         text_of::<extension::RetentionStepLayout>(),
         text_of::<extension::RecordingInfoLayout>(),
+        text_of::<extension::CopiedRangeLayout>(),
         text_of::<extension::SubscriptionNoteLayout>(),
         text_of::<extension::TimePositionLayout>(),
     ])

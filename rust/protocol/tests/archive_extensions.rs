@@ -1,12 +1,12 @@
 //! Tests of the messages that this project adds to the archive's control protocol.
 
 use aeron_protocol::archive::extension::{
-    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest, ExtensionNote,
-    ExtensionRequest, ExtensionResponse, FIRST_TEMPLATE_ID, FindPositionRequest,
-    ListReadersRequest, ListRecordingInfoRequest, ListRetentionRequest, ReaderDescriptor,
-    RecordingInfo, RemoveReaderRequest, ReplayAtRateRequest, RetentionDescriptor, RetentionStep,
-    SetRecordingMetadataRequest, SetRecordingNameRequest, SetRetentionRequest, SubscriptionNote,
-    TimePosition,
+    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest,
+    CopiedRangeDescriptor, ExtensionNote, ExtensionRequest, ExtensionResponse, FIRST_TEMPLATE_ID,
+    FindPositionRequest, ListCopiedRangesRequest, ListReadersRequest, ListRecordingInfoRequest,
+    ListRetentionRequest, ReaderDescriptor, RecordingInfo, RemoveReaderRequest,
+    ReplayAtRateRequest, RetentionDescriptor, RetentionStep, SetRecordingMetadataRequest,
+    SetRecordingNameRequest, SetRetentionRequest, SubscriptionNote, TimePosition,
 };
 use aeron_protocol::archive::{
     ArchiveDecodeError, ArchiveRequest, ArchiveResponse, RecordingEvent, RequestIds,
@@ -104,6 +104,12 @@ fn requests<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extension
             file_io_max_length: number,
             replay_channel: text,
         }),
+        ListCopiedRanges(ListCopiedRangesRequest {
+            recording_id,
+            from_index: number,
+            count: number,
+            name: text,
+        }),
     ]
 }
 
@@ -142,6 +148,14 @@ fn responses<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extensio
             is_purge: true,
             held_by: RetentionHolder::Replay,
             reader: text,
+        }),
+        ExtensionResponse::CopiedRange(CopiedRangeDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id,
+            start_position: position,
+            local_start_position: max_age_ms,
+            copied_position: max_lag,
         }),
         ExtensionResponse::RecordingInfo(RecordingInfo {
             control_session_id,

@@ -7,6 +7,7 @@ use super::descriptor::text;
 use crate::extensions::{
     NamedReader, RecordingLabels, RecordingLink, RetentionPolicy, RetentionScope,
 };
+use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
 
 /// A position that was found by time.
@@ -59,6 +60,7 @@ pub(super) enum ExtensionDescriptor {
     RetentionOutcome(RetentionOutcome),
     Info(ListedInfo),
     TimedPosition(TimedPosition),
+    CopiedRange(CopiedRange),
 }
 
 impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
@@ -103,6 +105,12 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
                         gap_to: set(info.gap_to),
                     }),
                 },
+            }),
+            ExtensionResponse::CopiedRange(range) => Self::CopiedRange(CopiedRange {
+                recording_id: range.recording_id,
+                start_position: range.start_position,
+                local_start_position: range.local_start_position,
+                copied_position: range.copied_position,
             }),
             ExtensionResponse::TimePosition(found) => Self::TimedPosition(TimedPosition {
                 recording_id: found.recording_id,

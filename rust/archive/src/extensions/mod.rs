@@ -14,11 +14,10 @@ pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
 pub use record::decode_records;
 pub use state::{
     ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
-    RetentionPolicy, RetentionScope,
+    RetentionPolicy, RetentionScope, SegmentDeletion,
 };
 
 use std::io;
-use std::ops::Range;
 
 use file::ExtensionFile;
 use state::ExtensionState;
@@ -150,15 +149,17 @@ impl<S: Storage> Extensions<S> {
             .get(&(stream_id, channel.to_owned()))
     }
 
-    /// Returns the range of a recording that retention is deleting. The range stays after a kill
-    /// until all its segments are deleted.
-    pub fn deletion(&self, recording_id: i64) -> Option<&Range<i64>> {
+    /// Returns the segments that the archive deletes by itself, or did not delete completely before a kill.
+    pub fn deletion(&self, recording_id: i64) -> Option<&SegmentDeletion> {
         self.state.deletions.get(&recording_id)
     }
 
-    /// Returns the recordings from which retention is deleting segments, with the ranges.
-    pub fn deletions(&self) -> impl Iterator<Item = (i64, &Range<i64>)> {
-        self.state.deletions.iter().map(|(id, range)| (*id, range))
+    /// Returns the recordings of which the archive deletes segments by itself.
+    pub fn deletions(&self) -> impl Iterator<Item = (i64, &SegmentDeletion)> {
+        self.state
+            .deletions
+            .iter()
+            .map(|(id, deletion)| (*id, deletion))
     }
 
     /// Removes all data of a deleted recording.

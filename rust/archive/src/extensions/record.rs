@@ -14,7 +14,7 @@ use aeron_protocol::archive::{NULL_VALUE, RetentionHolder, SourceLocation};
 
 use super::state::{
     ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
-    RetentionPolicy, RetentionScope,
+    RetentionPolicy, RetentionScope, SegmentDeletion,
 };
 
 /// Length of the header of the file in bytes.
@@ -176,7 +176,11 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
         }),
         ExtensionChange::Deleting {
             recording_id,
-            range,
+            deletion:
+                SegmentDeletion {
+                    range,
+                    keeps_indexes,
+                },
         } => response(&ExtensionResponse::RetentionStep(RetentionStep {
             control_session_id,
             correlation_id,
@@ -185,7 +189,10 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
             new_start_position: range.end,
             allowed_position: range.end,
             is_purge: false,
-            held_by: RetentionHolder::Nothing,
+            held_by: match keeps_indexes {
+                true => RetentionHolder::Copy,
+                false => RetentionHolder::Nothing,
+            },
             reader: &[],
         })),
     }
@@ -257,9 +264,12 @@ fn change_of(message: &[u8]) -> Option<ExtensionChange> {
         }),
         ExtensionResponse::RetentionStep(step) => Some(ExtensionChange::Deleting {
             recording_id: step.recording_id,
-            range: step.start_position..step.new_start_position,
+            deletion: SegmentDeletion {
+                range: step.start_position..step.new_start_position,
+                keeps_indexes: step.held_by == RetentionHolder::Copy,
+            },
         }),
-        ExtensionResponse::TimePosition(_) => None,
+        ExtensionResponse::TimePosition(_) | ExtensionResponse::CopiedRange(_) => None,
     }
 }
 

@@ -115,15 +115,22 @@ pub enum ExtensionChange {
         /// Stream id.
         stream_id: i32,
     },
-    /// Retention begins to delete the segments in a range of positions. If the range is empty, the
-    /// deletion is complete.
+    /// The archive begins to delete segments by itself, or has deleted them if their range is empty.
     Deleting {
         /// Recording id.
         recording_id: i64,
-        /// Range of positions, from the base of the first segment to the base of the first segment
-        /// that is kept.
-        range: Range<i64>,
+        /// The segments.
+        deletion: SegmentDeletion,
     },
+}
+
+/// Segments that the archive deletes by itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SegmentDeletion {
+    /// Bases of the segments, as a range.
+    pub range: Range<i64>,
+    /// Whether the indexes of the segments stay, because the segments can be read back from object storage.
+    pub keeps_indexes: bool,
 }
 
 /// Readers, policies, infos and subscriptions.
@@ -134,8 +141,8 @@ pub(super) struct ExtensionState {
     pub(super) infos: BTreeMap<i64, RecordingLabels>,
     /// Subscriptions by stream and channel.
     pub(super) subscriptions: BTreeMap<(i32, String), ResumableSubscription>,
-    /// The ranges of recordings that retention is deleting, by recording id.
-    pub(super) deletions: BTreeMap<i64, Range<i64>>,
+    /// Segments that are being deleted.
+    pub(super) deletions: BTreeMap<i64, SegmentDeletion>,
 }
 
 impl RetentionPolicy {
@@ -183,15 +190,15 @@ impl ExtensionState {
             }
             ExtensionChange::Deleting {
                 recording_id,
-                range,
-            } if range.is_empty() => {
+                deletion,
+            } if deletion.range.is_empty() => {
                 self.deletions.remove(&recording_id);
             }
             ExtensionChange::Deleting {
                 recording_id,
-                range,
+                deletion,
             } => {
-                self.deletions.insert(recording_id, range);
+                self.deletions.insert(recording_id, deletion);
             }
         }
     }
@@ -207,9 +214,9 @@ impl ExtensionState {
         let subscriptions = self.subscriptions.values().cloned();
         let subscriptions = subscriptions.map(ExtensionChange::Subscription);
         let deletions = self.deletions.iter();
-        let deletions = deletions.map(|(id, range)| ExtensionChange::Deleting {
+        let deletions = deletions.map(|(id, deletion)| ExtensionChange::Deleting {
             recording_id: *id,
-            range: range.clone(),
+            deletion: deletion.clone(),
         });
         readers
             .chain(policies)
@@ -244,7 +251,7 @@ impl ExtensionState {
         if self.deletions.contains_key(&recording_id) {
             changes.push(ExtensionChange::Deleting {
                 recording_id,
-                range: 0..0,
+                deletion: SegmentDeletion::default(),
             });
         }
         changes

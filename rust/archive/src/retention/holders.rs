@@ -9,6 +9,8 @@ pub struct Holders<'a> {
     pub readers: Vec<(&'a str, i64)>,
     /// The lowest position that a replay may still read.
     pub lowest_replay_position: Option<i64>,
+    /// Base of the first segment without a copy, if segments are copied to object storage.
+    pub copied_base: Option<i64>,
     /// Whether a deletion, a migration or a start of the recording is in progress.
     pub is_changing: bool,
     /// Whether the recording waits for an image that extends it. Such a recording is not deleted as
@@ -111,5 +113,14 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         by: RetentionHolder::Replay,
         reader: "",
     });
-    changes.chain(readers).chain(replay).collect()
+    let copies = holders
+        .copied_base
+        .map(|base| extent.base_of(base))
+        .filter(|base| *base < extent.last_base());
+    let copies = copies.map(|base| Hold {
+        new_start: base,
+        by: RetentionHolder::Copy,
+        reader: "",
+    });
+    changes.chain(readers).chain(replay).chain(copies).collect()
 }

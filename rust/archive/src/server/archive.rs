@@ -13,6 +13,7 @@ use super::assembly::{Assembly, Foundation, Loop};
 use super::conductor::Clocks;
 use super::context::{ArchiveContext, ArchiveThreadingMode};
 use super::startup::{self, ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
+use crate::objects::OpenObjects;
 
 /// An archive of a media driver. Dropping the value closes the archive.
 ///
@@ -34,13 +35,17 @@ struct MainLoop {
 }
 
 impl Archive {
-    /// Starts an archive with its agents on their own threads. Waits for the driver.
+    /// Starts an archive with its agents on their own threads. Waits for the driver. If the settings name object
+    /// storage, `open_objects` opens it.
     ///
     /// # Errors
     /// The configuration is not valid. Another archive is active in the directory, or has the same
     /// id. The catalog or a recording is damaged. The driver does not serve the archive.
-    pub fn launch(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
-        Self::start(context, false)
+    pub fn launch(
+        context: ArchiveContext,
+        open_objects: OpenObjects,
+    ) -> Result<Self, ArchiveStartError> {
+        Self::start(context, open_objects, false)
     }
 
     /// Starts an archive. The caller runs its conductor by calling [`do_work`](Self::do_work)
@@ -48,8 +53,11 @@ impl Archive {
     ///
     /// # Errors
     /// The same errors as [`launch`](Self::launch).
-    pub fn launch_with_main_loop(context: ArchiveContext) -> Result<Self, ArchiveStartError> {
-        Self::start(context, true)
+    pub fn launch_with_main_loop(
+        context: ArchiveContext,
+        open_objects: OpenObjects,
+    ) -> Result<Self, ArchiveStartError> {
+        Self::start(context, open_objects, true)
     }
 
     /// Returns the id of the archive, unique among the archives of its driver.
@@ -90,7 +98,11 @@ impl Archive {
         }
     }
 
-    fn start(context: ArchiveContext, has_main_loop: bool) -> Result<Self, ArchiveStartError> {
+    fn start(
+        context: ArchiveContext,
+        open_objects: OpenObjects,
+        has_main_loop: bool,
+    ) -> Result<Self, ArchiveStartError> {
         let choices = context.conclude()?;
         let clocks = Clocks {
             epoch: Arc::new(SystemEpochClock),
@@ -106,6 +118,7 @@ impl Archive {
             archive_id,
             directories: &directories,
             clocks: &clocks,
+            open_objects,
         };
         let assembly = Assembly::new(&parts, directory)?;
         let mut archive = Self {

@@ -24,6 +24,7 @@ use super::users::{RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
 use crate::index::IndexForm;
+use crate::objects::OpenObjects;
 use crate::ownership::BootId;
 use crate::storage::Directory;
 use crate::store::{DetachedSegments, StoreOptions};
@@ -40,6 +41,7 @@ pub(super) struct Foundation<'a> {
     pub archive_id: i64,
     pub directories: &'a ArchiveDirectories,
     pub clocks: &'a Clocks,
+    pub open_objects: OpenObjects,
 }
 
 /// The agent loops of an archive that is ready.
@@ -72,6 +74,7 @@ impl Assembly {
             archive_id,
             directories,
             clocks,
+            open_objects,
         } = foundation;
         let surroundings = ArchiveEnvironment {
             storage: Directory::new(directories.archive.clone()),
@@ -86,7 +89,20 @@ impl Assembly {
                 Ok(Box::new(MarkFileReports::new(directory, errors)))
             }),
         };
-        let mut start = ArchiveStart::new(context.clone(), surroundings)?;
+        let objects = match context.objects_url.is_empty() {
+            true => None,
+            false => {
+                // The directory may be relative in the context.
+                let context = ArchiveContext {
+                    archive_dir: directories.archive.clone(),
+                    ..context.clone()
+                };
+                let opened = open_objects(&context);
+                Some(opened.map_err(|reason| ArchiveStartError::Objects { reason })?)
+            }
+        };
+        let start = ArchiveStart::new(context.clone(), surroundings)?;
+        let mut start = start.with_objects(objects);
         loop {
             if let Some(core) = start.poll()? {
                 return Ok(Self::of(context, choices, core));

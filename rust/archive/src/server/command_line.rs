@@ -11,6 +11,7 @@ use aeron_client::{Error, is_driver_active};
 
 use super::Archive;
 use super::context::ArchiveContext;
+use crate::objects::OpenObjects;
 
 const FAILURE: i32 = 1;
 /// Interval of the polls for the driver. A signal ends the wait.
@@ -129,9 +130,10 @@ fn version_line() -> String {
 }
 
 /// Runs an archive until it receives a signal, its driver ends, or `is_over` returns true. Returns the exit status of
-/// the process, which `aeronarchive --help` documents.
+/// the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects` opens it.
 pub fn run_archive(
     sources: &Sources,
+    open_objects: OpenObjects,
     signals: &ShutdownSignalBarrier,
     is_over: impl Fn() -> bool,
 ) -> i32 {
@@ -153,7 +155,7 @@ pub fn run_archive(
             ));
         }
     }
-    let mut archive = match Archive::launch_with_main_loop(context) {
+    let mut archive = match Archive::launch_with_main_loop(context, open_objects) {
         Ok(archive) => archive,
         Err(error) => return fail(format_args!("ERROR: {}", one_line(&error))),
     };

@@ -12,6 +12,7 @@ use super::counters::ArchiveCounters;
 use super::extension::TimeSearches;
 use super::listing::{Listing, ListingSource, SubscriptionEntry};
 use super::maintenance::Deletions;
+use super::objects::ObjectCopies;
 use super::outbox::Outbox;
 use super::recording::{RecordingRequest, Recordings};
 use super::replay::Replays;
@@ -38,6 +39,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) deletions: Deletions,
     pub(super) retention: Retention<S>,
     pub(super) searches: TimeSearches,
+    pub(super) objects: ObjectCopies,
     pub(super) scrubber: Scrubber<S>,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
@@ -245,6 +247,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         );
         if self.recordings.take_new_segment() {
             self.retention.trigger();
+            self.objects.trigger();
         }
         for note in self.recordings.take_notes() {
             self.report(&note);
@@ -252,7 +255,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
-        work += self.search_by_time() + self.scrub();
+        work += self.search_by_time() + self.scrub() + self.copy_segments();
         if !self.aeron.is_closed() {
             // Images also end when the driver has died. Then the subscriptions must stay stored for the next start.
             self.recordings.store_memory(&mut self.store);
@@ -270,6 +273,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// If the Aeron client has ended (`is_abort`), the catalog is not changed. The recovery at the
     /// next start finds the ends of the recordings.
     pub fn close(&mut self, is_abort: bool) {
+        // Its thread writes into the directory, which another archive may take over after this function.
+        self.objects.close();
         if !is_abort {
             self.end_replications();
             self.recordings

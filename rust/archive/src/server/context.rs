@@ -152,6 +152,25 @@ settings! {
     scrub_rate: u64 = 0, "aeron.archive.scrub.rate" Size(0, MAX);
     /// Time from the begin of a pass over all sealed segments to the begin of the next pass.
     scrub_interval_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.scrub.interval" Duration(0, MAX);
+    /// Object storage to which sealed segments are copied, `s3://bucket/prefix` or `file:///directory`; if empty, none.
+    /// Credentials come from the environment variables of AWS, such as `AWS_ACCESS_KEY_ID`.
+    objects_url: String = String::new(), "aeron.archive.objects.url" Text;
+    /// Address of an S3-compatible service, such as `http://localhost:9000`; if empty, that of AWS.
+    objects_endpoint: String = String::new(), "aeron.archive.objects.endpoint" Text;
+    /// Region of the bucket; if empty, `AWS_REGION`, else `us-east-1`.
+    objects_region: String = String::new(), "aeron.archive.objects.region" Text;
+    /// Maximum number of segments that are copied at the same time.
+    objects_concurrency: i32 = 2, "aeron.archive.objects.concurrency" Integer(1, 64);
+    /// Bytes that are sent to object storage for each second; 0 for no limit.
+    objects_rate: u64 = 0, "aeron.archive.objects.rate" Size(0, MAX);
+    /// Time limit for each request to object storage.
+    objects_timeout_ns: i64 = 30 * SECOND, "aeron.archive.objects.timeout" Duration(MS, 3600 * SECOND);
+    /// Delete segment files of which the copy was read back and is equal. Their data are then read from the copies.
+    objects_delete_local: bool = false, "aeron.archive.objects.delete.local" Boolean;
+    /// Newest bytes of each recording that stay on the disk when copied segment files are deleted.
+    objects_local_bytes: u64 = 0, "aeron.archive.objects.local.bytes" Size(0, MAX);
+    /// Length of all segments that were fetched for replays and are still on the disk. The latest one always stays.
+    objects_cache_bytes: u64 = GIB as u64, "aeron.archive.objects.cache.bytes" Size(0, MAX);
     /// Maximum number of recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
     /// Maximum number of replays at the same time.

@@ -24,6 +24,7 @@ use super::counters::{
 };
 use super::extension::TimeSearches;
 use super::maintenance::Deletions;
+use super::objects::{ObjectCopies, ObjectSettings};
 use super::outbox::Outbox;
 use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
 use super::replay::{ReplaySettings, Replayer, Replays};
@@ -35,6 +36,7 @@ use super::scrub::{ScrubSettings, Scrubber};
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
 use crate::index::ArrivalClock;
+use crate::objects::ArchiveObjects;
 use crate::ownership::BootId;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, RecoveredRecording};
@@ -69,6 +71,7 @@ pub struct ArchiveStart<S: Storage> {
     context: ArchiveContext,
     choices: ArchiveChoices,
     surroundings: Option<ArchiveEnvironment<S>>,
+    objects: Option<ArchiveObjects>,
     step: StartStep<S>,
 }
 
@@ -114,8 +117,16 @@ impl<S: Storage + Clone> ArchiveStart<S> {
             choices: context.conclude()?,
             context,
             surroundings: Some(surroundings),
+            objects: None,
             step: StartStep::ArchiveId { deadline_ns },
         })
+    }
+
+    /// Copies sealed segments to object storage.
+    #[must_use]
+    pub fn with_objects(mut self, objects: Option<ArchiveObjects>) -> Self {
+        self.objects = objects;
+        self
     }
 
     /// Makes progress without waiting for the driver. Returns the archive when it is ready. Do not
@@ -187,7 +198,8 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         let StartStep::Streams(opened) = std::mem::replace(&mut self.step, over) else {
             unreachable!("the streams are the last step");
         };
-        ArchiveCore::new(&self.context, &self.choices, surroundings, *opened, events)
+        let parts = (surroundings, *opened, events, self.objects.take());
+        ArchiveCore::new(&self.context, &self.choices, parts)
     }
 }
 
@@ -208,9 +220,12 @@ impl<S: Storage + Clone> ArchiveCore<S> {
     fn new(
         context: &ArchiveContext,
         choices: &ArchiveChoices,
-        surroundings: ArchiveEnvironment<S>,
-        opened: OpenedStore<S>,
-        events: RecordingEvents,
+        (surroundings, opened, events, objects): (
+            ArchiveEnvironment<S>,
+            OpenedStore<S>,
+            RecordingEvents,
+            Option<ArchiveObjects>,
+        ),
     ) -> Result<Self, ArchiveStartError> {
         let ArchiveEnvironment {
             aeron,
@@ -246,7 +261,9 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             random,
         );
         let (reads, clock) = (counters.reads.clone(), Arc::clone(&nano));
+        let (copier, fetcher) = objects.map(|it| (it.copier, it.fetcher)).unzip();
         let replayer = Replayer::new(surroundings.storage, commands_to_replayer, replayer_events)
+            .fetch_by(fetcher)
             .measure_reads(clock, move |bytes, ns| reads.note(bytes, ns));
         let (recorder_commands, commands_to_recorder) = channel();
         let (recorder_events, events_of_recorder) = channel();
@@ -280,6 +297,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             deletions: Deletions::default(),
             retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
             searches: TimeSearches::default(),
+            objects: ObjectCopies::new(copier, object_settings(context)),
             scrubber: Scrubber::new(scrub_settings(context, choices)),
             sessions,
             outbox: Outbox::default(),
@@ -326,6 +344,13 @@ fn replay_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> Replay
         linger_timeout_ns: context.replay_linger_timeout_ns,
         file_io_max_length: context.file_io_max_length as i32,
         checksum: choices.replay_checksum,
+    }
+}
+
+fn object_settings(context: &ArchiveContext) -> ObjectSettings {
+    ObjectSettings {
+        is_local_deleted: context.objects_delete_local,
+        local_bytes: i64::try_from(context.objects_local_bytes).unwrap_or(i64::MAX),
     }
 }
 

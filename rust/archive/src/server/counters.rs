@@ -26,6 +26,10 @@ mod type_id {
     pub const RETENTION_EXPIRED_READERS: i32 = 20_103;
     pub const SCRUB_CHECKED_BYTES: i32 = 20_104;
     pub const SCRUB_FINDINGS: i32 = 20_105;
+    pub const OBJECTS_COPIED_SEGMENTS: i32 = 20_106;
+    pub const OBJECTS_FREED_BYTES: i32 = 20_107;
+    pub const OBJECTS_FETCHED_BYTES: i32 = 20_108;
+    pub const OBJECTS_FAILURES: i32 = 20_109;
 }
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
@@ -52,6 +56,20 @@ pub(super) struct ArchiveCounters {
     pub retention: RetentionCounters,
     /// Results of scrubbing.
     pub scrub: ScrubCounters,
+    /// Copies in object storage.
+    pub objects: ObjectCounters,
+}
+
+/// Counters for object storage since the archive started.
+pub(super) struct ObjectCounters {
+    /// Segments that were copied and read back.
+    pub copied_segments: Counter,
+    /// Bytes of local files that were deleted.
+    pub freed_bytes: Counter,
+    /// Bytes that were fetched for replays.
+    pub fetched_bytes: Counter,
+    /// Copies and fetches that failed.
+    pub failures: Counter,
 }
 
 /// Counters for the frames that scrubbing has read since the archive started.
@@ -197,7 +215,7 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 ];
 
 /// The counters that this project adds.
-const OWN_COUNTERS: [(i32, &str); 5] = [
+const OWN_COUNTERS: [(i32, &str); 9] = [
     (
         type_id::RETENTION_FREED_BYTES,
         "archive-retention freed bytes",
@@ -212,6 +230,16 @@ const OWN_COUNTERS: [(i32, &str); 5] = [
     ),
     (type_id::SCRUB_CHECKED_BYTES, "archive-scrub checked bytes"),
     (type_id::SCRUB_FINDINGS, "archive-scrub findings"),
+    (
+        type_id::OBJECTS_COPIED_SEGMENTS,
+        "archive-objects copied segments",
+    ),
+    (type_id::OBJECTS_FREED_BYTES, "archive-objects freed bytes"),
+    (
+        type_id::OBJECTS_FETCHED_BYTES,
+        "archive-objects fetched bytes",
+    ),
+    (type_id::OBJECTS_FAILURES, "archive-objects failures"),
 ];
 
 impl PendingCounters {
@@ -267,6 +295,12 @@ impl PendingCounters {
             scrub: ScrubCounters {
                 checked_bytes: next(),
                 findings: next(),
+            },
+            objects: ObjectCounters {
+                copied_segments: next(),
+                freed_bytes: next(),
+                fetched_bytes: next(),
+                failures: next(),
             },
         }))
     }

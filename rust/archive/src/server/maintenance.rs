@@ -105,6 +105,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         recording_id: i64,
         position: i64,
     ) -> Result<(), ArchiveError> {
+        self.forget_copies(recording_id, position)?;
         let operation = self.store.truncate(recording_id, position)?;
         self.stop_replays_of(recording_id);
         self.retention.restart();

@@ -8,7 +8,7 @@
 //!   `outbox` (messages to sessions).
 //! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
 //!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`,
-//!   `scrub`.
+//!   `scrub`, `objects` (copies in object storage).
 //! * `extension`: the requests that this project adds.
 //! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
@@ -26,6 +26,7 @@ mod error;
 mod extension;
 mod listing;
 mod maintenance;
+mod objects;
 mod outbox;
 mod recording;
 pub(crate) mod replay;

@@ -151,10 +151,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
     fn begin_replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
         let recording = self.store.recording(order.recording_id).ok();
+        let copied = recording.and_then(|it| self.objects.extended(it, order.range.position));
         let request = ReplayRequested {
             requester: order.requester,
             recording_id: order.recording_id,
-            recording,
+            recording: copied.as_ref().or(recording),
+            local_start: recording.map_or(0, |recording| recording.start_position),
             active_position: self.recordings.position_counter(order.recording_id),
             limit_counter_id: order.limit_counter_id,
             range: order.range,

@@ -60,6 +60,12 @@ pub enum ArchiveStartError {
     /// The users file cannot be used.
     #[error(transparent)]
     Users(#[from] UsersFileError),
+    /// Object storage cannot be used.
+    #[error("object storage: {reason}")]
+    Objects {
+        /// The reason, and the remedy.
+        reason: String,
+    },
     /// A thread cannot be started.
     #[error("cannot start a thread: {source}")]
     Thread {

@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use super::{ArchiveStore, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
-use crate::index::remove_index;
+use crate::index::{INDEX_EXTENSION, remove_index};
+use crate::pause::{self, Point};
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, segment_name};
 use crate::storage::Storage;
 
@@ -16,6 +17,9 @@ const DELETED_EXTENSION: &str = "rec.del";
 /// many thousands of files, this is much faster than a list of the directory. The limit exists
 /// because a damaged entry may span any number of segments.
 const MAX_NAMED_FILES: i64 = 64;
+
+/// A file of a segment that is in object storage is deleted, and others are not yet.
+const COPIED_FILE_DELETED: Point = Point::new("objects-file-deleted");
 
 /// Segment files to be deleted. In the catalog, they are no longer part of the recording. Until the
 /// operation is done, no other deletion of files of this recording can begin.
@@ -28,6 +32,8 @@ pub struct DeleteOperation {
     files: VecDeque<String>,
     /// Whether a file could not be deleted.
     is_incomplete: bool,
+    /// Whether the indexes of the segments stay.
+    keeps_indexes: bool,
 }
 
 /// A segment file of a recording, possibly renamed for deletion.
@@ -47,6 +53,12 @@ impl DeleteOperation {
     /// reports.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Keeps the indexes of the segments.
+    pub(super) fn keeping_indexes(mut self) -> Self {
+        self.keeps_indexes = true;
+        self
     }
 
     /// Returns whether no file is left.
@@ -86,7 +98,13 @@ impl DeleteOperation {
         store: &mut ArchiveStore<S>,
     ) -> Result<bool, StoreError> {
         if let Some(name) = self.files.front() {
-            remove_segment(&store.storage, name.clone())?;
+            match self.keeps_indexes {
+                true => {
+                    remove_segment_file(&store.storage, name.clone())?;
+                    pause::at(COPIED_FILE_DELETED);
+                }
+                false => remove_segment(&store.storage, name.clone())?,
+            }
             self.files.pop_front();
         }
         let has_files = self.conclude(store)?;
@@ -149,6 +167,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             count,
             files: files.into_iter().map(|file| file.name).collect(),
             is_incomplete: false,
+            keeps_indexes: false,
         }
     }
 
@@ -182,6 +201,27 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 name: segment_name(recording_id, base),
             })
             .collect())
+    }
+
+    /// Returns the indexes of a recording of which the segments are only in object storage, in the form of their
+    /// segments. To delete such a segment deletes its index.
+    pub(super) fn indexes_without_segments(
+        &self,
+        recording_id: i64,
+        first_base: i64,
+    ) -> Result<Vec<SegmentFile>, StoreError> {
+        let names = self.names()?;
+        let indexes = SegmentFileName::among(&names).filter(|file| {
+            file.recording_id == recording_id
+                && file.extension == INDEX_EXTENSION
+                && file.base < first_base
+        });
+        let bases: Vec<_> = indexes.map(|file| file.base).collect();
+        let segment = |base| SegmentFile {
+            base,
+            name: segment_name(recording_id, base),
+        };
+        Ok(bases.into_iter().map(segment).collect())
     }
 
     /// Returns all segment files of a recording in ascending order, including files that were
@@ -237,6 +277,11 @@ pub(crate) fn remove_segment<S: Storage>(storage: &S, name: String) -> Result<()
     {
         return Err(StoreError::Delete { name, source });
     }
+    remove_segment_file(storage, name)
+}
+
+/// Deletes a segment file, which may have been renamed for deletion. Its index stays.
+pub(super) fn remove_segment_file<S: Storage>(storage: &S, name: String) -> Result<(), StoreError> {
     let removed = match storage.remove(&name) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             storage.remove(&format!("{name}.del"))

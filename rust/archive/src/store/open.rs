@@ -13,6 +13,7 @@ use super::{ArchiveStore, DetachedSegments, MigrationNote, StoreError, StoreOpti
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
 use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, remove_lonely};
+use crate::objects::manifest_owner;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryError, RecoveryPolicy};
 use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::Storage;
@@ -150,11 +151,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .filter_map(|name| MigrationNote::parse(name))
             .flat_map(|note| note.recordings)
             .collect();
+        // The segments before the start may be in object storage.
+        let copied: HashSet<i64> = names.iter().filter_map(|it| manifest_owner(it)).collect();
         // A dense index stays if its segment is missing: the segment may still be restored from a backup.
         let is_dense = options.index == Some(IndexForm::Dense);
         let is_kept = |file: &SegmentFileName<'_>| {
             moving.contains(&file.recording_id)
                 || (is_dense && !is_removed(file, &catalog, &options))
+                || (is_before_start(file, &catalog) && copied.contains(&file.recording_id))
         };
         remove_lonely(&storage, &files, is_kept)
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
@@ -291,6 +295,13 @@ fn is_removed<S: Storage>(
             }
             RecordingState::Invalid => false,
         })
+}
+
+/// Returns whether a file belongs to a segment before the start of a recording that exists.
+fn is_before_start<S: Storage>(file: &SegmentFileName<'_>, catalog: &Catalog<S>) -> bool {
+    catalog.entry(file.recording_id).is_some_and(|entry| {
+        entry.state == RecordingState::Valid && file.base < entry.descriptor.first_segment_base()
+    })
 }
 
 pub(super) fn recorded_stream(

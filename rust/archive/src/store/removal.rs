@@ -4,6 +4,8 @@
 //! Each operation first checks its arguments, then changes the catalog, and then deletes files. If
 //! the process is killed before all files are deleted, the remaining files belong to no recording.
 
+use std::collections::BTreeSet;
+
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
@@ -112,7 +114,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             return Err(StoreError::PurgesActive { recording_id });
         }
         self.check_not_deleting(recording_id)?;
-        let files = match self.options.detached_segments {
+        let first_base = descriptor.first_segment_base();
+        let mut files = match self.options.detached_segments {
             DetachedSegments::Kept => self.segment_files(recording_id)?,
             DetachedSegments::Deleted => {
                 let last = descriptor.segment_base(descriptor.stop_position);
@@ -121,10 +124,16 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             }
         };
         self.check_deleted(&files)?;
+        let count = files.len();
+        if self.options.detached_segments == DetachedSegments::Kept {
+            let held: BTreeSet<i64> = files.iter().map(|file| file.base).collect();
+            let indexes = self.indexes_without_segments(recording_id, first_base)?;
+            files.extend(indexes.into_iter().filter(|it| !held.contains(&it.base)));
+        }
         self.catalog.delete(recording_id, stop_position)?;
         // If this call fails, the next start removes the data of the recording. Until then, they have no effect.
         let _ = self.extensions.forget(recording_id);
-        Ok(self.delete_files(recording_id, files.len(), files))
+        Ok(self.delete_files(recording_id, count, files))
     }
 
     /// Changes the start position to `new_start`. The files before `new_start` are not deleted. They can be

@@ -1,12 +1,11 @@
 //! The store's part of retention: extents of recordings, times of segments, and deletion of files.
 
 use std::io;
-use std::ops::Range;
 use std::time::UNIX_EPOCH;
 
-use super::deletion::{remove_segment, segment_files_where};
+use super::deletion::{remove_segment, remove_segment_file, segment_files_where};
 use super::{ArchiveStore, DeleteOperation, RecordingActivity, StoreError};
-use crate::extensions::{ExtensionChange, RetentionPolicy};
+use crate::extensions::{ExtensionChange, RetentionPolicy, SegmentDeletion};
 use crate::index::IndexFile;
 use crate::retention::{RecordingExtent, RetentionOutcome, policy_of};
 use crate::segments::segment_name;
@@ -85,15 +84,45 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         if outcome.is_purge {
             return self.purge_recording(id, activity);
         }
+        self.remove_segments(id, new_start, false, activity)
+    }
+
+    /// Deletes the segments before `new_start`, which are in object storage. Their indexes stay.
+    ///
+    /// If the process is killed before all files are deleted, the next start deletes the others.
+    ///
+    /// # Errors
+    /// See [`purge_segments`](Self::purge_segments). Nothing changed then.
+    pub fn remove_copied(
+        &mut self,
+        id: i64,
+        new_start: i64,
+        activity: &RecordingActivity,
+    ) -> Result<DeleteOperation, StoreError> {
+        let operation = self.remove_segments(id, new_start, true, activity)?;
+        Ok(operation.keeping_indexes())
+    }
+
+    fn remove_segments(
+        &mut self,
+        id: i64,
+        new_start: i64,
+        keeps_indexes: bool,
+        activity: &RecordingActivity,
+    ) -> Result<DeleteOperation, StoreError> {
         let first = self.recording(id)?.first_segment_base();
         // After a kill, files before the start position could also be detached segments, which must
         // stay. The note tells them apart. If the note cannot be written because the disk is full,
         // the deletion begins nevertheless: free space is more important than complete deletion
         // after a kill.
-        self.note_deletion(id, first..new_start);
+        let deletion = SegmentDeletion {
+            range: first..new_start,
+            keeps_indexes,
+        };
+        self.note_deletion(id, deletion);
         let operation = self.purge_named_segments(id, new_start, activity);
         if operation.is_err() {
-            self.note_deletion(id, 0..0);
+            self.note_deletion(id, SegmentDeletion::default());
         }
         operation
     }
@@ -103,20 +132,24 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let deletions: Vec<_> = self
             .extensions
             .deletions()
-            .map(|(id, range)| (id, range.clone()))
+            .map(|(id, deletion)| (id, deletion.clone()))
             .collect();
-        for (id, range) in deletions {
+        for (id, deletion) in deletions {
             // The process may have been killed before the catalog changed. Then the segments still
             // belong to the recording.
             let first = self.recording(id).map_or(0, |it| it.first_segment_base());
             let files = segment_files_where(names, |file| file == id);
             for file in files {
-                if range.contains(&file.base) && file.base < first {
-                    remove_segment(&self.storage, file.name)?;
+                if !deletion.range.contains(&file.base) || file.base >= first {
+                    continue;
+                }
+                match deletion.keeps_indexes {
+                    true => remove_segment_file(&self.storage, file.name)?,
+                    false => remove_segment(&self.storage, file.name)?,
                 }
             }
             self.sync_directory()?;
-            self.note_deletion(id, 0..0);
+            self.note_deletion(id, SegmentDeletion::default());
         }
         Ok(())
     }
@@ -124,14 +157,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Removes the note of a deletion after its last file was deleted.
     pub(super) fn on_deleted(&mut self, recording_id: i64) {
         if self.extensions.deletion(recording_id).is_some() {
-            self.note_deletion(recording_id, 0..0);
+            self.note_deletion(recording_id, SegmentDeletion::default());
         }
     }
 
-    fn note_deletion(&mut self, recording_id: i64, range: Range<i64>) {
+    fn note_deletion(&mut self, recording_id: i64, deletion: SegmentDeletion) {
         let change = ExtensionChange::Deleting {
             recording_id,
-            range,
+            deletion,
         };
         let _ = self.extensions.apply(vec![change]);
     }

@@ -198,6 +198,22 @@ layout! {
         pub is_removed: I32 = 32,
     }
 
+    /// The parts of a recording that are on the disk and in object storage.
+    pub struct CopiedRangeLayout: 48 {
+        /// Control session.
+        pub control_session_id: I64 = 0,
+        /// Id of the request.
+        pub correlation_id: I64 = 8,
+        /// The recording.
+        pub recording_id: I64 = 16,
+        /// First position that can be read.
+        pub start_position: I64 = 24,
+        /// Start position in the catalog.
+        pub local_start_position: I64 = 32,
+        /// Position up to which all segments have copies.
+        pub copied_position: I64 = 40,
+    }
+
     /// A position that was found by time.
     pub struct TimePositionLayout: 44 {
         /// Id of the control session.

@@ -132,5 +132,7 @@ codes! {
         Replay = 2,
         /// A deletion, a migration, a start, an extension or a replication into the recording is in progress.
         Change = 3,
+        /// A segment has no copy in object storage yet.
+        Copy = 4,
     }
 }

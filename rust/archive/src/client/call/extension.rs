@@ -9,6 +9,7 @@ use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo, TimedPosition};
 use super::{ArchiveCall, extension_request, nothing, page_of, value};
 use crate::extensions::{NamedReader, RetentionPolicy, RetentionScope};
+use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
 
 const FIND_POSITION: &str = "find position";
@@ -195,6 +196,27 @@ impl ArchiveCall<ExtensionPage<ListedInfo>> {
             |outcome| {
                 page_of(outcome, |descriptor| match descriptor {
                     ExtensionDescriptor::Info(info) => Some(info),
+                    _ => None,
+                })
+            },
+        )
+    }
+}
+
+impl ArchiveCall<ExtensionPage<CopiedRange>> {
+    /// Lists the copies of one recording or of all, from an index on.
+    pub fn list_copied_ranges(recording_id: Option<i64>, from_index: i32) -> Self {
+        Self::page(
+            "list copied ranges",
+            extension_request!(ListCopiedRanges(ListCopiedRangesRequest {
+                recording_id: recording_id.unwrap_or(NULL_VALUE),
+                from_index,
+                count: MAX_LISTED,
+                name: &[],
+            })),
+            |outcome| {
+                page_of(outcome, |descriptor| match descriptor {
+                    ExtensionDescriptor::CopiedRange(range) => Some(range),
                     _ => None,
                 })
             },

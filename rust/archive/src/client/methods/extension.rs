@@ -15,6 +15,7 @@ use super::super::operation::{
 };
 use super::super::params::ReplayParams;
 use crate::extensions::{NamedReader, RetentionPolicy};
+use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
 
 /// Named readers.
@@ -141,6 +142,21 @@ impl AeronArchive {
             self,
             CheckedListing::new(Capabilities::RECORDING_INFO, page),
         )
+    }
+}
+
+/// Copies in object storage.
+impl AeronArchive {
+    /// Lists the recordings of which the first segments have copies in object storage: one recording or all.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn list_copied_ranges(
+        &self,
+        recording_id: Option<i64>,
+    ) -> ArchiveOperation<Vec<CopiedRange>> {
+        let page = move |from| ArchiveCall::list_copied_ranges(recording_id, from);
+        ArchiveOperation::new(self, CheckedListing::new(Capabilities::OBJECTS, page))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Requests that this project adds to Aeron's archive protocol: capabilities, named readers, names and metadata of
-//! recordings, retention, positions by time, and replays at a rate.
+//! recordings, retention, positions by time, replays at a rate, and copies in object storage.
 
+mod copied;
 mod info;
 mod page;
 mod readers;
@@ -27,7 +28,8 @@ const CAPABILITIES: Capabilities = Capabilities::READERS
     .and(Capabilities::RETENTION)
     .and(Capabilities::RECORDING_INFO)
     .and(Capabilities::TIME)
-    .and(Capabilities::REPLAY_RATE);
+    .and(Capabilities::REPLAY_RATE)
+    .and(Capabilities::OBJECTS);
 
 /// How the response to an accepted request is sent.
 pub(super) enum ExtensionResult {
@@ -70,6 +72,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             Request::ListRecordingInfo(request) => {
                 return self
                     .list_recording_info(ids, request)
+                    .map(ExtensionResult::Page);
+            }
+            Request::ListCopiedRanges(request) => {
+                return self
+                    .list_copied_ranges(ids, request)
                     .map(ExtensionResult::Page);
             }
             Request::SetRetention(request) => self.set_retention(request)?,

@@ -42,6 +42,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 "max searches by time reached {MAX_SEARCHES}: try again later"
             )));
         }
+        // Indexes stay when their segments are only in object storage.
+        let whole = self.objects.whole(recording);
+        let recording = whole.as_ref().unwrap_or(recording);
         let search = TimeSearch::new(recording, end_position, request.edge, request.timestamp_us)
             .map_err(ArchiveError::generic)?;
         self.searches.running.push_back((requester, search));
@@ -76,7 +79,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let found = found.map_err(ArchiveError::generic)?;
         let recording_id = search.recording_id();
         // The first segments may have been deleted during the search.
-        let start_position = self.start_position(recording_id)?;
+        let recording = self.store.recording(recording_id)?;
+        let whole = self.objects.whole(recording);
+        let start_position = whole.as_ref().unwrap_or(recording).start_position;
         let position = TimePosition {
             control_session_id: requester.control_session_id,
             correlation_id: requester.correlation_id,

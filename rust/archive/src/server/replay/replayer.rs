@@ -7,6 +7,7 @@ use aeron_agent::NanoClock;
 
 use super::segment_reads::SegmentReads;
 use super::session::{NewReplay, ReplayEnd, ReplayProgress, ReplaySession};
+use crate::objects::SegmentFetcher;
 use crate::storage::Storage;
 
 /// A command of the conductor to the replayer.
@@ -63,6 +64,14 @@ impl<S: Storage> Replayer<S> {
             events,
             sessions: Vec::new(),
         }
+    }
+
+    /// Fetches segments that are only in object storage by `fetcher`.
+    pub fn fetch_by(mut self, fetcher: Option<Box<dyn SegmentFetcher>>) -> Self {
+        if let Some(fetcher) = fetcher {
+            self.reads.fetch_by(fetcher);
+        }
+        self
     }
 
     /// Makes the replayer call `on_read` after each read of a segment file, with the number of

@@ -43,8 +43,11 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub requester: RequestIds,
     /// Requested recording id.
     pub recording_id: i64,
-    /// The catalog entry, if the recording exists.
+    /// The catalog entry, if the recording exists. If the replay begins in object storage, its start position is that
+    /// of the copies.
     pub recording: Option<&'a RecordingDescriptor>,
+    /// Start position of the recording in the catalog.
+    pub local_start: i64,
     /// Position counter of the recording, if it is active.
     pub active_position: Option<&'a Counter>,
     /// Counter that bounds the replay, if the request is for a bounded replay.
@@ -102,6 +105,7 @@ pub(in crate::server) struct Replays {
 struct RequestedReplay {
     requester: RequestIds,
     stream: RecordedStream,
+    local_start: i64,
     plan: ReplayPlan,
     bounds: ReplayBounds,
     pace: RequestedPace,
@@ -173,6 +177,7 @@ impl Replays {
         self.requested.push(RequestedReplay {
             requester: request.requester,
             stream,
+            local_start: request.local_start,
             plan,
             bounds: ReplayBounds::new(&plan, recording_stop, counters),
             pace: request.pace,
@@ -361,6 +366,7 @@ impl Replays {
         self.send(ReplayerCommand::Replay(Box::new(NewReplay {
             replay_session_id,
             stream: replay.stream,
+            local_start: replay.local_start,
             plan: replay.plan,
             bounds: replay.bounds,
             pace: replay.pace,

@@ -8,14 +8,35 @@ use aeron_layout::I64;
 use aeron_layout::frame::FirstWord;
 use aeron_memory::SharedBuffer;
 
-use crate::storage::{Storage, StorageFile};
+use crate::objects::{FetchProgress, SegmentFetcher, fetched_name};
+use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 use crate::window::{self, Segment};
 
 /// Reads the segment files of recordings.
 pub(super) struct SegmentReads<S: Storage> {
     storage: S,
+    /// `None` if no segment is in object storage.
+    fetcher: Option<Box<dyn SegmentFetcher>>,
     meter: Option<ReadMeter>,
+}
+
+/// The segment file that a replay has open.
+#[derive(Debug)]
+pub(super) struct OpenSegment<F> {
+    file: Option<Segment<F>>,
+    /// Segments before this position are in object storage, if their files do not exist.
+    local_start: i64,
+}
+
+impl<F> OpenSegment<F> {
+    /// Creates the state without an open file. Segments before `local_start` may be in object storage.
+    pub fn new(local_start: i64) -> Self {
+        Self {
+            file: None,
+            local_start,
+        }
+    }
 }
 
 /// Measures the time of reads.
@@ -31,8 +52,14 @@ impl<S: Storage> SegmentReads<S> {
     pub fn new(storage: S) -> Self {
         Self {
             storage,
+            fetcher: None,
             meter: None,
         }
+    }
+
+    /// Fetches segments that are only in object storage by `fetcher`.
+    pub fn fetch_by(&mut self, fetcher: Box<dyn SegmentFetcher>) {
+        self.fetcher = Some(fetcher);
     }
 
     /// Returns the directory of the files.
@@ -56,15 +83,45 @@ impl<S: Storage> SegmentReads<S> {
     /// Opens the segment that holds `position`, unless it is open.
     ///
     /// # Errors
-    /// `NotFound` if the file does not exist, or the error of the storage.
+    /// `NotFound` if the file does not exist. `WouldBlock` while the segment is being fetched. Otherwise the error of
+    /// the storage.
     pub fn open<'a>(
-        &self,
-        segment: &'a mut Option<Segment<S::File>>,
+        &mut self,
+        segment: &'a mut OpenSegment<S::File>,
         stream: &RecordedStream,
         position: i64,
     ) -> io::Result<&'a Segment<S::File>> {
         let base = stream.segment_base(position);
-        window::open(segment, &self.storage, stream, base)
+        let OpenSegment { file, local_start } = segment;
+        let is_open = file.as_ref().is_some_and(|open| open.base == base);
+        if !is_open && base < *local_start {
+            *file = Some(self.open_copied(stream, base)?);
+        }
+        window::open(file, &self.storage, stream, base)
+    }
+
+    /// Opens a segment that may be in object storage.
+    #[cold]
+    fn open_copied(&mut self, stream: &RecordedStream, base: i64) -> io::Result<Segment<S::File>> {
+        let local = self.storage.open(&stream.segment_name(base), Access::Read);
+        let fetcher = match (local, &mut self.fetcher) {
+            (Err(error), Some(fetcher)) if error.kind() == io::ErrorKind::NotFound => fetcher,
+            (opened, _) => return opened.map(|file| Segment { base, file }),
+        };
+        let id = stream.recording_id();
+        match fetcher.fetch(id, base) {
+            FetchProgress::Waiting => Err(io::ErrorKind::WouldBlock.into()),
+            FetchProgress::Failed(reason) => Err(io::Error::other(reason)),
+            FetchProgress::Ready => {
+                match self.storage.open(&fetched_name(id, base), Access::Read) {
+                    // Later fetches have displaced the file: the next call requests it again.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    }
+                    opened => opened.map(|file| Segment { base, file }),
+                }
+            }
+        }
     }
 
     /// Reads the bytes from `position` on into `bytes`. The range must be in one segment.
@@ -73,8 +130,8 @@ impl<S: Storage> SegmentReads<S> {
     /// The same errors as [`open`](Self::open). `UnexpectedEof` if the file ends before the last
     /// byte.
     pub fn read(
-        &self,
-        segment: &mut Option<Segment<S::File>>,
+        &mut self,
+        segment: &mut OpenSegment<S::File>,
         stream: &RecordedStream,
         position: i64,
         bytes: &mut [u8],
@@ -94,7 +151,7 @@ impl<S: Storage> SegmentReads<S> {
     /// The same errors as [`read`](Self::read).
     pub fn read_into_term(
         &mut self,
-        segment: &mut Option<Segment<S::File>>,
+        segment: &mut OpenSegment<S::File>,
         stream: &RecordedStream,
         position: i64,
         (term, at, length): (&SharedBuffer, usize, usize),

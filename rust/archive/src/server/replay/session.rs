@@ -14,13 +14,12 @@ use super::pacing::{ReplayPace, RequestedPace};
 use super::plan::ReplayPlan;
 use super::publication::ReplayPublication;
 use super::recorded_pace::PaceFault;
-use super::segment_reads::SegmentReads;
+use super::segment_reads::{OpenSegment, SegmentReads};
 use crate::checksum::Checksum;
 use crate::frame::FrameFault;
 use crate::server::ArchiveError;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
-use crate::window::Segment;
 
 /// A replay whose publication the driver has added.
 pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
@@ -28,6 +27,8 @@ pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
     pub replay_session_id: i64,
     /// The recorded stream.
     pub stream: RecordedStream,
+    /// Start position of the recording in the catalog. Segments before it may be in object storage.
+    pub local_start: i64,
     /// The part of the recording that is sent.
     pub plan: ReplayPlan,
     /// The bounds of the replay, which may move.
@@ -61,9 +62,11 @@ pub(super) struct ReplaySession<S: Storage, P = ExclusivePublication> {
     padding_left: usize,
     /// Longest read of a segment file, in bytes.
     read_length: usize,
-    segment: Option<Segment<S::File>>,
+    segment: OpenSegment<S::File>,
     state: ReplayState,
     connect_deadline_ns: i64,
+    /// Time since which the first segment is being fetched. This time does not count for the deadline.
+    fetch_began_ns: Option<i64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +106,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         let NewReplay {
             replay_session_id,
             stream,
+            local_start,
             plan,
             bounds,
             pace,
@@ -130,11 +134,17 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             shown_position: position,
             padding_left: 0,
             read_length: plan.read_length,
-            segment: None,
+            segment: OpenSegment::new(local_start),
+            fetch_began_ns: None,
             state: ReplayState::Opening,
             connect_deadline_ns,
             stream,
         }
+    }
+
+    #[cfg(test)]
+    pub fn set_local_start(&mut self, local_start: i64) {
+        self.segment = OpenSegment::new(local_start);
     }
 
     pub fn replay_session_id(&self) -> i64 {
@@ -163,6 +173,10 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
     ) -> Result<ReplayProgress, ReplayEnd> {
         match reads.open(&mut self.segment, &self.stream, self.position) {
             Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.fetch_began_ns.get_or_insert(now_ns);
+                return Ok(ReplayProgress::Worked(0));
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if now_ns < self.connect_deadline_ns {
                     return Ok(ReplayProgress::Worked(0));
@@ -170,6 +184,10 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
                 return Err(self.failure("recording segment file not created"));
             }
             Err(error) => return Err(self.failure(&error.to_string())),
+        }
+        if let Some(began_ns) = self.fetch_began_ns.take() {
+            let waited_ns = now_ns.saturating_sub(began_ns);
+            self.connect_deadline_ns = self.connect_deadline_ns.saturating_add(waited_ns);
         }
         if self.begins_within {
             self.check_first_frame(reads)?;
@@ -279,6 +297,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         match filled {
             Ok(_) if run.is_empty() => return self.check_incomplete(length),
             Ok(_) => self.position += run.data_length as i64,
+            // The next segment is being fetched.
+            Err(FillBlockError::Fill(FillFault::Read(error)))
+                if error.kind() == io::ErrorKind::WouldBlock =>
+            {
+                return Ok(());
+            }
             Err(FillBlockError::Fill(FillFault::Read(error))) => {
                 return Err(self.read_failure(&error));
             }

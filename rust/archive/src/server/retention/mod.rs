@@ -160,7 +160,16 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             expiry_of(reader, end_position, since_ms, self.now_ms).is_none()
         };
         let readers = self.store.extensions().readers_of(recording_id);
+        let copied_base = self
+            .store
+            .recording(recording_id)
+            .ok()
+            .and_then(|recording| {
+                let end_base = recording.segment_base(end_position);
+                self.objects.copied_base(recording, end_base)
+            });
         Holders {
+            copied_base,
             readers: readers
                 .filter(is_valid)
                 .map(|reader| (reader.name.as_str(), reader.position))

@@ -9,7 +9,7 @@ use crate::server::AuthorisationService;
 ///
 /// | role | requests |
 /// |---|---|
-/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names and metadata; commit and remove a named reader |
+/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names, metadata and copies; commit and remove a named reader |
 /// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
 /// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel,
 /// replicate; set and apply retention; all other requests |
@@ -24,7 +24,7 @@ pub enum Role {
 }
 
 /// Template ids of the requests that [`Role::Read`] may send.
-const READ: [u16; 23] = [
+const READ: [u16; 24] = [
     6,      // Replay
     7,      // StopReplay
     8,      // ListRecordings
@@ -48,6 +48,7 @@ const READ: [u16; 23] = [
     20_009, // ListRecordingInfo
     20_010, // FindPosition
     20_011, // ReplayAtRate
+    20_012, // ListCopiedRanges
 ];
 /// Further template ids of the requests that [`Role::Record`] may send.
 const RECORD: [u16; 10] = [

@@ -49,6 +49,8 @@ impl Capabilities {
     pub const TIME: Self = Self(1 << 3);
     /// Replays at a rate.
     pub const REPLAY_RATE: Self = Self(1 << 4);
+    /// Copies in object storage.
+    pub const OBJECTS: Self = Self(1 << 5);
 
     /// Creates the set from the result of a [`CapabilitiesRequest`].
     #[must_use]

@@ -192,6 +192,22 @@ session_request! {
     }
 }
 
+session_request! {
+    /// Lists recordings with copies in object storage.
+    pub struct ListCopiedRangesRequest<'a>(ListByNameLayout) = 20_012 {
+        /// The recording, or -1 for all.
+        pub recording_id: i64,
+        /// Index of the first recording.
+        pub from_index: i32,
+        /// Maximum number of recordings, at most [`MAX_LISTED`](super::MAX_LISTED).
+        pub count: i32,
+        data {
+            /// Not used; empty.
+            name,
+        }
+    }
+}
+
 archive_message_set! {
     /// A request that this project adds to the archive's control protocol.
     pub enum ExtensionRequest {
@@ -219,5 +235,7 @@ archive_message_set! {
         FindPosition(FindPositionRequest),
         /// Replay at a rate.
         ReplayAtRate(ReplayAtRateRequest<'a>),
+        /// List recordings with copies in object storage.
+        ListCopiedRanges(ListCopiedRangesRequest<'a>),
     }
 }

@@ -1,7 +1,8 @@
 //! Descriptors that an archive sends to one client.
 
 use aeron_layout::archive_message::extension::{
-    ReaderLayout, RecordingInfoLayout, RetentionLayout, RetentionStepLayout, TimePositionLayout,
+    CopiedRangeLayout, ReaderLayout, RecordingInfoLayout, RetentionLayout, RetentionStepLayout,
+    TimePositionLayout,
 };
 
 use super::super::codes::RetentionHolder;
@@ -125,6 +126,24 @@ archive_message! {
     }
 }
 
+archive_message! {
+    /// The parts of a recording that are on the disk and in object storage.
+    pub struct CopiedRangeDescriptor(CopiedRangeLayout) = 20_106 {
+        /// Control session.
+        pub control_session_id: i64,
+        /// Correlation id of the request.
+        pub correlation_id: i64,
+        /// The recording.
+        pub recording_id: i64,
+        /// First position that can be read: in object storage, if it is before the local start position.
+        pub start_position: i64,
+        /// Start position in the catalog.
+        pub local_start_position: i64,
+        /// Position up to which all segments have copies, from the start position on.
+        pub copied_position: i64,
+    }
+}
+
 archive_message_set! {
     /// A descriptor that this project adds to the archive's control protocol.
     pub enum ExtensionResponse {
@@ -138,6 +157,8 @@ archive_message_set! {
         RecordingInfo(RecordingInfo<'a>),
         /// A position by time.
         TimePosition(TimePosition),
+        /// Parts of a recording on the disk and in object storage.
+        CopiedRange(CopiedRangeDescriptor),
     }
 }
 
@@ -151,6 +172,7 @@ impl ExtensionResponse<'_> {
             Self::RetentionStep(message) => (message.control_session_id, message.correlation_id),
             Self::RecordingInfo(message) => (message.control_session_id, message.correlation_id),
             Self::TimePosition(message) => (message.control_session_id, message.correlation_id),
+            Self::CopiedRange(message) => (message.control_session_id, message.correlation_id),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::catalog::{NULL_VALUE, RecordingDescriptor};
 use crate::checksum::Checksum;
 use crate::index::{ArrivalClock, IndexForm, IndexRecorder, SegmentIndex};
 use crate::memory_storage::MemoryStorage;
+use crate::objects::SegmentFetcher;
 use crate::recorder::RecorderSession;
 use crate::server::replay::bounds::{LimitCounter, ReplayBounds};
 use crate::server::replay::pacing::RequestedPace;
@@ -257,6 +258,7 @@ impl Replay {
         let session = ReplaySession::new(NewReplay {
             replay_session_id: REPLAY_SESSION_ID,
             stream: RecordedStream::new(&StreamDescription::from(descriptor)).unwrap(),
+            local_start: descriptor.start_position,
             plan,
             bounds,
             pace,
@@ -276,6 +278,12 @@ impl Replay {
 
     pub fn do_work(&mut self) -> ReplayProgress {
         self.session.do_work(&mut self.reads, self.now_ns)
+    }
+
+    /// Fetches segments before `local_start` that have no file.
+    pub fn fetch_by(&mut self, local_start: i64, fetcher: impl SegmentFetcher + 'static) {
+        self.session.set_local_start(local_start);
+        self.reads.fetch_by(Box::new(fetcher));
     }
 
     /// Starts the replay.

@@ -68,6 +68,7 @@ impl Archive {
             requester: requester(self.requests),
             recording_id: RECORDING_ID,
             recording: Some(&self.recording),
+            local_start: self.recording.start_position,
             active_position: None,
             limit_counter_id: None,
             range: ReplayRange {
@@ -405,6 +406,7 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
                 requester: requester(1),
                 recording_id: RECORDING_ID,
                 recording: Some(&recording),
+                local_start: recording.start_position,
                 active_position: Some(&position),
                 limit_counter_id: None,
                 range: ReplayRange {

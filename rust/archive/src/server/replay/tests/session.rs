@@ -9,6 +9,8 @@ use super::kit::{
     CONNECT_DEADLINE_NS, Counters, MTU_LENGTH, Recording, SEGMENT_LENGTH, TERM_LENGTH,
 };
 use crate::checksum::Checksum;
+use crate::memory_storage::MemoryStorage;
+use crate::objects::{FetchProgress, SegmentFetcher, fetched_name};
 use crate::segments::segment_name;
 use crate::server::ArchiveError;
 use crate::server::replay::plan::ReplayRange;
@@ -49,6 +51,90 @@ fn all_terms_and_segments_of_a_stopped_recording_are_replayed() {
     let (start, stop) = (TERM_LENGTH + 1024, recording.position());
     assert!(replay.publication.received() == recording.replayed(start, stop));
     assert_eq!(replay.shown_position(), stop);
+}
+
+/// Object storage with the segments that were removed from the disk. Each segment comes at the third request for it.
+struct ScriptedFetcher {
+    storage: MemoryStorage,
+    requests: u32,
+    /// The outcome instead of a segment.
+    failure: Option<String>,
+}
+
+impl ScriptedFetcher {
+    /// Moves the segments before `local_start` from the disk to object storage.
+    fn new(recording: &Recording, local_start: i64) -> Self {
+        for base in (TERM_LENGTH..local_start).step_by(SEGMENT_LENGTH as usize) {
+            let copy = format!("{}.copy", segment_name(3, base));
+            recording
+                .storage
+                .rename(&segment_name(3, base), &copy)
+                .unwrap();
+        }
+        Self {
+            storage: recording.storage.clone(),
+            requests: 0,
+            failure: None,
+        }
+    }
+}
+
+impl SegmentFetcher for ScriptedFetcher {
+    fn fetch(&mut self, recording_id: i64, base: i64) -> FetchProgress {
+        self.requests += 1;
+        if !self.requests.is_multiple_of(3) {
+            return FetchProgress::Waiting;
+        }
+        if let Some(reason) = &self.failure {
+            return FetchProgress::Failed(reason.clone());
+        }
+        let copy = format!("{}.copy", segment_name(recording_id, base));
+        let fetched = fetched_name(recording_id, base);
+        self.storage.rename(&copy, &fetched).unwrap();
+        FetchProgress::Ready
+    }
+}
+
+#[test]
+fn a_replay_waits_for_each_segment_that_is_only_in_object_storage() {
+    let recording = long_recording();
+    let (start, stop) = (TERM_LENGTH + 1024, recording.position());
+    let local_start = TERM_LENGTH + 2 * SEGMENT_LENGTH;
+    let mut replay = recording.replay_stopped(ALL);
+    replay.fetch_by(local_start, ScriptedFetcher::new(&recording, local_start));
+    assert_eq!(replay.do_work(), ReplayProgress::Worked(0));
+    // The time of the fetch does not count for the deadline of the subscriber.
+    replay.now_ns = 2 * CONNECT_DEADLINE_NS;
+    assert_eq!(replay.do_work(), ReplayProgress::Worked(0));
+    replay.start();
+    let end = (0..1_000).find_map(|_| match replay.do_work() {
+        ReplayProgress::Ended(end) => Some(end),
+        _ => None,
+    });
+    assert_eq!(end, Some(ReplayEnd::Complete));
+    assert!(replay.publication.received() == recording.replayed(start, stop));
+}
+
+#[test]
+fn a_segment_that_cannot_be_fetched_ends_the_replay_with_the_reason() {
+    let recording = long_recording();
+    let local_start = TERM_LENGTH + 2 * SEGMENT_LENGTH;
+    let mut fetcher = ScriptedFetcher::new(&recording, local_start);
+    fetcher.failure = Some("the storage is away".into());
+    let mut replay = recording.replay_stopped(ALL);
+    replay.fetch_by(local_start, fetcher);
+    let end = (0..3).find_map(|_| match replay.do_work() {
+        ReplayProgress::Ended(end) => Some(end),
+        _ => None,
+    });
+    assert_eq!(
+        end,
+        failed(
+            ArchiveErrorCode::Generic,
+            "the storage is away",
+            TERM_LENGTH
+        )
+    );
 }
 
 #[test]

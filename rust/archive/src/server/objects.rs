@@ -1,0 +1,394 @@
+//! Copies of sealed segments in object storage: which segments are copied, and which local files are deleted.
+//!
+//! A segment is copied if its recorder writes no more into it, and if it is complete: the last segment of a recording
+//! is not copied, because an extension may continue it. A local file is deleted only if the settings say so, its copy
+//! was read back, and the file has not changed since.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::time::UNIX_EPOCH;
+
+use aeron_protocol::archive::NULL_VALUE;
+
+use super::ArchiveError;
+use super::conductor::ArchiveConductor;
+use crate::catalog::RecordingDescriptor;
+use crate::objects::{
+    CopiedRange, CopiedSegments, CopierEvent, RecordingIdentity, SealedSegment, SegmentCopier,
+    SegmentCopy,
+};
+use crate::pause::{self, Point};
+use crate::segments::segment_name;
+use crate::storage::{Access, Storage, StorageFile};
+
+/// Longest time between two searches for segments to be copied, in nanoseconds.
+const SEARCH_INTERVAL_NS: i64 = 1_000_000_000;
+/// Maximum number of segments that wait for their copies.
+const MAX_WAITING: usize = 64;
+/// Maximum number of events, of files that are compared with their copies, and of files in one deletion, in one duty
+/// cycle.
+const STEPS_PER_CYCLE: usize = 16;
+/// The catalog no longer has the segments, and none of their files is deleted.
+const START_MOVED: Point = Point::new("objects-start-moved");
+
+/// Settings of the local files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ObjectSettings {
+    /// Whether files with a verified copy are deleted.
+    pub is_local_deleted: bool,
+    /// Newest bytes of each recording that stay.
+    pub local_bytes: i64,
+}
+
+/// State of the copies. The conductor runs it.
+pub(super) struct ObjectCopies {
+    /// `None` without object storage.
+    copier: Option<Box<dyn SegmentCopier>>,
+    settings: ObjectSettings,
+    copied: BTreeMap<i64, CopiedSegments>,
+    /// Copies that are in the manifest, and have not been compared with the local files since the start.
+    unchecked: VecDeque<(i64, SegmentCopy)>,
+    /// Segments that were passed to the copier, and of which no event has come.
+    waiting: BTreeSet<(i64, i64)>,
+    /// Segments without a file.
+    missing: BTreeSet<(i64, i64)>,
+    /// Truncations that the copier has not accepted yet.
+    truncations: VecDeque<(RecordingIdentity, i64)>,
+    /// Recording at which the search continues; `None` between two searches.
+    next_recording_id: Option<i64>,
+    next_search_ns: i64,
+}
+
+impl ObjectCopies {
+    pub fn new(copier: Option<Box<dyn SegmentCopier>>, settings: ObjectSettings) -> Self {
+        Self {
+            copier,
+            settings,
+            copied: BTreeMap::new(),
+            unchecked: VecDeque::new(),
+            waiting: BTreeSet::new(),
+            missing: BTreeSet::new(),
+            truncations: VecDeque::new(),
+            next_recording_id: Some(0),
+            next_search_ns: i64::MIN,
+        }
+    }
+
+    /// Returns whether segments are copied.
+    pub fn is_enabled(&self) -> bool {
+        self.copier.is_some()
+    }
+
+    /// Begins a search in the next duty cycle, because segments were sealed.
+    pub fn trigger(&mut self) {
+        self.next_search_ns = i64::MIN;
+    }
+
+    /// Ends the copier.
+    pub fn close(&mut self) {
+        if let Some(mut copier) = self.copier.take() {
+            copier.close();
+        }
+    }
+
+    /// Returns the parts of a recording that are on the disk and in object storage; `None` if it has no copies.
+    pub fn range(&self, recording: &RecordingDescriptor) -> Option<CopiedRange> {
+        self.copied.get(&recording.recording_id)?.range(recording)
+    }
+
+    /// Returns the recording with the start position of its copies, if a replay from `position` begins in the copies.
+    pub fn extended(
+        &self,
+        recording: &RecordingDescriptor,
+        position: i64,
+    ) -> Option<RecordingDescriptor> {
+        if position == NULL_VALUE || position >= recording.start_position {
+            return None;
+        }
+        self.whole(recording)
+    }
+
+    /// Returns the recording with the start position of its copies, if it begins before its local files.
+    pub fn whole(&self, recording: &RecordingDescriptor) -> Option<RecordingDescriptor> {
+        let start_position = self.range(recording)?.start_position;
+        (start_position < recording.start_position).then(|| RecordingDescriptor {
+            start_position,
+            ..recording.clone()
+        })
+    }
+
+    /// Returns the base of the first segment without a copy, up to `end_base`; `None` without object storage.
+    pub fn copied_base(&self, recording: &RecordingDescriptor, end_base: i64) -> Option<i64> {
+        self.copier.as_ref()?;
+        let first = recording.first_segment_base();
+        let copied = self.copied.get(&recording.recording_id);
+        Some(copied.map_or(first, |copied| {
+            copied.first_missing(first, end_base, recording.segment_length.into())
+        }))
+    }
+
+    fn forget(&mut self, recording: &RecordingDescriptor, position: i64) {
+        let id = recording.recording_id;
+        if let Some(copied) = self.copied.get_mut(&id) {
+            copied.truncate(position, recording.segment_length.into());
+        }
+        self.unchecked
+            .retain(|(recording_id, _)| *recording_id != id);
+        self.waiting.retain(|(recording_id, _)| *recording_id != id);
+        self.missing.retain(|(recording_id, _)| *recording_id != id);
+        if self.is_enabled() {
+            let identity = RecordingIdentity::of(recording);
+            self.truncations.push_back((identity, position));
+        }
+    }
+
+    /// Passes truncations on. Returns whether all are passed on: until then no copy may begin.
+    fn pass_truncations(&mut self) -> bool {
+        let Some(copier) = &mut self.copier else {
+            return false;
+        };
+        while let Some((recording, position)) = self.truncations.front() {
+            if !copier.forget(*recording, *position) {
+                return false;
+            }
+            self.truncations.pop_front();
+        }
+        true
+    }
+}
+
+impl<S: Storage + Clone> ArchiveConductor<S> {
+    /// Processes events of the copier, and continues the search for segments to be copied and for files to be deleted.
+    /// Returns the work count.
+    pub(super) fn copy_segments(&mut self) -> usize {
+        if !self.objects.pass_truncations() {
+            return 0;
+        }
+        let work = self.poll_copier() + self.check_known();
+        let objects = &mut self.objects;
+        if objects.next_recording_id.is_none() && self.now_ns >= objects.next_search_ns {
+            objects.next_search_ns = self.now_ns.saturating_add(SEARCH_INTERVAL_NS);
+            objects.next_recording_id = Some(0);
+        }
+        let Some(from) = objects.next_recording_id else {
+            return work;
+        };
+        // Copies of the manifest are compared first. Otherwise their segments would be copied again.
+        if !objects.unchecked.is_empty() {
+            return work;
+        }
+        let recording = self.store.recordings_from(from).next().cloned();
+        objects.next_recording_id = recording
+            .as_ref()
+            .map(|recording| recording.recording_id.saturating_add(1));
+        if let Some(recording) = recording {
+            self.request_copies(&recording);
+            self.delete_copied(&recording);
+        }
+        work + 1
+    }
+
+    /// Forgets the copies of a recording that reach beyond `position`, because the recording is truncated there.
+    ///
+    /// # Errors
+    /// The recording does not exist.
+    pub(super) fn forget_copies(
+        &mut self,
+        recording_id: i64,
+        position: i64,
+    ) -> Result<(), ArchiveError> {
+        let recording = self.store.recording(recording_id)?;
+        self.objects.forget(recording, position);
+        Ok(())
+    }
+
+    fn poll_copier(&mut self) -> usize {
+        let mut work = 0;
+        while work < STEPS_PER_CYCLE
+            && let Some(event) = self
+                .objects
+                .copier
+                .as_mut()
+                .and_then(|copier| copier.poll())
+        {
+            work += 1;
+            self.on_copier_event(event);
+        }
+        work
+    }
+
+    fn on_copier_event(&mut self, event: CopierEvent) {
+        match event {
+            CopierEvent::Known { recording, copies } => {
+                let id = recording.recording_id;
+                if self.is_recording(&recording) {
+                    let copies = copies.into_iter().map(|copy| (id, copy));
+                    self.objects.unchecked.extend(copies);
+                }
+            }
+            CopierEvent::Copied { recording, copy } => {
+                let id = recording.recording_id;
+                let is_waiting = self.objects.waiting.remove(&(id, copy.base));
+                if is_waiting && self.is_recording(&recording) {
+                    self.objects.copied.entry(id).or_default().insert(copy);
+                    let counters = &self.counters.objects;
+                    counters.copied_segments.fetch_add(1);
+                    self.objects.trigger();
+                    // Policies may have waited for the copy.
+                    self.retention.trigger();
+                }
+            }
+            CopierEvent::Missing { recording, base } => {
+                let segment = (recording.recording_id, base);
+                self.objects.waiting.remove(&segment);
+                self.objects.missing.insert(segment);
+            }
+            CopierEvent::Failed { text } => {
+                self.counters.objects.failures.fetch_add(1);
+                self.report(&format!("object storage: {text}"));
+            }
+            CopierEvent::Fetched { bytes } => {
+                self.counters.objects.fetched_bytes.fetch_add(bytes);
+            }
+        }
+    }
+
+    fn is_recording(&self, identity: &RecordingIdentity) -> bool {
+        let recording = self.store.recording(identity.recording_id);
+        recording.is_ok_and(|recording| RecordingIdentity::of(recording) == *identity)
+    }
+
+    /// Compares some copies of the manifest with the local files. A copy counts if its file has not changed since, or
+    /// if it is before the start of the recording in the catalog.
+    fn check_known(&mut self) -> usize {
+        let count = self.objects.unchecked.len().min(STEPS_PER_CYCLE);
+        for _ in 0..count {
+            let Some((id, copy)) = self.objects.unchecked.pop_front() else {
+                break;
+            };
+            let Ok(recording) = self.store.recording(id) else {
+                continue;
+            };
+            if copy.base < recording.first_segment_base() || self.is_unchanged(id, &copy) {
+                self.objects.copied.entry(id).or_default().insert(copy);
+            }
+        }
+        count
+    }
+
+    /// Returns whether the local file is the one that was copied.
+    fn is_unchanged(&self, recording_id: i64, copy: &SegmentCopy) -> bool {
+        let name = segment_name(recording_id, copy.base);
+        let modified = modified_ns(self.store.storage(), &name);
+        copy.modified_ns.is_some() && modified.is_ok_and(|modified| modified == copy.modified_ns)
+    }
+
+    fn request_copies(&mut self, recording: &RecordingDescriptor) {
+        let id = recording.recording_id;
+        let end = recording.segment_base(self.recorded_end(recording));
+        let Some(first) = self.objects.copied_base(recording, end) else {
+            return;
+        };
+        let objects = &mut self.objects;
+        let is_copied = |objects: &ObjectCopies, base| {
+            let copied = objects.copied.get(&id);
+            copied.is_some_and(|copied| copied.get(base).is_some())
+                || objects.waiting.contains(&(id, base))
+                || objects.missing.contains(&(id, base))
+        };
+        for base in (first..end).step_by(recording.segment_length as usize) {
+            if objects.waiting.len() >= MAX_WAITING {
+                return;
+            }
+            if is_copied(objects, base) {
+                continue;
+            }
+            let Some(copier) = &mut objects.copier else {
+                return;
+            };
+            let recording = recording.clone();
+            if !copier.copy(SealedSegment { recording, base }) {
+                return;
+            }
+            objects.waiting.insert((id, base));
+        }
+    }
+
+    /// Deletes files with a verified copy, as far as the settings allow it.
+    fn delete_copied(&mut self, recording: &RecordingDescriptor) {
+        let id = recording.recording_id;
+        let length = i64::from(recording.segment_length);
+        if !self.objects.settings.is_local_deleted
+            || self.store.is_changing(id)
+            || self.recordings.is_starting(id)
+        {
+            return;
+        }
+        let first = recording.first_segment_base();
+        // The segment with the last byte stays, so that the recording never looks empty.
+        let kept = self.objects.settings.local_bytes.max(1);
+        let mut limit = self.recorded_end(recording).saturating_sub(kept).max(first);
+        if let Some(position) = self.replays.lowest_replay_position(id) {
+            limit = limit.min(position.max(first));
+        }
+        let limit = recording.segment_base(limit);
+        let limit = limit.min(first + STEPS_PER_CYCLE as i64 * length);
+        let Some(copied) = self.objects.copied_base(recording, limit) else {
+            return;
+        };
+        let mut new_start = first;
+        while new_start < copied {
+            let copy = self
+                .objects
+                .copied
+                .get(&id)
+                .and_then(|it| it.get(new_start));
+            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
+                if let Some(copied) = self.objects.copied.get_mut(&id) {
+                    copied.remove(new_start);
+                }
+                break;
+            }
+            new_start += length;
+        }
+        if new_start > first {
+            self.delete_before(recording, first, new_start);
+        }
+    }
+
+    fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
+        let id = recording.recording_id;
+        let activity = self.activity(id);
+        match self.store.remove_copied(id, new_start, &activity) {
+            Ok(operation) => {
+                pause::at(START_MOVED);
+                self.counters
+                    .objects
+                    .freed_bytes
+                    .fetch_add(new_start - first);
+                self.deletions.begin_unrequested(operation);
+                self.objects.trigger();
+            }
+            Err(error) => self.report(&format!("copied segments of recording {id}: {error}")),
+        }
+    }
+
+    /// Returns the recorded position of an active recording, otherwise the stop position.
+    fn recorded_end(&self, recording: &RecordingDescriptor) -> i64 {
+        match recording.is_unfinished() {
+            // Without a position, the recorder is about to begin or to end.
+            true => {
+                let position = self.recordings.position(recording.recording_id);
+                position.unwrap_or(recording.start_position)
+            }
+            false => recording.stop_position,
+        }
+    }
+}
+
+/// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if that is not representable.
+fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
+    let modified = storage.open(name, Access::Read)?.modified()?;
+    let since_epoch = modified.duration_since(UNIX_EPOCH).ok();
+    Ok(since_epoch.and_then(|time| i64::try_from(time.as_nanos()).ok()))
+}

@@ -1,0 +1,81 @@
+//! [`ObjectError`]: a reason why a copy, a fetch or a manifest failed.
+
+use std::io;
+use std::time::Duration;
+
+/// A reason why an operation on object storage failed. No text contains credentials.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// The storage returned an error.
+    #[error("{object}: {source}")]
+    Store {
+        /// The object.
+        object: String,
+        /// Error of the storage.
+        source: object_store::Error,
+    },
+    /// The storage did not respond in time.
+    #[error(
+        "{object}: no response within {timeout:?}; check the storage, or raise aeron.archive.objects.timeout"
+    )]
+    Timeout {
+        /// The object.
+        object: String,
+        /// The time limit.
+        timeout: Duration,
+    },
+    /// The object is not the one that was stored.
+    #[error(
+        "{object} is damaged: {length} bytes with CRC-32C {crc32c:08x}, expected {expected_length} bytes with CRC-32C {expected_crc32c:08x}"
+    )]
+    Damaged {
+        /// The object.
+        object: String,
+        /// Number of bytes that were read.
+        length: u64,
+        /// Checksum of these bytes.
+        crc32c: u32,
+        /// Number of bytes that were stored.
+        expected_length: u64,
+        /// Checksum of the bytes that were stored.
+        expected_crc32c: u32,
+    },
+    /// A local file cannot be read or written.
+    #[error("{file}: {source}")]
+    File {
+        /// Name of the file.
+        file: String,
+        /// Error of the file system.
+        source: io::Error,
+    },
+    /// The local file changed while it was copied.
+    #[error("{file} changed while it was copied")]
+    Changed {
+        /// Name of the file.
+        file: String,
+    },
+    /// The manifest does not name the segment.
+    #[error("segment {base} of recording {recording_id} has no copy in object storage")]
+    NotCopied {
+        /// Recording id.
+        recording_id: i64,
+        /// Position of the segment's first byte.
+        base: i64,
+    },
+}
+
+impl ObjectError {
+    /// Returns whether a local file does not exist.
+    #[must_use]
+    pub fn is_missing_file(&self) -> bool {
+        matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    pub(crate) fn file(name: &str) -> impl Fn(io::Error) -> Self + '_ {
+        |source| Self::File {
+            file: name.to_owned(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Fetches copied segments into local files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path as FilePath;
+
+use aeron_archive::objects::{RecordingIdentity, fetched_name};
+use aeron_archive::segments::sidecar_name;
+use futures_util::StreamExt;
+use object_store::path::Path;
+
+use crate::ObjectError;
+use crate::copy::read_object;
+use crate::key::SegmentKey;
+use crate::location::ObjectStorage;
+use crate::manifest::{MAX_LENGTH, Manifest, ObjectCopy};
+
+/// Extension, without the dot, of a file that is being fetched.
+pub(crate) const FETCHING_EXTENSION: &str = "fetching";
+/// Number of attempts to read an object, if its bytes are wrong.
+const ATTEMPTS: usize = 2;
+
+/// Where a segment is fetched from.
+#[derive(Clone, Debug)]
+pub(crate) struct FetchSource {
+    pub recording: RecordingIdentity,
+    pub copy: ObjectCopy,
+    /// Length of the segment in bytes.
+    pub length: u64,
+}
+
+impl FetchSource {
+    /// Returns the source of a segment that the manifest names.
+    pub fn of(manifest: &Manifest, base: i64) -> Option<Self> {
+        Some(Self {
+            recording: manifest.identity(),
+            copy: *manifest.get(base)?,
+            length: manifest.recording.segment_length as u64,
+        })
+    }
+}
+
+/// Fetches a segment into its file in `directory`, which exists only if its bytes are those that were copied.
+///
+/// # Errors
+/// [`ObjectError`]. No file remains then.
+pub(crate) async fn fetch_to_directory(
+    storage: &ObjectStorage,
+    directory: &FilePath,
+    source: &FetchSource,
+) -> Result<(), ObjectError> {
+    let (id, base) = (source.recording.recording_id, source.copy.base);
+    let temporary = sidecar_name(id, base, FETCHING_EXTENSION);
+    let path = directory.join(&temporary);
+    let fetched = async {
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(ObjectError::file(&temporary))?;
+        fetch(storage, source, &mut file, &temporary).await?;
+        fs::rename(&path, directory.join(fetched_name(id, base)))
+            .map_err(ObjectError::file(&temporary))
+    }
+    .await;
+    if fetched.is_err() {
+        let _ = fs::remove_file(&path);
+    }
+    fetched
+}
+
+/// Writes the bytes of a segment into an empty file. `name` is used in errors.
+///
+/// # Errors
+/// [`ObjectError`]. The bytes in the file must then not be used.
+pub(crate) async fn fetch(
+    storage: &ObjectStorage,
+    source: &FetchSource,
+    file: &mut File,
+    name: &str,
+) -> Result<(), ObjectError> {
+    let object = storage.segment(&source.recording, &source.copy.key());
+    let mut attempt = 1;
+    loop {
+        let expected = (source.length, source.copy.crc32c);
+        let written = read_object(storage, &object, expected, |bytes| {
+            file.write_all(bytes).map_err(ObjectError::file(name))
+        })
+        .await;
+        match written {
+            Err(ObjectError::Damaged { .. }) if attempt < ATTEMPTS => {
+                attempt += 1;
+                restart(file).map_err(ObjectError::file(name))?;
+            }
+            written => return written,
+        }
+    }
+}
+
+fn restart(file: &mut File) -> std::io::Result<()> {
+    use std::io::Seek;
+    file.set_len(0)?;
+    file.rewind()
+}
+
+/// Reads the manifest of a recording from the storage; `None` if it does not exist or is damaged.
+///
+/// # Errors
+/// The storage returns an error.
+pub(crate) async fn fetch_manifest(
+    storage: &ObjectStorage,
+    recording: &RecordingIdentity,
+) -> Result<Option<Manifest>, ObjectError> {
+    let object = storage.manifest(recording);
+    let bytes = match read_all(storage, &object).await {
+        Err(ObjectError::Store {
+            source: object_store::Error::NotFound { .. },
+            ..
+        }) => return Ok(None),
+        bytes => bytes?,
+    };
+    let manifest = Manifest::decode(&bytes).ok();
+    Ok(manifest.filter(|manifest| manifest.identity() == *recording))
+}
+
+async fn read_all(storage: &ObjectStorage, object: &Path) -> Result<Vec<u8>, ObjectError> {
+    use object_store::ObjectStoreExt;
+    let result = storage
+        .within_time(object, storage.store.get(object))
+        .await?;
+    let mut pieces = result.into_stream();
+    let mut bytes = Vec::new();
+    while let Some(piece) = storage
+        .within_time(object, async { pieces.next().await.transpose() })
+        .await?
+    {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() as u64 > MAX_LENGTH {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Lists the copied segments of a recording. Objects with a wrong length, and other objects, are left out.
+///
+/// # Errors
+/// The storage returns an error.
+pub(crate) async fn list_segments(
+    storage: &ObjectStorage,
+    recording: &RecordingIdentity,
+    segment_length: i32,
+) -> Result<Vec<SegmentKey>, ObjectError> {
+    let folder = storage.folder(recording);
+    let mut objects = storage.store.list(Some(&folder));
+    let mut found = Vec::new();
+    while let Some(object) = storage
+        .within_time(&folder, async { objects.next().await.transpose() })
+        .await?
+    {
+        let key = object.location.filename().and_then(SegmentKey::parse);
+        if let Some(key) = key.filter(|_| object.size == segment_length as u64) {
+            found.push((object.last_modified, key));
+        }
+    }
+    // Of several copies of a segment, the newest one counts.
+    found.sort();
+    Ok(found.into_iter().map(|(_, key)| key).collect())
+}

@@ -1,0 +1,90 @@
+//! Files in the archive directory: manifests, the location of the storage, and fetched segments.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use aeron_archive::objects::{FETCHED_EXTENSION, manifest_name, manifest_owner};
+use aeron_archive::segments::SegmentFileName;
+
+use crate::ObjectError;
+use crate::fetch::FETCHING_EXTENSION;
+use crate::location::ObjectLocation;
+use crate::manifest::{MAX_LENGTH, Manifest};
+
+/// Name of the file with the location of the storage. Other processes read copied segments by it.
+const LOCATION_FILE: &str = "archive-objects.json";
+
+/// Reads the manifest of a recording; `None` if there is none, or if it is damaged.
+///
+/// # Errors
+/// The file system returns an error.
+pub(crate) fn read_manifest(directory: &Path, recording_id: i64) -> io::Result<Option<Manifest>> {
+    let mut bytes = Vec::new();
+    match File::open(directory.join(manifest_name(recording_id))) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?.take(MAX_LENGTH).read_to_end(&mut bytes)?,
+    };
+    let manifest = Manifest::decode(&bytes).ok();
+    Ok(manifest.filter(|manifest| manifest.recording.recording_id == recording_id))
+}
+
+/// Replaces the manifest of a recording, and forces it to the disk.
+///
+/// # Errors
+/// The file system returns an error. Then the former manifest is unchanged.
+pub(crate) fn write_manifest(directory: &Path, id: i64, text: &str) -> Result<(), ObjectError> {
+    let name = manifest_name(id);
+    replace(directory, &name, text.as_bytes()).map_err(ObjectError::file(&name))
+}
+
+/// Stores where the copies are.
+///
+/// # Errors
+/// The file system returns an error.
+pub(crate) fn write_location(directory: &Path, location: &ObjectLocation) -> io::Result<()> {
+    let text = serde_json::to_vec(location).map_err(io::Error::other)?;
+    replace(directory, LOCATION_FILE, &text)
+}
+
+/// Reads where the copies are; `None` if the archive has never had object storage.
+///
+/// # Errors
+/// The file system returns an error, or the file is damaged.
+pub(crate) fn read_location(directory: &Path) -> io::Result<Option<ObjectLocation>> {
+    match fs::read(directory.join(LOCATION_FILE)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => serde_json::from_slice(&bytes?)
+            .map(Some)
+            .map_err(io::Error::other),
+    }
+}
+
+/// Removes fetched segments that a former process has left, and manifests of recordings that do not exist.
+///
+/// # Errors
+/// The file system returns an error.
+pub(crate) fn remove_leftovers(directory: &Path, exists: impl Fn(i64) -> bool) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let file = name.to_str().and_then(SegmentFileName::parse);
+        let is_fetched = |file: SegmentFileName<'_>| {
+            [FETCHED_EXTENSION, FETCHING_EXTENSION].contains(&file.extension)
+        };
+        let owner = name.to_str().and_then(manifest_owner);
+        if file.is_some_and(is_fetched) || owner.is_some_and(|id| !exists(id)) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temporary = directory.join(format!("{name}.new"));
+    let mut file = File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&temporary, directory.join(name))?;
+    File::open(directory)?.sync_all()
+}

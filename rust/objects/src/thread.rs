@@ -1,0 +1,498 @@
+//! [`ObjectThread`]: the loop of the object thread.
+//!
+//! A copy has four steps: the object is written, it is read back, the manifest in the storage and then the local
+//! manifest are replaced, and the archive gets the event. After a kill between two steps, the segment is copied again:
+//! it has no entry in the local manifest, and an object that exists is only read back.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::pending;
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::objects::{CopierEvent, RecordingIdentity, SealedSegment, fetched_name};
+use aeron_archive::pause::{self, Point};
+use aeron_archive::segments::segment_name;
+use futures_util::StreamExt;
+use futures_util::future::LocalBoxFuture;
+use futures_util::stream::FuturesUnordered;
+use object_store::ObjectStoreExt;
+use tokio::sync::mpsc::Receiver;
+use tokio::time::{Instant, sleep_until};
+
+use crate::ObjectError;
+use crate::cache::{FetchCache, FetchedSegment};
+use crate::copy::copy_segment;
+use crate::fetch::{FetchSource, fetch_manifest, fetch_to_directory, list_segments};
+use crate::local::write_manifest;
+use crate::location::ObjectStorage;
+use crate::manifest::{Manifest, ObjectCopy, RecordingFields};
+use crate::queue::{CopyQueue, CopyTask};
+use crate::throttle::Throttle;
+
+/// Time after which a manifest that could not be stored or read is tried again.
+const MANIFEST_RETRY: Duration = Duration::from_secs(5);
+/// Both manifests name the copy, and the archive does not know that.
+const MANIFEST_STORED: Point = Point::new("objects-manifest");
+
+/// A request of the conductor.
+#[derive(Debug)]
+pub(crate) enum CopierRequest {
+    Copy(SealedSegment),
+    Forget {
+        recording: RecordingIdentity,
+        position: i64,
+    },
+}
+
+/// The outcome of a fetch.
+#[derive(Debug)]
+pub(crate) struct Fetched {
+    pub segment: FetchedSegment,
+    pub result: Result<(), String>,
+}
+
+/// The values with which the object thread starts.
+pub(crate) struct ThreadParts {
+    pub storage: ObjectStorage,
+    pub directory: PathBuf,
+    pub concurrency: usize,
+    pub bytes_per_second: u64,
+    pub cache_bytes: u64,
+    /// Manifests in the archive directory.
+    pub manifests: Vec<Manifest>,
+    /// Recordings of the catalog without a manifest in the archive directory.
+    pub unlisted: Vec<RecordingDescriptor>,
+    pub copies: Receiver<CopierRequest>,
+    pub fetches: Receiver<FetchedSegment>,
+    pub events: Sender<CopierEvent>,
+    pub fetched: Sender<Fetched>,
+}
+
+/// State of the object thread.
+pub(crate) struct ObjectThread<'a> {
+    storage: &'a ObjectStorage,
+    directory: &'a PathBuf,
+    throttle: &'a Throttle,
+    events: Sender<CopierEvent>,
+    fetched: Sender<Fetched>,
+    origin: Instant,
+    queue: CopyQueue,
+    /// Copies in progress, and whether their recording was truncated in the meantime. Then the copy has no effect.
+    running: BTreeMap<(RecordingIdentity, i64), bool>,
+    manifests: BTreeMap<RecordingIdentity, Manifest>,
+    /// Recordings of which the storage may have copies that no local manifest names.
+    unlisted: VecDeque<RecordingDescriptor>,
+    /// Copies that were read back, and are not in a manifest.
+    verified: Vec<(CopyTask, ObjectCopy)>,
+    /// Recordings of which the manifest has lost copies.
+    truncated: BTreeSet<RecordingIdentity>,
+    /// The recording of which the manifest is being stored, and the lowest truncation since then.
+    storing: Option<(RecordingIdentity, i64)>,
+    is_listing: bool,
+    /// Time before which no manifest is stored or read.
+    manifest_due: Instant,
+    cache: FetchCache,
+    /// Fetches in progress, and whether the archive waits for them.
+    fetching: BTreeMap<FetchedSegment, bool>,
+    jobs: FuturesUnordered<LocalBoxFuture<'a, Done>>,
+}
+
+/// A job that has ended.
+enum Done {
+    Copied(CopyTask, Result<ObjectCopy, ObjectError>),
+    Stored {
+        manifest: Box<Manifest>,
+        copies: Vec<(CopyTask, ObjectCopy)>,
+        result: Result<(), ObjectError>,
+    },
+    Listed(RecordingDescriptor, Result<Box<Manifest>, ObjectError>),
+    Fetched(FetchedSegment, u64, Result<(), ObjectError>),
+}
+
+/// Runs the object thread until the archive closes it.
+pub(crate) async fn run(parts: ThreadParts) {
+    let throttle = Throttle::new(parts.bytes_per_second);
+    let (storage, directory) = (parts.storage, parts.directory);
+    let manifests = parts.manifests.into_iter();
+    let mut thread = ObjectThread {
+        storage: &storage,
+        directory: &directory,
+        throttle: &throttle,
+        events: parts.events,
+        fetched: parts.fetched,
+        origin: Instant::now(),
+        queue: CopyQueue::new(parts.concurrency),
+        running: BTreeMap::new(),
+        manifests: manifests.map(|it| (it.identity(), it)).collect(),
+        unlisted: parts.unlisted.into(),
+        verified: Vec::new(),
+        truncated: BTreeSet::new(),
+        storing: None,
+        is_listing: false,
+        manifest_due: Instant::now(),
+        cache: FetchCache::new(parts.cache_bytes),
+        fetching: BTreeMap::new(),
+        jobs: FuturesUnordered::new(),
+    };
+    let (mut copies, mut fetches) = (parts.copies, parts.fetches);
+    loop {
+        thread.begin_jobs();
+        let due = thread.next_due();
+        let wake = async {
+            match due {
+                Some(due) => sleep_until(due).await,
+                None => pending().await,
+            }
+        };
+        tokio::select! {
+            request = copies.recv() => match request {
+                Some(CopierRequest::Copy(segment)) => thread.queue.add(segment),
+                Some(CopierRequest::Forget { recording, position }) => thread.forget(recording, position),
+                None => return,
+            },
+            Some(segment) = fetches.recv() => thread.on_fetch_requested(segment),
+            Some(done) = thread.jobs.next() => thread.on_done(done),
+            () = wake => {}
+        }
+    }
+}
+
+impl<'a> ObjectThread<'a> {
+    fn begin_jobs(&mut self) {
+        let (storage, directory, throttle) = (self.storage, self.directory, self.throttle);
+        while let Some(task) = self.queue.begin(self.now_ms()) {
+            let identity = task.recording();
+            self.running.insert((identity, task.segment.base), false);
+            self.jobs.push(Box::pin(async move {
+                let copied = copy_segment(storage, directory, &task, throttle).await;
+                Done::Copied(task, copied)
+            }));
+        }
+        if Instant::now() >= self.manifest_due {
+            self.begin_listing();
+            self.begin_storing();
+        }
+    }
+
+    fn begin_listing(&mut self) {
+        if self.is_listing {
+            return;
+        }
+        let Some(recording) = self.unlisted.front().cloned() else {
+            return;
+        };
+        self.is_listing = true;
+        let storage = self.storage;
+        self.jobs.push(Box::pin(async move {
+            let manifest = rebuilt(storage, &recording).await;
+            Done::Listed(recording, manifest.map(Box::new))
+        }));
+    }
+
+    /// Stores the manifest of one recording, with its new copies.
+    fn begin_storing(&mut self) {
+        if self.storing.is_some() {
+            return;
+        }
+        let unlisted: BTreeSet<_> = self.unlisted.iter().map(RecordingIdentity::of).collect();
+        let verified = self.verified.iter();
+        let verified = verified.map(|(task, _)| task.recording());
+        let mut candidates = verified.chain(self.truncated.iter().copied());
+        // A manifest that was not read yet may have copies that must not be lost.
+        let Some(identity) = candidates.find(|identity| !unlisted.contains(identity)) else {
+            return;
+        };
+        drop(candidates);
+        let is_of = |(task, _): &mut (CopyTask, ObjectCopy)| task.recording() == identity;
+        let copies: Vec<_> = self.verified.extract_if(.., is_of).collect();
+        self.truncated.remove(&identity);
+        let Some(manifest) = self.with_copies(identity, &copies) else {
+            return;
+        };
+        self.storing = Some((identity, i64::MAX));
+        let (storage, directory) = (self.storage, self.directory);
+        self.jobs.push(Box::pin(async move {
+            let result = store_manifest(storage, directory, &manifest).await;
+            Done::Stored {
+                manifest: Box::new(manifest),
+                copies,
+                result,
+            }
+        }));
+    }
+
+    /// Returns the manifest of a recording with further copies; `None` if there is nothing to store.
+    fn with_copies(
+        &self,
+        identity: RecordingIdentity,
+        copies: &[(CopyTask, ObjectCopy)],
+    ) -> Option<Manifest> {
+        let latest = copies.last().map(|(task, _)| &task.segment.recording);
+        let known = self.manifests.get(&identity).cloned();
+        let mut manifest = known.or_else(|| latest.map(Manifest::new))?;
+        if let Some(latest) = latest {
+            manifest.recording = RecordingFields::of(latest);
+        }
+        for (_, copy) in copies {
+            manifest.insert(*copy);
+        }
+        Some(manifest)
+    }
+
+    fn forget(&mut self, recording: RecordingIdentity, position: i64) {
+        // The archive requests copies again that are still due.
+        self.queue.forget(recording);
+        for ((identity, _), is_forgotten) in &mut self.running {
+            *is_forgotten |= *identity == recording;
+        }
+        self.verified
+            .retain(|(task, _)| task.recording() != recording);
+        if let Some((storing, lowest)) = &mut self.storing
+            && *storing == recording
+        {
+            *lowest = position.min(*lowest);
+        }
+        if let Some(manifest) = self.manifests.get_mut(&recording)
+            && manifest.truncate(position)
+        {
+            self.truncated.insert(recording);
+        }
+    }
+
+    fn on_done(&mut self, done: Done) {
+        match done {
+            Done::Copied(task, copied) => self.on_copied(task, copied),
+            Done::Stored {
+                manifest,
+                copies,
+                result,
+            } => self.on_stored(*manifest, copies, result),
+            Done::Listed(recording, manifest) => self.on_listed(&recording, manifest),
+            Done::Fetched(segment, length, result) => self.on_fetched(segment, length, result),
+        }
+    }
+
+    fn on_copied(&mut self, mut task: CopyTask, copied: Result<ObjectCopy, ObjectError>) {
+        self.queue.end();
+        let recording = task.recording();
+        let base = task.segment.base;
+        if self.running.remove(&(recording, base)) == Some(true) {
+            return;
+        }
+        match copied {
+            Ok(copy) => self.verified.push((task, copy)),
+            Err(error) if error.is_missing_file() => {
+                self.tell(CopierEvent::Missing { recording, base });
+                self.fail(format!("copy: {error}; the segment is not copied"));
+            }
+            Err(error) => {
+                task.is_object_wrong |= matches!(error, ObjectError::Damaged { .. });
+                self.retry(task, &error);
+            }
+        }
+    }
+
+    fn retry(&mut self, task: CopyTask, error: &ObjectError) {
+        let name = segment_name(task.segment.recording.recording_id, task.segment.base);
+        let delay_ms = self.queue.retry(task, self.now_ms());
+        self.fail(format!(
+            "copy of {name}: {error}; the file stays, and the next attempt is in {} s",
+            delay_ms / 1_000
+        ));
+    }
+
+    fn on_stored(
+        &mut self,
+        mut manifest: Manifest,
+        copies: Vec<(CopyTask, ObjectCopy)>,
+        result: Result<(), ObjectError>,
+    ) {
+        let recording = manifest.identity();
+        let (_, truncation) = self.storing.take().unwrap_or((recording, i64::MAX));
+        if let Err(error) = result {
+            self.manifest_due = Instant::now() + MANIFEST_RETRY;
+            if copies.is_empty() {
+                self.truncated.insert(recording);
+                self.fail(format!(
+                    "manifest of recording {}: {error}",
+                    recording.recording_id
+                ));
+            }
+            // After a truncation, the archive requests the copies again.
+            if truncation == i64::MAX {
+                copies
+                    .into_iter()
+                    .for_each(|(task, _)| self.retry(task, &error));
+            }
+            return;
+        }
+        if manifest.truncate(truncation) {
+            self.truncated.insert(recording);
+        }
+        pause::at(MANIFEST_STORED);
+        let is_kept = |copy: &&(CopyTask, ObjectCopy)| manifest.get(copy.1.base) == Some(&copy.1);
+        for (_, copy) in copies.iter().filter(is_kept) {
+            let copy = copy.segment_copy();
+            self.tell(CopierEvent::Copied { recording, copy });
+        }
+        self.manifests.insert(recording, manifest);
+    }
+
+    fn on_listed(
+        &mut self,
+        recording: &RecordingDescriptor,
+        manifest: Result<Box<Manifest>, ObjectError>,
+    ) {
+        self.is_listing = false;
+        let manifest = match manifest {
+            Ok(manifest) => *manifest,
+            Err(error) => {
+                self.manifest_due = Instant::now() + MANIFEST_RETRY;
+                let id = recording.recording_id;
+                return self.fail(format!(
+                    "list of the copies of recording {id}: {error}; the next attempt is in {} s",
+                    MANIFEST_RETRY.as_secs()
+                ));
+            }
+        };
+        self.unlisted.pop_front();
+        if manifest.copies().next().is_some() {
+            self.tell(known(&manifest));
+            let identity = manifest.identity();
+            self.manifests.insert(identity, manifest);
+            // Stored, so that the next start need not list the copies.
+            self.truncated.insert(identity);
+        }
+    }
+
+    fn on_fetch_requested(&mut self, segment: FetchedSegment) {
+        if self.cache.touch(segment) {
+            return self.tell_fetched(segment, Ok(()));
+        }
+        let (recording_id, base) = segment;
+        match self.begin_fetch(segment) {
+            Some(length) => {
+                self.fetching.insert(segment, true);
+                let next = (recording_id, base.saturating_add(length as i64));
+                if self.cache.has_room_for_two(length) && !self.cache.touch(next) {
+                    self.begin_fetch(next);
+                }
+            }
+            None => {
+                let error = ObjectError::NotCopied { recording_id, base };
+                self.tell_fetched(segment, Err(error.to_string()));
+            }
+        }
+    }
+
+    /// Begins a fetch, unless it is in progress. Returns the length of the segment; `None` if it has no copy.
+    fn begin_fetch(&mut self, segment: FetchedSegment) -> Option<u64> {
+        let (id, base) = segment;
+        let first = RecordingIdentity {
+            recording_id: id,
+            start_timestamp_ms: i64::MIN,
+            initial_term_id: i32::MIN,
+        };
+        // A catalog uses an id only once, so at most one manifest has it.
+        let (_, manifest) = self.manifests.range(first..).next()?;
+        let source =
+            FetchSource::of(manifest, base).filter(|it| it.recording.recording_id == id)?;
+        let length = source.length;
+        if self.fetching.contains_key(&segment) {
+            return Some(length);
+        }
+        self.fetching.insert(segment, false);
+        let (storage, directory) = (self.storage, self.directory);
+        self.jobs.push(Box::pin(async move {
+            let fetched = fetch_to_directory(storage, directory, &source).await;
+            Done::Fetched(segment, length, fetched)
+        }));
+        Some(length)
+    }
+
+    fn on_fetched(
+        &mut self,
+        segment: FetchedSegment,
+        length: u64,
+        result: Result<(), ObjectError>,
+    ) {
+        let is_awaited = self.fetching.remove(&segment) == Some(true);
+        if result.is_ok() {
+            for (id, base) in self.cache.add(segment, length) {
+                // If it fails, the next start removes the file.
+                let _ = std::fs::remove_file(self.directory.join(fetched_name(id, base)));
+            }
+            let bytes = length as i64;
+            self.tell(CopierEvent::Fetched { bytes });
+        }
+        if is_awaited {
+            let result = result.map_err(|error| format!("object storage: {error}"));
+            if let Err(text) = &result {
+                self.fail(format!("fetch: {text}"));
+            }
+            self.tell_fetched(segment, result);
+        }
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let copy = self.queue.next_due_ms();
+        let copy = copy.map(|due_ms| self.origin + Duration::from_millis(due_ms));
+        let has_manifest = (!self.unlisted.is_empty() && !self.is_listing)
+            || (self.storing.is_none() && !(self.verified.is_empty() && self.truncated.is_empty()));
+        let manifest = has_manifest.then_some(self.manifest_due);
+        let manifest = manifest.filter(|due| *due > Instant::now());
+        copy.into_iter().chain(manifest).min()
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.origin.elapsed().as_millis() as u64
+    }
+
+    fn fail(&self, text: String) {
+        self.tell(CopierEvent::Failed { text });
+    }
+
+    fn tell(&self, event: CopierEvent) {
+        // If the archive has ended, nobody needs the event.
+        let _ = self.events.send(event);
+    }
+
+    fn tell_fetched(&self, segment: FetchedSegment, result: Result<(), String>) {
+        let _ = self.fetched.send(Fetched { segment, result });
+    }
+}
+
+/// Returns the event with the copies of a manifest.
+pub(crate) fn known(manifest: &Manifest) -> CopierEvent {
+    CopierEvent::Known {
+        recording: manifest.identity(),
+        copies: manifest.copies().map(ObjectCopy::segment_copy).collect(),
+    }
+}
+
+/// Makes the manifest of a recording from the one in the storage and from a listing.
+async fn rebuilt(
+    storage: &ObjectStorage,
+    recording: &RecordingDescriptor,
+) -> Result<Manifest, ObjectError> {
+    let identity = RecordingIdentity::of(recording);
+    let stored = fetch_manifest(storage, &identity).await?;
+    let mut manifest = stored.unwrap_or_else(|| Manifest::new(recording));
+    manifest.add_listed(list_segments(storage, &identity, recording.segment_length).await?);
+    Ok(manifest)
+}
+
+/// Stores a manifest: first in the storage, so that the local manifest never names a copy that the other one lacks.
+async fn store_manifest(
+    storage: &ObjectStorage,
+    directory: &std::path::Path,
+    manifest: &Manifest,
+) -> Result<(), ObjectError> {
+    let text = manifest.encode();
+    let object = storage.manifest(&manifest.identity());
+    let put = storage.store.put(&object, text.clone().into_bytes().into());
+    storage.within_time(&object, put).await?;
+    write_manifest(directory, manifest.recording.recording_id, &text)
+}

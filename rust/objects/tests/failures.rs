@@ -1,0 +1,369 @@
+//! Storage that fails, hangs or changes bytes: no segment counts as copied, and the next attempt succeeds.
+
+use std::fmt;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::{Duration, Instant};
+
+use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::objects::{
+    ArchiveObjects, CopierEvent, FetchProgress, RecordingIdentity, SealedSegment, fetched_name,
+};
+use aeron_archive::server::context::ArchiveContext;
+use aeron_objects::location::{ObjectLocation, ObjectStorage};
+use aeron_objects::open_with;
+use futures_util::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use tempfile::TempDir;
+
+const SEGMENT: usize = 64 * 1024;
+
+/// Behaviour of the storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Mode {
+    Sound,
+    Fails,
+    Hangs,
+    /// Segments are stored with a changed byte.
+    Changes,
+    /// Only manifests are refused.
+    RefusesManifests,
+}
+
+#[derive(Debug)]
+struct FaultyStore {
+    inner: InMemory,
+    mode: Arc<AtomicU8>,
+}
+
+impl FaultyStore {
+    fn is(&self, mode: Mode) -> bool {
+        self.mode.load(Ordering::SeqCst) == mode as u8
+    }
+
+    async fn pass(&self, object: &Path) -> Result<()> {
+        if self.is(Mode::Hangs) {
+            std::future::pending::<()>().await;
+        }
+        let is_manifest = object.filename() == Some("manifest.json");
+        match self.is(Mode::Fails) || (self.is(Mode::RefusesManifests) && is_manifest) {
+            true => Err(object_store::Error::Generic {
+                store: "test",
+                source: "the storage is broken".into(),
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for FaultyStore {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("faulty store")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for FaultyStore {
+    async fn put_opts(
+        &self,
+        at: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> Result<PutResult> {
+        self.pass(at).await?;
+        let mut bytes = bytes::Bytes::from(payload).to_vec();
+        if self.is(Mode::Changes) && bytes.len() == SEGMENT {
+            bytes[100] ^= 1;
+        }
+        self.inner.put_opts(at, bytes.into(), options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.pass(at).await?;
+        self.inner.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> Result<GetResult> {
+        if !self.is(Mode::Changes) {
+            self.pass(at).await?;
+        }
+        self.inner.get_opts(at, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+/// An archive directory with one segment, and its object thread.
+struct World {
+    directory: TempDir,
+    mode: Arc<AtomicU8>,
+    store: Arc<FaultyStore>,
+    objects: ArchiveObjects,
+}
+
+fn recording() -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id: 0,
+        start_timestamp_ms: 1,
+        stop_timestamp_ms: -1,
+        start_position: 0,
+        stop_position: -1,
+        initial_term_id: 0,
+        segment_length: SEGMENT as i32,
+        term_length: SEGMENT as i32,
+        mtu_length: 1408,
+        session_id: 0,
+        stream_id: 1,
+        stripped_channel: "aeron:ipc".into(),
+        original_channel: "aeron:ipc".into(),
+        source_identity: "aeron:ipc".into(),
+    }
+}
+
+fn open(directory: &FilePath, store: &Arc<FaultyStore>) -> ArchiveObjects {
+    let context = ArchiveContext {
+        archive_dir: directory.to_owned(),
+        ..ArchiveContext::default()
+    };
+    let location = ObjectLocation::of(&context);
+    let storage = ObjectStorage::new(Arc::clone(store) as _, Duration::from_millis(50));
+    open_with(&context, &location, storage).expect("the directory is there")
+}
+
+impl World {
+    fn new(mode: Mode) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        std::fs::write(directory.path().join("0-0.rec"), bytes()).expect("a segment");
+        let mode = Arc::new(AtomicU8::new(mode as u8));
+        let store = Arc::new(FaultyStore {
+            inner: InMemory::new(),
+            mode: Arc::clone(&mode),
+        });
+        let objects = open(directory.path(), &store);
+        Self {
+            directory,
+            mode,
+            store,
+            objects,
+        }
+    }
+
+    fn request_copy(&mut self) {
+        let segment = SealedSegment {
+            recording: recording(),
+            base: 0,
+        };
+        assert!(self.objects.copier.copy(segment));
+    }
+
+    fn set(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// Waits for the next event.
+    fn event(&mut self) -> CopierEvent {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            if let Some(event) = self.objects.copier.poll() {
+                return event;
+            }
+            assert!(Instant::now() < deadline, "no event");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn failure(&mut self) -> String {
+        match self.event() {
+            CopierEvent::Failed { text } => text,
+            event => panic!("{event:?}"),
+        }
+    }
+
+    fn assert_copied(&mut self) {
+        loop {
+            match self.event() {
+                CopierEvent::Copied { copy, .. } => {
+                    assert_eq!((copy.base, copy.from), (0, 0));
+                    assert!(copy.modified_ns.is_some());
+                    return;
+                }
+                CopierEvent::Failed { .. } => {}
+                event => panic!("{event:?}"),
+            }
+        }
+    }
+
+    fn fetch(&mut self) -> FetchProgress {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            match self.objects.fetcher.fetch(0, 0) {
+                FetchProgress::Waiting => assert!(Instant::now() < deadline, "no outcome"),
+                outcome => return outcome,
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn has_manifest(&self) -> bool {
+        self.directory
+            .path()
+            .join("archive-objects-0.manifest")
+            .exists()
+    }
+}
+
+fn bytes() -> Vec<u8> {
+    (0..SEGMENT).map(|number| (number / 7) as u8).collect()
+}
+
+#[test]
+fn a_copy_that_fails_is_reported_and_tried_again() {
+    for (mode, reason) in [
+        (Mode::Fails, "the storage is broken"),
+        (Mode::Hangs, "no response within 50ms"),
+        (Mode::Changes, "is damaged: 65536 bytes with CRC-32C"),
+    ] {
+        let mut world = World::new(mode);
+        world.request_copy();
+        let text = world.failure();
+        assert!(text.contains(reason), "{text}");
+        assert!(text.starts_with("copy of 0-0.rec: "), "{text}");
+        assert!(
+            text.ends_with("the file stays, and the next attempt is in 1 s"),
+            "{text}"
+        );
+        assert!(!world.has_manifest());
+        world.set(Mode::Sound);
+        world.assert_copied();
+        assert!(world.has_manifest());
+        assert_eq!(
+            std::fs::read(world.directory.path().join("0-0.rec")).unwrap(),
+            bytes()
+        );
+    }
+}
+
+#[test]
+fn a_segment_is_not_copied_before_the_storage_has_its_manifest() {
+    let mut world = World::new(Mode::RefusesManifests);
+    world.request_copy();
+    assert!(world.failure().contains("manifest.json: "));
+    assert!(!world.has_manifest());
+}
+
+#[test]
+fn a_fetched_segment_has_the_bytes_of_the_file_or_does_not_exist() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    let fetched = world.directory.path().join(fetched_name(0, 0));
+    world.set(Mode::Fails);
+    let FetchProgress::Failed(reason) = world.fetch() else {
+        panic!("the storage is broken");
+    };
+    assert!(reason.starts_with("object storage: "), "{reason}");
+    assert!(!fetched.exists());
+    world.set(Mode::Sound);
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    assert_eq!(std::fs::read(&fetched).unwrap(), bytes());
+}
+
+#[test]
+fn damaged_bytes_of_an_object_are_never_fetched() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        use futures_util::StreamExt;
+        let objects: Vec<_> = world.store.inner.list(None).collect().await;
+        let segment = objects.into_iter().map(|object| object.unwrap().location);
+        let segment = segment
+            .filter(|path| path.as_ref().ends_with(".rec"))
+            .last()
+            .unwrap();
+        world
+            .store
+            .inner
+            .put(&segment, vec![1; SEGMENT].into())
+            .await
+            .unwrap();
+    });
+    let FetchProgress::Failed(reason) = world.fetch() else {
+        panic!("the object is damaged");
+    };
+    assert!(reason.contains("is damaged"), "{reason}");
+    assert!(!world.directory.path().join(fetched_name(0, 0)).exists());
+}
+
+#[test]
+fn a_segment_without_a_copy_is_refused_by_its_name() {
+    let mut world = World::new(Mode::Sound);
+    let expected = "segment 0 of recording 0 has no copy in object storage";
+    assert_eq!(world.fetch(), FetchProgress::Failed(expected.to_owned()));
+}
+
+#[test]
+fn a_segment_without_a_file_is_reported_once_and_given_up() {
+    let mut world = World::new(Mode::Sound);
+    std::fs::remove_file(world.directory.path().join("0-0.rec")).unwrap();
+    world.request_copy();
+    let recording = RecordingIdentity::of(&recording());
+    assert_eq!(world.event(), CopierEvent::Missing { recording, base: 0 });
+    assert!(world.failure().starts_with("copy: 0-0.rec: "));
+}
+
+#[test]
+fn a_truncation_removes_the_copy_from_the_manifests() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    assert!(
+        world
+            .objects
+            .copier
+            .forget(RecordingIdentity::of(&recording()), 64)
+    );
+    let path = world.directory.path().join("archive-objects-0.manifest");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !std::fs::read_to_string(&path)
+        .unwrap()
+        .contains("\"copies\":[]")
+    {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(world.fetch(), FetchProgress::Failed(_)));
+}
