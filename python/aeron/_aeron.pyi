@@ -34,7 +34,14 @@ from aeron._stubs.driver_files import (
     read_error_log,
     read_loss_report,
 )
-from aeron._stubs.extensions import FoundPosition, NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
+from aeron._stubs.extensions import (
+    CopiedRange,
+    FoundPosition,
+    NamedReader,
+    RecordingInfo,
+    RetentionOutcome,
+    RetentionPolicy,
+)
 from aeron._stubs.handlers import Action, FragmentAssembler, Header
 from aeron._stubs.idle import (
     BackoffIdleStrategy,
@@ -103,6 +110,7 @@ __all__ = [
     "ChannelUriBuilder",
     "CncFile",
     "ColumnBatch",
+    "CopiedRange",
     "Counter",
     "CounterSnapshot",
     "CountersReader",

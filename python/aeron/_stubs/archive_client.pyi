@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Literal, Self, final
 
 from aeron._stubs.client import Aeron
-from aeron._stubs.extensions import FoundPosition, NamedReader, RecordingInfo, RetentionOutcome, RetentionPolicy
+from aeron._stubs.extensions import (
+    CopiedRange,
+    FoundPosition,
+    NamedReader,
+    RecordingInfo,
+    RetentionOutcome,
+    RetentionPolicy,
+)
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.persistent import PersistentSubscription
 from aeron._stubs.publication import ExclusivePublication, Publication
@@ -1831,6 +1838,44 @@ class AeronArchive:
 
         Returns:
             A list of `RecordingInfo`.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def list_copied_ranges(self, *, recording_id: int | None = None) -> list[CopiedRange]:
+        """Lists the recordings of which segments have copies in object storage, by recording.
+
+        Args:
+            recording_id: Id of the recording. `None` lists all recordings.
+
+        Returns:
+            A list of `CopiedRange`. A recording without copies is not in the list.
+
+        Raises:
+            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+                have this request.
+            ArchiveError: If the archive refuses the request; the subclass names the reason.
+            ArchiveTimeoutError: If the archive does not respond within the message timeout.
+            ArchiveDisconnectedError: If the archive ended the session.
+            ArchiveClosedError: If the client of the archive is closed.
+        """
+    def async_list_copied_ranges(self, *, recording_id: int | None = None) -> PendingOperation[list[CopiedRange]]:
+        """Starts `list_copied_ranges` without waiting for the archive.
+
+        Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
+
+        Lists the recordings of which segments have copies in object storage, by recording.
+
+        Args:
+            recording_id: Id of the recording. `None` lists all recordings.
+
+        Returns:
+            A list of `CopiedRange`. A recording without copies is not in the list.
 
         Raises:
             NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not

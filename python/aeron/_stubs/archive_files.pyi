@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self, final
 
 from aeron._stubs.driver_files import ErrorObservation
+from aeron._stubs.extensions import CopiedRange
 from aeron._stubs.pipeline import ColumnBatch
 from aeron._stubs.recordings import Recording
 
@@ -164,6 +165,8 @@ class _ArchiveFiles:
     def capacity(self) -> int: ...
     def grow(self, capacity: int) -> None: ...
     def entries(self) -> list[_CatalogEntry]: ...
+    def copied_ranges(self) -> list[CopiedRange]:
+        """Returns the ranges of the recordings with copies in object storage."""
     def entry(self, recording_id: int) -> _CatalogEntry: ...
     def frames(self, recording_id: int, *, since_us: int | None = None, until_us: int | None = None) -> _RecordedFrames:
         """Returns the frames of a recording, or of a range of time in microseconds since the epoch."""

@@ -24,51 +24,70 @@ class Archive:
         directory: Directory of catalog and recordings.
         driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
             names.
-        driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as
-            dead and the archive ends. Default: `10000` milliseconds.
-        archive_dir_delete_on_start: Delete the archive directory, with everything in it, before the archive
+        driver_timeout_ms: Maximum age of the driver's heartbeat, in milliseconds. If the heartbeat is
+            older, the driver counts as dead, and the archive ends. Default: `10000` milliseconds.
+        archive_dir_delete_on_start: Delete the archive directory with all its files before the archive
             starts. Default: `False`.
         mark_file_dir: Directory of the mark file; if empty, the archive directory. Default: none.
         archive_id: Id of the archive, unique among the archives of its driver; -1 lets the driver choose
             one. Default: `-1`.
-        control_channel: Channel of control requests over the network; required unless it is turned off.
-            Default: none.
-        control_stream_id: Stream of control requests over the network. Default: `10`.
+        control_channel: Channel of control requests over the network. It is required if such requests are
+            accepted. Default: none.
+        control_stream_id: Stream id of control requests over the network. Default: `10`.
         control_channel_enabled: Accept control requests over the network. Default: `True`.
         local_control_channel: Channel of control requests on the same machine. Default:
             `'aeron:ipc?term-length=64k'`.
-        local_control_stream_id: Stream of control requests on the same machine. Default: `10`.
+        local_control_stream_id: Stream id of control requests on the same machine. Default: `10`.
         control_term_buffer_length: Term length of control streams; a power of two. Default: `65536` bytes.
-        control_term_buffer_sparse: Log files of control streams are sparse. Default: `True`.
+        control_term_buffer_sparse: Create sparse logs for control streams. Default: `True`.
         control_mtu_length: Longest frame of control streams; a multiple of 32. If it is not set, the
-            driver's `aeron.mtu.length`. Default: `1408` bytes.
-        recording_events_channel: Channel of recording events; required if they are enabled. Default: none.
-        recording_events_stream_id: Stream of recording events. Default: `30`.
+            driver's `aeron.mtu.length` applies. Default: `1408` bytes.
+        recording_events_channel: Channel of recording events. It is required if recording events are
+            published. Default: none.
+        recording_events_stream_id: Stream id of recording events. Default: `30`.
         recording_events_enabled: Publish recording events. Default: `False`.
-        replication_channel: Channel for replies of other archives, such as
-            `aeron:udp?endpoint=localhost:0`; required. Default: `'aeron:udp?endpoint=localhost:0'`.
+        replication_channel: Channel of the replays that source archives send for replications, for example
+            `aeron:udp?endpoint=localhost:0`. It is required. Default: `'aeron:udp?endpoint=localhost:0'`.
         segment_file_length: Length of segment files; a power of two. Default: `134217728` bytes.
-        file_io_max_length: Longest block that is read or written at once; a power of two. Default:
+        file_io_max_length: Maximum length of a block in one read or write; a power of two. Default:
             `1048576` bytes.
-        low_storage_space_threshold: No recording starts if at most this much space is free in the file
+        low_storage_space_threshold: A recording starts only if more than this space is free in the file
             system. Default: `134217728` bytes.
         file_sync_level: Part of each block of a recording that is forced to the disk: 0 nothing, 1 data, 2
             also metadata. Default: `0`.
         catalog_file_sync_level: Part of each change of the catalog that is forced to the disk; at least
             `aeron.archive.file.sync.level`. Default: `0`.
         catalog_capacity: Length of a new catalog. Default: `1048576` bytes.
-        on_torn_fragment: Decision about a last frame that may be torn after a kill, if no index decides:
-            `refuse` the start and name the frame, or `truncate` the recording before it. One of `refuse`,
-            `truncate`. Default: `'refuse'`.
-        index: Write an index beside each segment: arrival times, ends of messages, and whether a last frame
-            is whole after a kill. Default: `True`.
-        resume: Take up recording subscriptions again that were active when the archive ended. A stream that
-            goes on extends its recording, or becomes a new recording that is linked to the former one if
-            data between were not recorded. Default: `False`.
-        scrub_rate: Bytes of sealed segments that are read for each second to find damage, which is reported
-            and never repaired; 0 reads none. Default: `0` bytes.
-        scrub_interval_ns: Time between the begins of two passes over all sealed segments. Default:
-            `86400000000000` nanoseconds.
+        on_torn_fragment: Treatment of a last frame that may be torn after a kill, if no index proves that
+            it is whole or torn. With `refuse`, the archive does not start, and the error has the position
+            of the frame. With `truncate`, the frame is removed. One of `refuse`, `truncate`. Default:
+            `'refuse'`.
+        index: Write an index file for each segment. It has arrival times and ends of messages. After a
+            kill, it shows whether the last frame is whole. Default: `True`.
+        resume: Resume the recording subscriptions that were active when the archive ended. A stream that
+            continues without a gap extends its recording. After a gap, the stream becomes a new recording
+            that is linked to the former recording. Default: `False`.
+        scrub_rate: Number of bytes of sealed segments that are read per second to find damage. Damage is
+            reported and never repaired. 0 turns this off. Default: `0` bytes.
+        scrub_interval_ns: Time from the begin of a pass over all sealed segments to the begin of the next
+            pass. Default: `86400000000000` nanoseconds.
+        objects_url: Object storage to which sealed segments are copied, `s3://bucket/prefix` or
+            `file:///directory`; if empty, none. Credentials come from the environment variables of AWS,
+            such as `AWS_ACCESS_KEY_ID`. Default: none.
+        objects_endpoint: Address of an S3-compatible service, such as `http://localhost:9000`; if empty,
+            that of AWS. Default: none.
+        objects_region: Region of the bucket; if empty, `AWS_REGION`, else `us-east-1`. Default: none.
+        objects_concurrency: Maximum number of segments that are copied at the same time. Default: `2`.
+        objects_rate: Bytes that are sent to object storage for each second; 0 for no limit. Default: `0`
+            bytes.
+        objects_timeout_ns: Time limit for each request to object storage. Default: `30000000000`
+            nanoseconds.
+        objects_delete_local: Delete segment files of which the copy was read back and is equal. Their data
+            are then read from the copies. Default: `False`.
+        objects_local_bytes: Newest bytes of each recording that stay on the disk when copied segment files
+            are deleted. Default: `0` bytes.
+        objects_cache_bytes: Length of all segments that were fetched for replays and are still on the disk.
+            The latest one always stays. Default: `1073741824` bytes.
         max_concurrent_recordings: Maximum number of recordings at the same time. Default: `20`.
         max_concurrent_replays: Maximum number of replays at the same time. Default: `20`.
         record_checksum: Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, no checksum. Default:
@@ -78,8 +97,9 @@ class Archive:
             token. Default: `5000000000` nanoseconds.
         session_liveness_check_interval_ns: Time between two pings of a control session. Default:
             `1000000000` nanoseconds.
-        replay_linger_timeout_ns: How long the publication of a finished replay is kept. If it is not set,
-            the driver's `aeron.publication.linger.timeout`. Default: `5000000000` nanoseconds.
+        replay_linger_timeout_ns: Time for which the publication of a finished replay stays open. If it is
+            not set, the driver's `aeron.publication.linger.timeout` applies. Default: `5000000000`
+            nanoseconds.
         threading_mode: Threads of the agents: `DEDICATED`, `SHARED` or `INVOKER`. One of `DEDICATED`,
             `SHARED`, `INVOKER`. Default: `'SHARED'`.
         idle_strategy: Idle strategy of the conductor. Default: `'backoff'`.
@@ -94,12 +114,12 @@ class Archive:
         replayer_cycle_threshold_ns: Duty cycles of the replayer that take longer than this time are
             counted. Default: `100000000` nanoseconds.
         error_buffer_length: Length of the distinct error log in the mark file. Default: `1048576` bytes.
-        authenticator_supplier: Clients that may connect: if empty, the users of `aeron.archive.users.file`,
-            or everybody without such a file. The class name of Aeron's sample requires the file. Default:
-            none.
-        authorisation_service_supplier: Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`; if empty,
-            those that the roles in `aeron.archive.users.file` allow, or all without such a file. Default:
-            none.
+        authenticator_supplier: Clients that may connect. If it is empty, the users in
+            `aeron.archive.users.file` may connect, or all clients if that file is not set. With the class
+            name of Aeron's sample, the file is required. Default: none.
+        authorisation_service_supplier: Requests that clients may send: `ALLOW_ALL` or `DENY_ALL`. If it is
+            empty, the roles in `aeron.archive.users.file` decide. Without that file, all requests are
+            allowed. Default: none.
         users_file: TOML file of users, their secrets and their roles; mode 0600. Default: none.
         max_idle_park_ns: Longest park of an idle agent in nanoseconds, after a second without work. 0 keeps
             the strategy's own limit. Default: `10000000`.
@@ -148,6 +168,15 @@ class Archive:
         resume: bool = False,
         scrub_rate: int = 0,
         scrub_interval_ns: int = 86400000000000,
+        objects_url: str = "",
+        objects_endpoint: str = "",
+        objects_region: str = "",
+        objects_concurrency: int = 2,
+        objects_rate: int = 0,
+        objects_timeout_ns: int = 30000000000,
+        objects_delete_local: bool = False,
+        objects_local_bytes: int = 0,
+        objects_cache_bytes: int = 1073741824,
         max_concurrent_recordings: int = 20,
         max_concurrent_replays: int = 20,
         record_checksum: str = "",

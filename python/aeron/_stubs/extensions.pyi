@@ -2,7 +2,7 @@
 
 from typing import Literal, Self, TypeAlias, final
 
-_Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE"]
+_Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY"]
 
 @final
 class NamedReader:
@@ -110,9 +110,9 @@ class RetentionOutcome:
         """Whether the whole recording is deleted."""
     @property
     def held_by(self) -> _Holder | None:
-        """The reason why data stays that the policy would delete: `READER`, `REPLAY` or `CHANGE`. `CHANGE`: a
-        deletion, a migration, a start or an extension of the recording is in progress. `None` if no such data
-        stays.
+        """The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE` or `COPY`. `CHANGE`: a
+        deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a segment has no
+        copy in object storage yet. `None` if no such data stays.
         """
     @property
     def reader(self) -> str | None:
@@ -154,6 +154,32 @@ class RecordingInfo:
         """Position at which this recording begins, in bytes; `None` if this recording is of another session than the
         earlier one.
         """
+
+@final
+class CopiedRange:
+    """The parts of a recording that are on the archive's disk and in object storage.
+
+    Immutable; pickled and compared by its values. Positions are in bytes.
+    """
+    def __new__(
+        cls, recording_id: int, start_position: int, local_start_position: int, copied_position: int
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def recording_id(self) -> int:
+        """Id of the recording."""
+    @property
+    def start_position(self) -> int:
+        """First position that can be replayed. It is in object storage, if it is before the local start position."""
+    @property
+    def local_start_position(self) -> int:
+        """First position on the disk: the start position in the catalog."""
+    @property
+    def copied_position(self) -> int:
+        """Position up to which all segments have verified copies, from the start position on."""
 
 @final
 class FoundPosition:

@@ -23,8 +23,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use aeron_archive::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use aeron_archive::reader::ReadError;
-use aeron_archive::storage::Directory;
 use aeron_archive::stream::{RecordedStream, StreamError};
+use aeron_objects::reading::CopiedDirectory;
 use thiserror::Error;
 
 use crate::machine;
@@ -186,11 +186,11 @@ pub fn plan(
 ) -> Result<Vec<Partition>, RecordingsError> {
     let directory = find_archive(directory)?;
     let lock = check_unused(&directory, now_ms())?;
-    let storage = Directory::new(&directory);
+    let storage = CopiedDirectory::new(&directory);
     let catalog = open_catalog(&storage)?;
     let recorded = selected(&catalog, wanted, &directory)?
         .into_iter()
-        .map(|descriptor| recorded(&storage, descriptor, lock.is_some()))
+        .map(|descriptor| recorded(&storage, whole(&storage, descriptor)?, lock.is_some()))
         .collect::<Result<Vec<_>, _>>()?;
     let location = location(&directory, lock.map(|lock| lock.nonce.to_string()))?;
     let pieces = cutting::cut(&storage, &recorded, cutting)?;
@@ -200,7 +200,7 @@ pub fn plan(
         .collect())
 }
 
-fn open_catalog(storage: &Directory) -> Result<Catalog<Directory>, RecordingsError> {
+fn open_catalog(storage: &CopiedDirectory) -> Result<Catalog<CopiedDirectory>, RecordingsError> {
     Catalog::open_read_only(storage).map_err(|source| RecordingsError::Catalog {
         directory: storage.path().to_owned(),
         source,
@@ -208,7 +208,7 @@ fn open_catalog(storage: &Directory) -> Result<Catalog<Directory>, RecordingsErr
 }
 
 fn selected(
-    catalog: &Catalog<Directory>,
+    catalog: &Catalog<CopiedDirectory>,
     wanted: &RecordingSelection,
     directory: &Path,
 ) -> Result<Vec<RecordingDescriptor>, RecordingsError> {
@@ -258,7 +258,7 @@ fn selected(
 }
 
 /// Returns the ids of all recordings, in the form `0-3, 7`.
-fn existing(catalog: &Catalog<Directory>) -> String {
+fn existing(catalog: &Catalog<CopiedDirectory>) -> String {
     let mut ranges: Vec<(i64, i64)> = Vec::new();
     for entry in catalog.entries() {
         let id = entry.descriptor.recording_id;
@@ -283,8 +283,20 @@ fn existing(catalog: &Catalog<Directory>) -> String {
     text
 }
 
+/// Returns the recording with the start position of its copies in object storage, if it has such copies.
+fn whole(
+    storage: &CopiedDirectory,
+    descriptor: RecordingDescriptor,
+) -> Result<RecordingDescriptor, RecordingsError> {
+    let whole = storage.whole(descriptor);
+    whole.map_err(|source| RecordingsError::Io {
+        path: storage.path().to_owned(),
+        source,
+    })
+}
+
 fn recorded(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     descriptor: RecordingDescriptor,
     is_private: bool,
 ) -> Result<SelectedRecording, RecordingsError> {
@@ -293,7 +305,7 @@ fn recorded(
 }
 
 fn recorded_up_to(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     descriptor: RecordingDescriptor,
     end: i64,
     is_private: bool,

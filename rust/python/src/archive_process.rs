@@ -5,6 +5,7 @@ use aeron_agent::console;
 use aeron_agent::sources::Sources;
 use aeron_archive::server::command_line::{Command, RunArchive, fail, one_line, run_archive};
 use aeron_driver::{Context, MediaDriver, StartError};
+use aeron_objects::open_objects;
 use pyo3::prelude::*;
 
 use crate::argument;
@@ -45,13 +46,15 @@ fn run(arguments: Vec<String>) -> i32 {
 /// Runs the archive. If the archive has its own driver, the driver starts before the archive and ends after it.
 fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
     if !run.is_with_driver {
-        return run_archive(&run.sources, signals, || false);
+        return run_archive(&run.sources, open_objects, signals, || false);
     }
     let mut driver = match launch_driver(&run.sources) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
-    let status = run_archive(&run.sources, signals, || driver.is_terminated());
+    let status = run_archive(&run.sources, open_objects, signals, || {
+        driver.is_terminated()
+    });
     match driver.close() {
         Ok(()) => status,
         Err(error) => fail(format_args!("ERROR: driver close {error}")),

@@ -191,6 +191,8 @@ parameters!(
     aeron_dir,
     after_ns,
     allowed_position,
+    copied_position,
+    local_start_position,
     archive,
     arguments,
     attempt,

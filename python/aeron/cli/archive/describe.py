@@ -24,6 +24,8 @@ from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time, time_options
 
 _COLUMNS = ("id", "started", "stopped", "start position", "stop position", "bytes", "stream", "session", "channel")
+_COPY_COLUMNS = ("copied from", "copied to")
+"""Further columns, if recordings have copies in object storage."""
 _TEXTS = frozenset({"started", "stopped", "channel"})
 _HEADER_LENGTH = 8192
 
@@ -34,13 +36,16 @@ _HEADER_LENGTH = 8192
 @json_option
 def list_command(*, directory: str, since: datetime | None, until: datetime | None, as_json: bool) -> None:
     """Show the recordings of the archive in DIRECTORY, one recording per line."""
-    entries = [entry for entry in entries_of(open_files(directory), None) if entry.state == "VALID"]
+    files = open_files(directory)
+    entries = [entry for entry in entries_of(files, None) if entry.state == "VALID"]
     entries = [entry for entry in entries if _is_within(entry.recording, since, until)]
+    copies = {copied.recording_id: copied for copied in files.copied_ranges()}
     if as_json:
-        print_json([entry_as_json(entry) for entry in entries])
+        print_json([entry_as_json(entry, copies.get(entry.recording.recording_id)) for entry in entries])
         return
-    rows = [_cells(entry.recording) for entry in entries]
-    click.echo("\n".join(aligned(_COLUMNS, rows, texts=_TEXTS)))
+    rows = [_cells(entry.recording, copies) for entry in entries]
+    columns = _COLUMNS + (_COPY_COLUMNS if copies else ())
+    click.echo("\n".join(aligned(columns, rows, texts=_TEXTS)))
 
 
 def _is_within(recording: aeron.Recording, since: datetime | None, until: datetime | None) -> bool:
@@ -60,10 +65,13 @@ def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None
     entries = entries_of(files, recording_id)
     if recording_id is not None:
         [entry] = entries
+        copied = next((each for each in files.copied_ranges() if each.recording_id == recording_id), None)
         if as_json:
-            print_json(entry_as_json(entry))
-        else:
-            click.echo(descriptor_line(entry))
+            print_json(entry_as_json(entry, copied))
+            return
+        click.echo(descriptor_line(entry))
+        if copied is not None:
+            click.echo(copied_line(copied))
         return
     mark = mark_file(directory)
     valid = [entry for entry in entries if entry.state == "VALID"]
@@ -73,6 +81,8 @@ def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None
     print_heading(mark, files.capacity)
     for entry in valid:
         click.echo(descriptor_line(entry))
+    for copied in files.copied_ranges():
+        click.echo(copied_line(copied))
 
 
 @click.command("describe-all")
@@ -142,10 +152,32 @@ def descriptor_line(entry: _CatalogEntry) -> str:
     return f"[RecordingDescriptor]({header}):{_joined(fields)}"
 
 
-def entry_as_json(entry: _CatalogEntry) -> dict[str, object]:
-    """Returns the entry with all its fields. A field without a value is null."""
+def copied_line(copied: aeron.CopiedRange) -> str:
+    """Returns the positions of a recording that are in object storage, in the form of the other lines."""
+    fields: dict[str, object] = {
+        "recordingId": copied.recording_id,
+        "startPosition": copied.start_position,
+        "localStartPosition": copied.local_start_position,
+        "copiedPosition": copied.copied_position,
+    }
+    return f"[CopiedRange]:{_joined(fields)}"
+
+
+def entry_as_json(entry: _CatalogEntry, copied: aeron.CopiedRange | None = None) -> dict[str, object]:
+    """Returns the entry with all its fields. A field without a value is null. Copies have a field only if there are
+    any."""
     recording = entry.recording
-    return {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
+    fields = {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
+    return fields if copied is None else fields | {"copies": copied_as_json(copied)}
+
+
+def copied_as_json(copied: aeron.CopiedRange) -> dict[str, int]:
+    """The positions of a recording that are in object storage."""
+    return {
+        "start_position": copied.start_position,
+        "local_start_position": copied.local_start_position,
+        "copied_position": copied.copied_position,
+    }
 
 
 def recording_as_json(recording: aeron.Recording) -> dict[str, object]:
@@ -194,9 +226,9 @@ def _archive_as_json(mark: _ArchiveMark, capacity: int, entries: list[_CatalogEn
     return {"mark_file": mark_as_json(mark), "catalog_capacity": capacity, "recordings": recordings}
 
 
-def _cells(recording: aeron.Recording) -> tuple[str, ...]:
+def _cells(recording: aeron.Recording, copies: dict[int, aeron.CopiedRange]) -> tuple[str, ...]:
     stop = recording.stop_position
-    return (
+    cells = (
         str(recording.recording_id),
         local_time(recording.start_timestamp_ms),
         local_time(_or_null(recording.stop_timestamp_ms)),
@@ -207,6 +239,10 @@ def _cells(recording: aeron.Recording) -> tuple[str, ...]:
         str(recording.session_id),
         printable(recording.original_channel),
     )
+    if not copies:
+        return cells
+    copied = copies.get(recording.recording_id)
+    return cells + (("", "") if copied is None else (f"{copied.start_position:,}", f"{copied.copied_position:,}"))
 
 
 def _or_null(value: int | None) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 import aeron
+from aeron.cli.archive.describe import copied_as_json
 from aeron.cli.archive.files import json_option, print_json
 from aeron.cli.archive.keeping import Keeping, KeepingSampler, keeping_as_json, lag_cell, retention_cell
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
@@ -17,9 +18,12 @@ from aeron.cli.screen import watch
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
-_COLUMNS = ("id", "bytes/s", "bytes", "position", "age", "stopped", "lag", "retention", "stream", "session", "channel")
+_COLUMNS = (
+    *("id", "bytes/s", "bytes", "position", "age", "stopped", "lag", "retention", "copied from", "copied to"),
+    *("stream", "session", "channel"),
+)
 # Columns that are shown only if a recording has something in them.
-_OPTIONAL = frozenset({"lag", "retention"})
+_OPTIONAL = frozenset({"lag", "retention", "copied from", "copied to"})
 _LEFT_ALIGNED = frozenset({"stopped", "lag", "retention", "channel"})
 
 
@@ -28,13 +32,14 @@ class RecordingStat:
     """A recording at one moment.
 
     ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample. ``keeping`` is ``None``
-    if the archive has neither named readers nor retention.
+    if the archive has neither named readers nor retention. ``copied`` is ``None`` without copies in object storage.
     """
 
     recording: aeron.Recording
     position: int
     bytes_per_s: float | None
     keeping: Keeping | None
+    copied: aeron.CopiedRange | None = None
 
     @property
     def bytes(self) -> int:
@@ -59,6 +64,7 @@ class Sampler:
         self._channel, self._stream_id, self._active = channel, stream_id, active
         self._before: dict[int, tuple[int, float]] = {}
         self._keeping = KeepingSampler(session.archive)
+        self._has_copies = True
 
     def sample(self) -> Sample:
         """Returns the recordings that the options select.
@@ -72,12 +78,15 @@ class Sampler:
         positions = list(_positions(archive, archive.list_recordings()))
         recorded = {recording.recording_id: (recording, position) for recording, position, _ in positions}
         keeping = self._keeping.sample(recorded)
+        # An archive without readers has no copies either.
+        copies = {} if keeping is None else self._copies(archive)
         self._session.check()
         stats = [
             self._stat(recording, position, now_s, None if keeping is None else keeping[recording.recording_id])
             for recording, position, now_s in positions
             if self._selects(recording)
         ]
+        stats = [replace(stat, copied=copies.get(stat.recording.recording_id)) for stat in stats]
         self._before = {recording.recording_id: (position, now_s) for recording, position, now_s in positions}
         if self._active:
             stats = [stat for stat in stats if stat.recording.is_active]
@@ -86,6 +95,16 @@ class Sampler:
     def _selects(self, recording: aeron.Recording) -> bool:
         is_of_channel = self._channel is None or self._channel in recording.original_channel
         return is_of_channel and self._stream_id in (None, recording.stream_id)
+
+    def _copies(self, archive: aeron.AeronArchive) -> dict[int, aeron.CopiedRange]:
+        """Returns the copies by recording. An archive without this request is asked once."""
+        if not self._has_copies:
+            return {}
+        try:
+            return {copied.recording_id: copied for copied in archive.list_copied_ranges()}
+        except aeron.NotSupportedByArchiveError:
+            self._has_copies = False
+            return {}
 
     def _stat(self, recording: aeron.Recording, position: int, now_s: float, keeping: Keeping | None) -> RecordingStat:
         before = self._before.get(recording.recording_id)
@@ -210,6 +229,8 @@ def _cells(stat: RecordingStat, now_ms: int) -> dict[str, str]:
         "stopped": "active" if stopped_ms is None else f"{duration(now_ms - stopped_ms)} ago",
         "lag": "" if stat.keeping is None else lag_cell(stat.keeping, stat.position),
         "retention": "" if stat.keeping is None else retention_cell(stat.keeping),
+        "copied from": "" if stat.copied is None else f"{stat.copied.start_position:,}",
+        "copied to": "" if stat.copied is None else f"{stat.copied.copied_position:,}",
         "stream": str(recording.stream_id),
         "session": str(recording.session_id),
         "channel": printable(recording.original_channel),
@@ -250,4 +271,5 @@ def _stat_as_json(stat: RecordingStat, now_ms: int) -> dict[str, object]:
         "session_id": recording.session_id,
         "original_channel": recording.original_channel,
         **keeping_as_json(stat.keeping, stat.position),
+        **({} if stat.copied is None else {"copies": copied_as_json(stat.copied)}),
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use aeron_archive::reader::{ReadError, RecordingReader};
-use aeron_archive::storage::Directory;
+use aeron_objects::reading::CopiedDirectory;
 
 use super::{RecordingsError, SelectedRecording};
 
@@ -31,7 +31,7 @@ pub(super) struct CutPiece {
 }
 
 pub(super) fn cut(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     recorded: &[SelectedRecording],
     cutting: &RecordingCutting,
 ) -> Result<Vec<CutPiece>, RecordingsError> {
@@ -83,7 +83,7 @@ pub(super) fn cut(
 
 /// Returns an error if the recordings have more segments than [`MAX_PARTITIONS`]. Only a damaged catalog has so many.
 fn check_segments(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     recorded: &[SelectedRecording],
 ) -> Result<(), RecordingsError> {
     let counts = recorded
@@ -138,7 +138,7 @@ impl SelectedRecording {
 
     /// Returns the positions that cut the recording into `count` pieces of similar length. The positions are segment
     /// bases, or starts of frames if there are too few segments.
-    fn cuts(&self, storage: &Directory, count: usize) -> Result<Vec<i64>, ReadError> {
+    fn cuts(&self, storage: &CopiedDirectory, count: usize) -> Result<Vec<i64>, ReadError> {
         let start = self.stream.start_position();
         let is_by_segment = self.segment_count() >= count as i64;
         let near = |number: usize| {
@@ -156,7 +156,11 @@ impl SelectedRecording {
     }
 
     /// Returns the start of the first frame at or after `position`. A term begins with a frame, so the search is short.
-    pub(super) fn frame_from(&self, storage: &Directory, position: i64) -> Result<i64, ReadError> {
+    pub(super) fn frame_from(
+        &self,
+        storage: &CopiedDirectory,
+        position: i64,
+    ) -> Result<i64, ReadError> {
         let start = self.stream.start_position();
         let term = self.stream.positions().term_begin(position).max(start);
         let mut reader = RecordingReader::new(storage.clone(), self.stream, term, self.end)?;
@@ -168,7 +172,7 @@ impl SelectedRecording {
     /// The first piece begins at the start of the range.
     fn starts(
         &self,
-        storage: &Directory,
+        storage: &CopiedDirectory,
         range: Range<i64>,
         record_length: Option<NonZeroUsize>,
         max_rows: u64,

@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use aeron_archive::catalog::RecordingDescriptor;
-use aeron_archive::storage::Directory;
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
+use aeron_objects::reading::CopiedDirectory;
 
 use super::{
     RecordingSelection, RecordingsError, SelectedRecording, location, now_ms, open_catalog,
-    partition, recorded_up_to, selected,
+    partition, recorded_up_to, selected, whole,
 };
 use crate::partition::Partition;
 use crate::private::{ArchiveOwner, end_of_active, end_of_recording};
@@ -53,7 +53,7 @@ pub fn plan_range(
     recording_id: i64,
     range: PositionRange,
 ) -> Result<RecordingRange, RecordingsError> {
-    let storage = Directory::new(directory);
+    let storage = CopiedDirectory::new(directory);
     let (recorded, nonce) = readable(&storage, recording_id, range)?;
     let (start, end) = (recorded.stream.start_position(), recorded.end);
     let to = range.to.unwrap_or(end);
@@ -77,7 +77,7 @@ pub fn plan_range(
 /// Returns the recording with the position up to which it can be read. The second value is the nonce if the archive is
 /// private and has no living owner.
 fn readable(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     recording_id: i64,
     range: PositionRange,
 ) -> Result<(SelectedRecording, Option<String>), RecordingsError> {
@@ -100,6 +100,7 @@ fn readable(
         let known = end.or(range.to.filter(|_| attempts == ATTEMPTS).map(aligned));
         if let Some(end) = known {
             let is_private = nonce.is_some();
+            let descriptor = whole(storage, descriptor)?;
             return Ok((recorded_up_to(storage, descriptor, end, is_private)?, nonce));
         }
         if attempts == ATTEMPTS {
@@ -110,7 +111,7 @@ fn readable(
 }
 
 fn described(
-    storage: &Directory,
+    storage: &CopiedDirectory,
     recording_id: i64,
 ) -> Result<RecordingDescriptor, RecordingsError> {
     let wanted = RecordingSelection {
@@ -124,7 +125,7 @@ fn described(
 /// Checks that a bound of the range is within `valid`.
 fn check(
     recorded: &SelectedRecording,
-    storage: &Directory,
+    storage: &CopiedDirectory,
     (name, position): (&'static str, i64),
     valid: RangeInclusive<i64>,
 ) -> Result<(), RecordingsError> {
@@ -148,7 +149,11 @@ fn aligned(position: i64) -> i64 {
 }
 
 #[cold]
-fn unknown_end(storage: &Directory, recording_id: i64, owner: ArchiveOwner) -> RecordingsError {
+fn unknown_end(
+    storage: &CopiedDirectory,
+    recording_id: i64,
+    owner: ArchiveOwner,
+) -> RecordingsError {
     RecordingsError::UnknownEnd {
         recording_id,
         directory: storage.path().to_owned(),

@@ -14,6 +14,7 @@ use aeron_archive::client::{
     AeronArchive, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
     CredentialsSupplier,
 };
+use aeron_archive::objects::CopiedRange;
 use aeron_client::Aeron;
 
 use crate::error::{LiveCode, LiveError};
@@ -73,6 +74,9 @@ struct AccessKey {
 struct Connection {
     aeron: Aeron,
     archive: AeronArchive,
+    /// Whether the archive has not responded to a request for its copies. Aeron's archive ignores such requests, and
+    /// each one would cost a second.
+    lacks_copies: AtomicBool,
     usage: Mutex<Usage>,
     /// Whether the archive is known not to support links between recordings. Each request would wait for a second.
     has_no_links: AtomicBool,
@@ -121,6 +125,7 @@ impl ArchiveAccess {
             Ok(archive) => Ok(Connection {
                 aeron,
                 archive,
+                lacks_copies: AtomicBool::new(false),
                 usage: Mutex::new(Usage {
                     users: 0,
                     last_use: Instant::now(),
@@ -287,6 +292,20 @@ impl ConnectionLease {
 
     pub fn note_no_links(&self) {
         self.0.has_no_links.store(true, Ordering::Relaxed);
+    }
+
+    /// Lists the recordings with copies in object storage. The list of an archive without this request is empty.
+    pub fn copied_ranges(&self) -> Result<Vec<CopiedRange>, ArchiveClientError> {
+        if self.0.lacks_copies.load(Ordering::Relaxed) {
+            return Ok(Vec::new());
+        }
+        match self.0.archive.list_copied_ranges(None).wait() {
+            Err(ArchiveClientError::NotSupported { .. }) => {
+                self.0.lacks_copies.store(true, Ordering::Relaxed);
+                Ok(Vec::new())
+            }
+            listed => listed,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use aeron_archive::mark_file;
-use aeron_archive::storage::Directory;
+use aeron_objects::reading::CopiedDirectory;
 use aeron_protocol::archive::NULL_VALUE;
 
 /// Returns the directory at `path` if its mark file contains `archive_id`. Otherwise returns the reason for the
@@ -11,11 +11,11 @@ use aeron_protocol::archive::NULL_VALUE;
 ///
 /// An archive without a configured id has a new id after each start. Even if a wrong directory has the same id, its
 /// data is not read: the initial term id of a stream is random, and the reader checks the term id of each frame.
-pub(super) fn archive_directory(path: &Path, archive_id: i64) -> Result<Directory, String> {
+pub(super) fn archive_directory(path: &Path, archive_id: i64) -> Result<CopiedDirectory, String> {
     let shown = path.display();
-    let archive = Directory::new(path);
+    let archive = CopiedDirectory::new(path);
     let link = mark_file::read_link(&archive).map_err(|error| format!("{shown}: {error}"))?;
-    let marked = link.map_or_else(|| archive.clone(), Directory::new);
+    let marked = link.map_or_else(|| archive.clone(), CopiedDirectory::new);
     match mark_file::read(&marked) {
         Err(error) => Err(format!("{shown}: {error}")),
         Ok(None) => Err(format!(

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use aeron_archive::frame::CheckedFrame;
 use aeron_archive::index::{HeadTracker, IndexFile};
 use aeron_archive::reader::RecordingReader;
-use aeron_archive::storage::{Access, Directory};
+use aeron_archive::storage::Access;
+use aeron_objects::reading::CopiedDirectory;
 
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::partition::SharedPartition;
@@ -26,7 +27,7 @@ pub(super) struct ArchiveView {
     pub connections: ArchiveConnections,
     pub archive_id: i64,
     /// The directory of the archive, if it is on this machine.
-    pub directory: Option<Directory>,
+    pub directory: Option<CopiedDirectory>,
     /// Whether rows have their arrival time. Arrival times are known only up to the last entry of an index.
     pub needs_timestamp: bool,
 }
@@ -92,7 +93,7 @@ impl RecordedMessages<'_> {
     /// Calls `look` with the index. Returns `None` if the recording has no index on this machine.
     fn by_index<T>(
         &self,
-        look: impl FnOnce(&Index<Directory>) -> Result<T, IndexError>,
+        look: impl FnOnce(&Index<CopiedDirectory>) -> Result<T, IndexError>,
     ) -> Result<Option<T>, LiveError> {
         let Some(directory) = &self.archive.directory else {
             return Ok(None);

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aeron_archive::reader::ReadError;
-use aeron_archive::storage::Directory;
 use aeron_columns::read::{Mode, Projection, Recording, RowReadError, RowReader};
+use aeron_objects::reading::CopiedDirectory;
 use arrow_array::RecordBatch;
 
 use super::connection::{ArchiveAccess, ArchiveConnections};
@@ -24,8 +24,8 @@ pub struct SharedPartitionReader {
 }
 
 enum Rows {
-    Files(PartitionRowReader<Directory>),
-    Replay(RowReader<ReplayedFrames, Arrivals<Directory>>),
+    Files(PartitionRowReader<CopiedDirectory>),
+    Replay(RowReader<ReplayedFrames, Arrivals<CopiedDirectory>>),
 }
 
 impl SharedPartitionReader {
@@ -105,7 +105,7 @@ fn find(
     connections: &ArchiveConnections,
     access: &Arc<ArchiveAccess>,
     partition: &SharedPartition,
-) -> Result<Directory, String> {
+) -> Result<CopiedDirectory, String> {
     archive_directory(path, partition.archive_id).or_else(|reason| {
         let id = connections.with(access, |connection| Ok(connection.archive_id()));
         archive_directory(path, id.map_err(|_| reason)?)
@@ -118,7 +118,7 @@ fn replay(
     partition: &SharedPartition,
     projection: Projection,
     mode: Mode,
-) -> Result<RowReader<ReplayedFrames, Arrivals<Directory>>, LiveError> {
+) -> Result<RowReader<ReplayedFrames, Arrivals<CopiedDirectory>>, LiveError> {
     let stream = partition
         .stream()
         .map_err(|error| LiveError::new(LiveCode::Archive, error.to_string()))?;

@@ -61,7 +61,9 @@ impl SharedSelection {
                 }
             }
         }
-        with_ends(access, connection, found.into_values().collect())
+        let listed = found.into_values().collect();
+        let listed = with_copies(connection, listed).map_err(failed)?;
+        with_ends(access, connection, listed)
     }
 
     fn descriptors(
@@ -110,6 +112,22 @@ impl SharedSelection {
         }
         Ok(found)
     }
+}
+
+/// Moves the start positions back to those of copies in object storage.
+fn with_copies(
+    connection: &ConnectionLease,
+    mut descriptors: Vec<RecordingDescriptor>,
+) -> Result<Vec<RecordingDescriptor>, ArchiveClientError> {
+    let ranges = connection.copied_ranges()?;
+    for descriptor in &mut descriptors {
+        let id = descriptor.recording_id;
+        if let Some(range) = ranges.iter().find(|range| range.recording_id == id) {
+            // The recording may have been listed before local files were deleted.
+            descriptor.start_position = descriptor.start_position.min(range.start_position);
+        }
+    }
+    Ok(descriptors)
 }
 
 /// Adds the end of each recording. Leaves out recordings that were purged after they were listed.

@@ -4,7 +4,8 @@ use std::io;
 
 use aeron_archive::client::ArchiveClientError;
 use aeron_archive::index::{ENTRY_LENGTH, IndexEntry, IndexFile};
-use aeron_archive::storage::{Access, Directory};
+use aeron_archive::storage::Access;
+use aeron_objects::reading::CopiedDirectory;
 use aeron_protocol::archive::TimeEdge;
 
 use super::messages::{ArchiveView, RecordedMessages};
@@ -57,7 +58,7 @@ pub(super) fn position_at(
 /// # Errors
 /// The index cannot be read.
 pub(super) fn arrival_times(
-    directory: &Directory,
+    directory: &CopiedDirectory,
     recording: &SharedRecording,
     position: i64,
 ) -> Result<Option<(i64, i64)>, LiveError> {
@@ -69,7 +70,7 @@ pub(super) fn arrival_times(
 }
 
 fn in_segment(
-    directory: &Directory,
+    directory: &CopiedDirectory,
     recording_id: i64,
     base: i64,
 ) -> io::Result<Option<(i64, i64)>> {

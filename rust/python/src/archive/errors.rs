@@ -128,6 +128,10 @@ pub fn from_start(error: &ArchiveStartError) -> PyErr {
         ArchiveStartError::Configuration(error) => {
             raise("ConfigurationError", in_keywords(error.property, &message))
         }
+        ArchiveStartError::Objects { .. } => raise(
+            "ConfigurationError",
+            in_keywords("aeron.archive.objects.url", &message),
+        ),
         ArchiveStartError::ControlChannel(_) => raise("ConfigurationError", message),
         ArchiveStartError::Ownership(error) => from_ownership(error),
         ArchiveStartError::ArchiveIdInUse { .. } => raise("ArchiveActiveError", message),

@@ -2,6 +2,7 @@
 
 use aeron_archive::client::ListedInfo;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
+use aeron_archive::objects::CopiedRange;
 use aeron_archive::retention::RetentionOutcome;
 use aeron_protocol::archive::RetentionHolder;
 use pyo3::prelude::*;
@@ -77,9 +78,9 @@ snapshot! {
         allowed_position: i64,
         /// Whether the whole recording is deleted.
         is_purge: bool,
-        /// The reason why data stays that the policy would delete: `READER`, `REPLAY` or `CHANGE`. `CHANGE`: a
-        /// deletion, a migration, a start or an extension of the recording is in progress. `None` if no such data
-        /// stays.
+        /// The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE` or `COPY`. `CHANGE`: a
+        /// deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a segment has no
+        /// copy in object storage yet. `None` if no such data stays.
         held_by: Option<String>,
         /// Name of the reader, if a reader keeps data; otherwise `None`.
         reader: Option<String>,
@@ -120,6 +121,40 @@ snapshot! {
             "RecordingInfo(recording_id={}, name={:?}, metadata of {} bytes)",
             self.recording_id, self.name, self.metadata.0.len(),
         )
+    }
+}
+
+snapshot! {
+    /// The parts of a recording that are on the archive's disk and in object storage.
+    ///
+    /// Immutable; pickled and compared by its values. Positions are in bytes.
+    PyCopiedRange("CopiedRange") {
+        /// Id of the recording.
+        recording_id: i64,
+        /// First position that can be replayed. It is in object storage, if it is before the local start position.
+        start_position: i64,
+        /// First position on the disk: the start position in the catalog.
+        local_start_position: i64,
+        /// Position up to which all segments have verified copies, from the start position on.
+        copied_position: i64,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "CopiedRange(recording_id={}, start_position={}, local_start_position={}, copied_position={})",
+            self.recording_id, self.start_position, self.local_start_position, self.copied_position,
+        )
+    }
+}
+
+impl From<CopiedRange> for PyCopiedRange {
+    fn from(range: CopiedRange) -> Self {
+        Self {
+            recording_id: range.recording_id,
+            start_position: range.start_position,
+            local_start_position: range.local_start_position,
+            copied_position: range.copied_position,
+        }
     }
 }
 
@@ -165,6 +200,7 @@ impl From<RetentionOutcome> for PyRetentionOutcome {
             RetentionHolder::Reader => Some("READER"),
             RetentionHolder::Replay => Some("REPLAY"),
             RetentionHolder::Change => Some("CHANGE"),
+            RetentionHolder::Copy => Some("COPY"),
         };
         Self {
             recording_id: outcome.recording_id,

@@ -13,9 +13,11 @@ use aeron_archive::storage::{Access, Directory};
 use aeron_archive::tool::{
     ArchiveFiles, RecordedFrames, ToolError, TornDecision, Verification, VerifyOptions,
 };
+use aeron_objects::reading::CopiedDirectory;
 use pyo3::prelude::*;
 
 use super::errors::from_ownership;
+use super::extensions::PyCopiedRange;
 use super::recording::PyRecording;
 use crate::cnc_file::PyErrorObservation;
 use crate::errors::raise;
@@ -100,6 +102,7 @@ pub struct PyRecordedFrames {
 /// The files of an archive. If `write` is set, no archive can use the directory until the end of the `with` block.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_ArchiveFiles")]
 pub struct PyArchiveFiles {
+    directory: CopiedDirectory,
     files: Mutex<ArchiveFiles<Directory>>,
     maintenance: Mutex<Option<Maintenance>>,
 }
@@ -245,9 +248,10 @@ impl PyArchiveFiles {
             true => Access::Write,
             false => Access::Read,
         };
-        let files = ArchiveFiles::open(Directory::new(directory), access)
+        let files = ArchiveFiles::open(Directory::new(&directory), access)
             .map_err(|error| from_tool(&error))?;
         Ok(Self {
+            directory: CopiedDirectory::new(directory),
             files: Mutex::new(files),
             maintenance: Mutex::new(maintenance),
         })
@@ -287,6 +291,18 @@ impl PyArchiveFiles {
         entries
             .map(|entry| PyCatalogEntry::new(py, entry))
             .collect()
+    }
+
+    /// Returns the ranges of the recordings with copies in object storage.
+    fn copied_ranges(&self) -> PyResult<Vec<PyCopiedRange>> {
+        let files = self.lock();
+        let entries = files.catalog().entries().iter();
+        let ranges =
+            entries.filter_map(|entry| self.directory.range(&entry.descriptor).transpose());
+        ranges
+            .map(|range| range.map(PyCopiedRange::from))
+            .collect::<Result<_, _>>()
+            .map_err(|error| raise("ArchiveDirectoryError", error.to_string()))
     }
 
     fn entry(&self, py: Python<'_>, recording_id: i64) -> PyResult<PyCatalogEntry> {

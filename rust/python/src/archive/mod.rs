@@ -34,6 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
     module.add_class::<extensions::PyNamedReader>()?;
     module.add_class::<extensions::PyRecordingInfo>()?;
+    module.add_class::<extensions::PyCopiedRange>()?;
     module.add_class::<extensions::PyRetentionOutcome>()?;
     module.add_class::<extensions::PyRetentionPolicy>()?;
     module.add_class::<recorded_rows::PyRecordedRows>()?;

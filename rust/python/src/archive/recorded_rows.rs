@@ -5,9 +5,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aeron_archive::storage::Directory;
 use aeron_columns::layout::RecordLayout;
 use aeron_columns::read::{Mode, Projection, RowReadError, ValueFormat};
+use aeron_objects::reading::CopiedDirectory;
 use aeron_pipeline::recordings::{PositionRange, RecordingsError, plan_range};
 use aeron_pipeline::rows::{PartitionReadError, PartitionRowReader};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -50,7 +50,7 @@ struct SharedRows {
 }
 
 struct ReaderState {
-    reader: PartitionRowReader<Directory>,
+    reader: PartitionRowReader<CopiedDirectory>,
     /// The error that ended the reading. Each later call returns it again, so that no caller takes the error for the
     /// end of the rows.
     error: Option<RowsError>,
@@ -101,7 +101,7 @@ impl PyRecordedRows {
         let schema = projection.schema().clone();
         let partition = planned.partition;
         let reader = py.detach(|| {
-            let storage = Directory::new(&directory);
+            let storage = CopiedDirectory::new(&directory);
             PartitionRowReader::new(storage, &partition, projection, mode, None)
         });
         let reader = reader.map_err(|error| RowsError::from(error).raised())?;

@@ -11,6 +11,7 @@ use aeron_archive::server::context::{
 };
 use aeron_archive::server::{Archive, ArchiveStartError};
 use aeron_driver::ThreadingMode;
+use aeron_objects::open_objects;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -150,8 +151,8 @@ fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
 
 fn launch(context: ArchiveContext) -> Result<Archive, ArchiveStartError> {
     match context.threading_mode {
-        ArchiveThreadingMode::Invoker => Archive::launch_with_main_loop(context),
-        _ => Archive::launch(context),
+        ArchiveThreadingMode::Invoker => Archive::launch_with_main_loop(context, open_objects),
+        _ => Archive::launch(context, open_objects),
     }
 }
 

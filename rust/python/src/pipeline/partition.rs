@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aeron_archive::storage::Directory;
 use aeron_columns::read::{Mode, Projection, ValueFormat};
+use aeron_objects::reading::CopiedDirectory;
 use aeron_pipeline::partition::Partition;
 use aeron_pipeline::private::{self, MalformedNote};
 use aeron_pipeline::rows::PartitionRowReader;
@@ -27,9 +27,9 @@ use crate::errors::raise;
 /// of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
 #[pyclass(frozen, module = "aeron._pipeline", name = "PartitionReader")]
 pub struct PyPartitionReader {
-    reader: Mutex<PartitionRowReader<Directory>>,
+    reader: Mutex<PartitionRowReader<CopiedDirectory>>,
     partition: Partition,
-    directory: Directory,
+    directory: CopiedDirectory,
 }
 
 #[pymethods]
@@ -51,6 +51,7 @@ impl PyPartitionReader {
         let projection = projection_of(schema, value_format, value_schema)?;
         let directory = private::visible(&partition.archive)
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
+        let directory = CopiedDirectory::new(directory.path());
         let mode = mode_of(mode)?;
         let reader =
             PartitionRowReader::new(directory.clone(), &partition, projection, mode, channel)
@@ -95,7 +96,7 @@ impl PyPartitionReader {
 }
 
 impl PyPartitionReader {
-    fn lock(&self) -> std::sync::MutexGuard<'_, PartitionRowReader<Directory>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, PartitionRowReader<CopiedDirectory>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

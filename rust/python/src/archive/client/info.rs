@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use super::super::extensions::PyRecordingInfo;
+use super::super::extensions::{PyCopiedRange, PyRecordingInfo};
 use super::super::link::Link;
 use super::PyAeronArchive;
 use super::methods::archive_methods;
@@ -74,6 +74,30 @@ archive_methods! {
         Self::pending(slf, "list recording info", begin, |py, _, _, infos: Vec<_>| {
             let infos = infos.into_iter().map(PyRecordingInfo::from);
             infos.collect::<Vec<_>>().into_py_any(py)
+        })
+    }
+
+    /// Lists the recordings of which segments have copies in object storage, by recording.
+    ///
+    /// Args:
+    ///     recording_id: Id of the recording. `None` lists all recordings.
+    ///
+    /// Returns:
+    ///     A list of `CopiedRange`. A recording without copies is not in the list.
+    ///
+    /// Raises:
+    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
+    ///         have this request.
+    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
+    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
+    ///     ArchiveDisconnectedError: If the archive ended the session.
+    ///     ArchiveClosedError: If the client of the archive is closed.
+    list_copied_ranges, async_list_copied_ranges (*, recording_id = None)
+    [slf, recording_id: Option<i64>] {
+        let begin = |link: &Arc<Link>| Ok(link.archive.list_copied_ranges(recording_id));
+        Self::pending(slf, "list copied ranges", begin, |py, _, _, ranges: Vec<_>| {
+            let ranges = ranges.into_iter().map(PyCopiedRange::from);
+            ranges.collect::<Vec<_>>().into_py_any(py)
         })
     }
 }
