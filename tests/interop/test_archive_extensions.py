@@ -22,6 +22,7 @@ _CALLS = {
     "list_readers": lambda archive: archive.list_readers(),
     "set_recording_name": lambda archive: archive.set_recording_name(0, "trades"),
     "list_recording_info": lambda archive: archive.list_recording_info(),
+    "list_copied_ranges": lambda archive: archive.list_copied_ranges(),
     "set_retention": lambda archive: archive.set_retention(max_bytes=0),
     "list_retention": lambda archive: archive.list_retention(),
     "apply_retention": lambda archive: archive.apply_retention(),

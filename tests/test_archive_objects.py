@@ -1,0 +1,428 @@
+"""Sealed segments in object storage: copies, deletion of local files, and replays that fetch the copies."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.conftest import eventually
+
+import aeron
+from commands import run
+from hooks import has_hooks, pause_at
+
+CHANNEL = "aeron:ipc?term-length=64k"
+SEGMENT = 64 * 1024
+SETTINGS: dict[str, Any] = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
+COUNT = 300
+"""Messages of a recording: four sealed segments, and a part of the fifth."""
+
+COPIED, FREED, FETCHED, FAILURES = 20_106, 20_107, 20_108, 20_109
+
+
+def message(number: int) -> bytes:
+    """A message whose frame has 1024 bytes: a segment has 64 of them."""
+    return number.to_bytes(8, "little") * 124
+
+
+def counter(client: aeron.Aeron, type_id: int) -> int:
+    """Returns the value of the newest counter: those of the archive before may still be there."""
+    found = [each for each in client.counters_reader if each.type_id == type_id]
+    return max(found, key=lambda each: each.registration_id).value
+
+
+def record(client: aeron.Aeron, stream_id: int, count: int = COUNT) -> int:
+    """Records messages with their numbers, and stops the recording. Returns its id."""
+    with aeron.connect_archive(client) as archive:
+        publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
+        for number in range(count):
+            position = publication.publish(message(number), timeout=5)
+        id = archive.wait_recorded(publication, position, timeout=5).recording_id
+        archive.stop_recording(publication)
+        publication.close()
+        eventually(lambda: archive.get_stop_position(id) is not None)
+    return id
+
+
+def replayed(client: aeron.Aeron, recording_id: int, position: int, stream_id: int) -> list[int]:
+    """Replays a recording from a position to its end, and returns the numbers of the messages."""
+    numbers: list[int] = []
+    with (
+        aeron.connect_archive(client) as archive,
+        archive.replay(recording_id, CHANNEL, stream_id, position=position) as subscription,
+    ):
+        deadline = time.monotonic() + 20
+        while len(numbers) < COUNT - position // 1024:
+            assert time.monotonic() < deadline, len(numbers)
+            batch = subscription.poll_batch().to_list()
+            numbers.extend(int.from_bytes(payload[:8], "little") for payload in batch)
+    return numbers
+
+
+def segments(directory: Path, recording_id: int) -> list[int]:
+    """Returns the bases of the local segments."""
+    names = [path.stem.split("-") for path in directory.glob("*.rec")]
+    return sorted(int(base) for id, base in names if int(id) == recording_id)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "archive"
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Path:
+    return tmp_path / "bucket"
+
+
+def settings(url: str, **others: Any) -> dict[str, Any]:
+    """Settings of an archive that deletes each segment after its copy."""
+    return {**SETTINGS, "objects_url": url, "objects_delete_local": True} | others
+
+
+def has_only_last_segment(directory: Path) -> bool:
+    return segments(directory, 0) == [4 * SEGMENT]
+
+
+def test_copied_segments_are_deleted_and_a_replay_fetches_them_back(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        assert counter(client, COPIED) == 4
+        assert counter(client, FREED) == 4 * SEGMENT
+        [stat] = json.loads(run("archive", "stat", "--dir", driver.dir, "--json", "-u", "10").stdout)["recordings"]
+        assert stat["copies"] == {
+            "start_position": 0,
+            "local_start_position": 4 * SEGMENT,
+            "copied_position": 4 * SEGMENT,
+        }
+        shown = run("archive", "stat", "--dir", driver.dir, "--once", "-u", "10").stdout.splitlines()
+        assert "copied from  copied to" in shown[2]
+        assert f"            0    {4 * SEGMENT:,}  " in shown[3]
+        with aeron.connect_archive(client) as archive:
+            assert archive.get_start_position(id) == 4 * SEGMENT
+            copied = aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)
+            assert archive.list_copied_ranges() == [copied]
+            assert archive.list_copied_ranges(recording_id=id) == [copied]
+            assert archive.list_copied_ranges(recording_id=id + 1) == []
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+        assert replayed(client, id, SEGMENT + 1024, stream_id + 2) == list(range(65, COUNT))
+        assert counter(client, FETCHED) == 4 * SEGMENT
+        assert counter(client, FAILURES) == 0
+    # The next archive finds the copies again, and removes what was fetched.
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        assert not list(directory.glob("*.fetched"))
+        assert replayed(client, id, 0, stream_id + 3) == list(range(COUNT))
+        # The indexes stay, and with them the arrival times.
+        table = pa.table(aeron.read_recording(directory, id))
+        assert table["timestamp"].null_count == 0
+        with aeron.connect_archive(client) as archive:
+            archive.purge_recording(id)
+            eventually(lambda: not list(directory.glob("*.idx")) and not list(directory.glob("*.rec")))
+            assert archive.list_copied_ranges() == []
+    assert len(list(bucket.rglob("*.rec"))) == 4
+    assert len(list(bucket.rglob("manifest.json"))) == 1
+
+
+def test_by_default_no_local_file_is_deleted(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        with aeron.connect_archive(client) as archive:
+            eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 4 * SEGMENT)])
+        time.sleep(0.1)
+        assert segments(directory, id) == [number * SEGMENT for number in range(5)]
+        before = {path.name: path.stat().st_mtime_ns for path in bucket.rglob("*.rec")}
+    # The manifest has the times of the files, so that a restart copies nothing again.
+    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+        with aeron.connect_archive(client) as archive:
+            eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 4 * SEGMENT)])
+        time.sleep(0.2)
+        assert counter(client, COPIED) == 0
+    assert {path.name: path.stat().st_mtime_ns for path in bucket.rglob("*.rec")} == before
+
+
+def test_the_newest_bytes_stay_on_the_disk(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    kept = settings(bucket.as_uri(), objects_local_bytes=2 * SEGMENT)
+    with aeron.Archive(directory, driver=driver, **kept):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT])
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+
+
+def test_readers_of_the_directory_fetch_copies_too(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    rows = aeron.read_recording(directory, id)
+    assert rows.from_position == 0
+    table = pa.table(rows)
+    assert [int.from_bytes(value[:8], "little") for value in table["value"].to_pylist()] == list(range(COUNT))
+    # The indexes stay, and with them the arrival times.
+    assert table["timestamp"].null_count == 0
+    listed = run("archive", "list", directory)
+    header, line = listed.stdout.splitlines()[0], listed.stdout.splitlines()[-1]
+    assert header.split()[-4:] == ["copied", "from", "copied", "to"]
+    assert line.split()[-2:] == ["0", f"{4 * SEGMENT:,}"]
+    [entry] = json.loads(run("archive", "list", directory, "--json").stdout)
+    positions = {"start_position": 0, "local_start_position": 4 * SEGMENT, "copied_position": 4 * SEGMENT}
+    assert entry["copies"] == positions
+    described = run("archive", "describe", directory).stdout
+    assert f"[CopiedRange]:recordingId={id}|startPosition=0|localStartPosition={4 * SEGMENT}" in described
+    # Without the copies, the error names what is missing.
+    for path in bucket.rglob("*.rec"):
+        path.unlink()
+    with pytest.raises(aeron.ArchiveError, match=r"object storage: .* not found"):
+        list(aeron.read_recording(directory, id))
+
+
+def test_a_time_is_found_in_copied_segments(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        began = datetime.now(UTC)
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        with aeron.connect_archive(client) as archive:
+            found = archive.find_position(id, since=began)
+        assert (found.position, found.is_approximate) == (0, False)
+
+
+def test_a_store_that_cannot_be_reached_deletes_nothing_and_is_reported(
+    driver: aeron.MediaDriver,
+    client: aeron.Aeron,
+    stream_id: int,
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "not-for-logs")
+    away = settings("s3://bucket/prefix", objects_endpoint="http://127.0.0.1:9", objects_timeout_ns=300_000_000)
+    with aeron.Archive(directory, driver=driver, **away):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, FAILURES) >= 2, timeout=20)
+        assert segments(directory, id) == [number * SEGMENT for number in range(5)]
+        text = run("archive", "errors", directory).stdout
+        assert f"object storage: copy of {id}-0.rec: " in text
+        assert "the file stays, and the next attempt is in" in text
+        assert "not-for-logs" not in text
+        with aeron.connect_archive(client) as archive:
+            assert archive.list_copied_ranges() == []
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("bucket", "objects_url=bucket is not a URL"),
+        ("ftp://host/directory", "has the scheme ftp: use s3://bucket/prefix or file:///directory"),
+        ("s3://key:secret@bucket", "contains credentials: set AWS_ACCESS_KEY_ID"),
+        ("s3://bucket?x=1", "has a query or a fragment"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused(
+    driver: aeron.MediaDriver, directory: Path, url: str, reason: str
+) -> None:
+    with pytest.raises(aeron.ConfigurationError) as refused:
+        aeron.Archive(directory, driver=driver, **settings(url))
+    assert reason in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_damaged_copy_fails_the_replay_and_not_the_archive(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        first = min(bucket.rglob("*.rec"))
+        sound = first.read_bytes()
+        first.write_bytes(sound[:100] + b"x" + sound[101:])
+        with (
+            aeron.connect_archive(client) as archive,
+            pytest.raises(aeron.ArchiveError, match=r"object storage: .* is damaged"),
+        ):
+            archive.replay(id, CHANNEL, stream_id + 1, position=0)
+        assert replayed(client, id, SEGMENT, stream_id + 2) == list(range(64, COUNT))
+        assert counter(client, FAILURES) >= 1
+        first.write_bytes(sound)
+        assert replayed(client, id, 0, stream_id + 3) == list(range(COUNT))
+
+
+def test_lost_manifests_are_rebuilt_from_the_names_of_the_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    for lost in (directory.glob("*.manifest"), bucket.rglob("manifest.json")):
+        for path in lost:
+            path.unlink()
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        with aeron.connect_archive(client) as archive:
+            copied = [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+            eventually(lambda: archive.list_copied_ranges() == copied)
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+        eventually(lambda: len(list(bucket.rglob("manifest.json"))) == 1)
+
+
+def test_a_bucket_of_an_earlier_archive_does_not_mix_with_a_new_one(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path, bucket: Path
+) -> None:
+    for number in range(2):
+        directory = tmp_path / f"archive-{number}"
+        with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+            assert record(client, stream_id + number) == 0
+            eventually(partial(has_only_last_segment, directory))
+            assert replayed(client, 0, 0, stream_id + 2 + number) == list(range(COUNT))
+        assert len(list(bucket.iterdir())) == number + 1
+
+
+def test_retention_waits_for_the_copies_and_leaves_them(
+    driver: aeron.MediaDriver,
+    client: aeron.Aeron,
+    stream_id: int,
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    away = {**SETTINGS, "objects_url": "s3://bucket", "objects_endpoint": "http://127.0.0.1:9"}
+    with aeron.Archive(directory, driver=driver, objects_timeout_ns=300_000_000, **away):
+        id = record(client, stream_id)
+        with aeron.connect_archive(client) as archive:
+            archive.set_retention(recording_id=id, max_bytes=SEGMENT)
+            [outcome] = archive.apply_retention(dry_run=True)
+            assert (outcome.held_by, outcome.new_start_position) == ("COPY", 0)
+            assert archive.apply_retention() == [outcome]
+        assert len(segments(directory, id)) == 5
+    bucket = tmp_path / "bucket"
+    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        assert len(list(bucket.rglob("*.rec"))) == 4
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+
+
+def test_a_recording_that_is_truncated_and_extended_is_copied_again(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        archive.truncate_recording(id, 2 * SEGMENT + 1024)
+        eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 2 * SEGMENT)])
+
+
+# ---- kills -----------------------------------------------------------------------------------------------------------
+
+ARCHIVE = """
+import sys, threading, aeron
+directory, driver, url = sys.argv[1:]
+with aeron.Archive(directory, driver=driver, segment_file_length=65536, low_storage_space_threshold=0,
+                   objects_url=url, objects_delete_local=True):
+    print("ready", flush=True)
+    threading.Event().wait()
+"""
+
+
+@pytest.fixture
+def launch(driver: aeron.MediaDriver, directory: Path, bucket: Path, tmp_path: Path) -> Iterator[Any]:
+    """Starts an archive as a process, with environment variables."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(**environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", ARCHIVE, str(directory), str(driver.dir), bucket.as_uri()],
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_a_disk_without_room_for_a_fetched_segment_fails_the_replay(
+    client: aeron.Aeron, driver: aeron.MediaDriver, stream_id: int, directory: Path, bucket: Path, launch: Any
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    process = launch()
+    # No file of the archive can be longer than half a segment: the write fails as on a full disk.
+    no_limit = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (SEGMENT // 2, resource.RLIM_INFINITY))
+    with aeron.connect_archive(client) as archive:
+        with pytest.raises(aeron.ArchiveError, match=rf"object storage: {id}-0.fetching: File too large"):
+            archive.replay(id, CHANNEL, stream_id + 1, position=0)
+        assert not [path for path in directory.iterdir() if "fetch" in path.suffix]
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, no_limit)
+    assert replayed(client, id, 0, stream_id + 2) == list(range(COUNT))
+
+
+@pytest.mark.skipif(not has_hooks(), reason="the module has no test hooks")
+@pytest.mark.parametrize(
+    "point",
+    [
+        "objects-put:1",
+        "objects-put:3",
+        "objects-read-back:1",
+        "objects-manifest:1",
+        "objects-start-moved:1",
+        "objects-file-deleted:1",
+    ],
+)
+def test_a_kill_at_each_point_loses_no_message(
+    client: aeron.Aeron,
+    driver: aeron.MediaDriver,
+    stream_id: int,
+    directory: Path,
+    bucket: Path,
+    tmp_path: Path,
+    launch: Any,
+    point: str,
+) -> None:
+    with aeron.Archive(directory, driver=driver, **SETTINGS):
+        id = record(client, stream_id)
+    reached = tmp_path / "reached"
+    process = launch(**pause_at(f"{point}:{reached}"))
+    eventually(reached.exists)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    left = len(segments(directory, id))
+    objects = len(list(bucket.rglob("*.rec")))
+    print(f"killed at {point}: {left} local segments, {objects} copies")
+    assert left + objects >= 5
+    # Before the third copy is read back, the file of the first one may be deleted.
+    if point.endswith(":1"):
+        assert (left == 5) == ("deleted" not in point)
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+        assert counter(client, FAILURES) == 0
