@@ -10,6 +10,7 @@ mod operator;
 mod plan;
 mod publishing;
 mod server;
+mod site;
 mod world;
 
 pub use plan::ArchiveSchedule;
