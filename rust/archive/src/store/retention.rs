@@ -70,8 +70,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins to delete the part of a recording that retention has chosen: segments at the start,
     /// or the whole recording.
     ///
-    /// If the process is killed before all files are deleted, the next start deletes the other
-    /// files.
+    /// If the process is killed before all files are deleted, the next start deletes the others. Files that an earlier
+    /// deletion could not delete are tried again.
     ///
     /// # Errors
     /// The same errors as [`purge_segments`](Self::purge_segments) and
@@ -86,14 +86,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             return self.purge_recording(id, activity);
         }
         let first = self.recording(id)?.first_segment_base();
-        // After a kill, files before the start position could also be detached segments, which must
-        // stay. The note tells them apart. If the note cannot be written because the disk is full,
-        // the deletion begins nevertheless: free space is more important than complete deletion
-        // after a kill.
+        let left = self.extensions.deletion(id).cloned();
+        let first = left.as_ref().map_or(first, |left| left.start.min(first));
+        // After a kill, files before the start position could also be detached segments, which must stay. On a full
+        // disk the note may be missing: to free space is more important than to delete all files after a kill.
         self.note_deletion(id, first..new_start);
-        let operation = self.purge_named_segments(id, new_start, activity);
+        let operation = self.purge_named_segments(id, first..new_start, activity);
         if operation.is_err() {
-            self.note_deletion(id, 0..0);
+            self.note_deletion(id, left.unwrap_or(0..0));
         }
         operation
     }
