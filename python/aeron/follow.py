@@ -63,8 +63,8 @@ class Follower:
     follower uses a `PersistentSubscription`. The documentation of that class describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
-    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. If an archive
-    was away, the live stream may deliver messages that no recording has.
+    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. If an
+    archive was away, the live stream may deliver messages that no recording has.
 
     A *named reader* stores the position in the archive. A later follower with the same reader name continues at this
     position, and retention does not delete data that the reader has not committed. With ``commit="batch"``, a batch is
@@ -513,7 +513,7 @@ class Follower:
             if later.session_id != ended.session_id:
                 return later, later.start_position, None
             if self._position > stop_position:
-                # The live stream went on without the archive. What it has delivered is not read again.
+                # The live stream went on without the archive. Its messages are not read again.
                 if later.stop_position is not None and later.stop_position <= self._position:
                     continue
                 if later.start_position > self._position:
