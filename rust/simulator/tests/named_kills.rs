@@ -1,6 +1,6 @@
 //! Kills at named points: each state of a follower's switch to the live stream and back, each step of retention, of a
-//! reader's commit, and of a recording that is taken up again. After each kill the schedule goes on. In the end, nothing
-//! may be lost or doubled: the checks are those of the schedules with followers.
+//! reader's commit, and of a recording that is taken up again. After each kill the schedule goes on. In the end,
+//! nothing may be lost or doubled: the checks are those of the schedules with followers.
 
 use aeron_archive::client::PersistentSubscriptionState as State;
 use aeron_simulator::DiskStep::{Create, Remove, Write};

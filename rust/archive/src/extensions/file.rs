@@ -147,11 +147,11 @@ impl<S: Storage> ExtensionFile<S> {
     }
 }
 
-/// Writes the records of changes at the end of the file, and a header into an empty file. Removes a part of a record that
-/// was not written as a whole. Returns the new end.
+/// Writes the records of changes at the end of the file, and a header into an empty file. Removes a part of a record
+/// that was not written as a whole. Returns the new end.
 ///
-/// Each record is forced to the disk before the next one is written. Otherwise a loss of power could keep a later record
-/// and lose an earlier one, and the file would be damaged.
+/// Each record is forced to the disk before the next one is written. Otherwise a loss of power could keep a later
+/// record and lose an earlier one, and the file would be damaged.
 fn append_records<F: StorageFile>(
     file: &F,
     changes: &[ExtensionChange],
