@@ -10,11 +10,11 @@ use aeron_archive::client::{
     AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveClientError, ArchiveOperation,
     ArchiveSessionState, AsyncConnect, PersistentSubscription, PersistentSubscriptionContext,
     PersistentSubscriptionCounters, PersistentSubscriptionError, PersistentSubscriptionState,
-    StartPosition,
+    StartPosition, TimedPosition,
 };
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use aeron_client::{Aeron, Counter, PendingOperation};
-use aeron_protocol::archive::ArchiveErrorCode;
+use aeron_protocol::archive::{ArchiveErrorCode, TimeEdge};
 use fastrand::Rng;
 
 use super::observed::check_next;
@@ -40,6 +40,8 @@ const LOOK_INTERVAL_NS: i64 = 100 * MS;
 const RETRY_NS: i64 = 200 * MS;
 /// Time after which a request has no response any more.
 const PATIENCE_NS: i64 = 6 * SECOND;
+/// Average number of idle turns between two searches for a time.
+const TURNS_BETWEEN_SEARCHES: usize = 50;
 /// Maximum number of recordings in a listing.
 const ALL_RECORDINGS: i32 = 10_000;
 /// Type id of the counter that all counters of a subscription use: the schedule reads the status instead.
@@ -97,6 +99,8 @@ pub struct FollowerCounts {
     pub changes: u64,
     /// Times that the live stream was joined.
     pub joined: u64,
+    /// Positions found by time.
+    pub found: u64,
 }
 
 enum Session {
@@ -121,6 +125,8 @@ enum Task {
     Limiting(ArchiveOperation<i64>),
     Committing(Place, ArchiveOperation<i64>),
     Removing(ArchiveOperation<i64>),
+    /// A search for the first message at or after a time. The position must not be after this one.
+    Finding(i64, ArchiveOperation<TimedPosition>),
 }
 
 struct Opening {
@@ -482,7 +488,9 @@ impl Follower {
         if now_ns < self.acts_from_ns {
             return Ok(0);
         }
-        self.task = self.choose(archive, now_ns).map(|task| (now_ns, task));
+        let task = self.choose(archive, now_ns);
+        let task = task.or_else(|| self.find(archive, stage.tape));
+        self.task = task.map(|task| (now_ns, task));
         Ok(usize::from(self.task.is_some()))
     }
 
@@ -531,6 +539,27 @@ impl Follower {
     }
 }
 
+impl Follower {
+    /// Searches for the time of a message that retention must keep.
+    fn find(&mut self, archive: &AeronArchive, tape: &StreamTape) -> Option<Task> {
+        let current = self.current.as_ref()?;
+        let session = tape.session(current.recording.session_id)?;
+        let is_time = self.random.usize(..TURNS_BETWEEN_SEARCHES) == 0;
+        if !is_time || !self.plan.has_index || session.count() == 0 {
+            return None;
+        }
+        let message = session.message(self.random.usize(..session.count() as usize))?;
+        let first = session.first_since(message.published_ms)?;
+        let (id, committed) = self.commits.granted?;
+        if first.begin < committed || id != current.recording.recording_id {
+            return None;
+        }
+        let timestamp_us = message.published_ms * 1_000;
+        let operation = archive.find_position(id, TimeEdge::Since, timestamp_us);
+        Some(Task::Finding(first.begin, operation))
+    }
+}
+
 /// Outcome of polling a request.
 enum Polled {
     Pending(Task),
@@ -565,6 +594,7 @@ impl Task {
             Self::Limiting(_) => "a policy",
             Self::Committing(..) => "a commit",
             Self::Removing(_) => "the removal of a reader",
+            Self::Finding(..) => "a search for a time",
         }
     }
 }
@@ -632,6 +662,17 @@ impl Follower {
                         self.must_look = true;
                     }
                     Err(error.into())
+                }
+            },
+            Task::Finding(latest, mut operation) => match operation.poll()? {
+                None => Ok(Polled::Pending(Task::Finding(latest, operation))),
+                Some(found) if found.position > latest => Err(TaskFailure::Finding(format!(
+                    "{found:?} is after the first message, which begins at {latest}: {}",
+                    self.summary()
+                ))),
+                Some(_) => {
+                    self.counts.found += 1;
+                    Ok(Polled::Done)
                 }
             },
             Task::Removing(mut operation) => match operation.poll()? {

@@ -13,6 +13,8 @@ use crate::schedule::{MS, SECOND, one_of, rarely};
 const DEATHS_BEGIN_NS: i64 = 1_000 * MS;
 /// With less free space than this, recordings wait for retention.
 const LOW_SPACE_THRESHOLD: u64 = 128 * 1_024;
+/// Bytes per second at which the archive reads sealed segments again.
+const SCRUB_RATE: u64 = 1 << 20;
 /// Name of the group of the stream over multicast.
 const GROUP: &str = "224.20.30.39:21002";
 
@@ -87,8 +89,9 @@ pub struct StreamPlan {
     pub replay_channel: String,
     /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// Whether frames may contain empty pages, like torn frames.
-    pub has_empty_pages: bool,
+    /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames. Without them, positions
+    /// cannot be found by time after a loss of power, which may lose the time of a file.
+    pub has_index: bool,
     /// Maximum number of bytes of a recording that retention keeps.
     pub max_bytes: i64,
     /// Longest time between two commits of the follower.
@@ -154,6 +157,8 @@ impl FollowingSchedule {
         let archive = &mut archives.archives[0];
         archive.retains = true;
         archive.context.resume = true;
+        archive.context.scrub_rate = SCRUB_RATE;
+        archive.context.scrub_interval_ns = 500 * MS;
         archive.context.low_storage_space_threshold = match random.bool() {
             true => LOW_SPACE_THRESHOLD,
             false => 0,
@@ -223,7 +228,7 @@ impl FollowingSchedule {
                 }
             },
             max_message_length: random.usize(400..7_000),
-            has_empty_pages: archive.index,
+            has_index: archive.index,
             max_bytes: random.i64(1..4) * 128 * 1_024,
             commit_interval_ns: random.i64(5 * MS..500 * MS),
         };

@@ -102,7 +102,7 @@ impl Source {
             return 1;
         }
         if self.publication.is_some() {
-            return work_count + self.offer(clock.now_ns(), seed);
+            return work_count + self.offer(clock, seed);
         }
         let plan = &self.plan;
         let adding = self.adding.take().or_else(|| {
@@ -127,10 +127,11 @@ impl Source {
         work_count + 1
     }
 
-    fn offer(&mut self, now_ns: i64, seed: u64) -> usize {
+    fn offer(&mut self, clock: &VirtualClock, seed: u64) -> usize {
         let (Some(publication), Some(tape)) = (&mut self.publication, self.tape.last_mut()) else {
             return 0;
         };
+        let now_ns = clock.now_ns();
         if self.backlog == 0 && now_ns >= self.bursts_from_ns {
             self.backlog = self.random.usize(1..200);
             self.bursts_from_ns = now_ns + self.random.i64(0..BURST_INTERVAL_NS);
@@ -146,14 +147,14 @@ impl Source {
                 number: tape.count(),
                 length,
             };
-            let bytes = match self.plan.has_empty_pages {
+            let bytes = match self.plan.has_index {
                 true => message.bytes_with_gaps(seed),
                 false => message.bytes(seed),
             };
             let Ok(end) = publication.offer(&bytes) else {
                 break;
             };
-            tape.add(message, end);
+            tape.add(message, end, clock.now_ms());
             self.next_length = None;
             accepted += 1;
         }

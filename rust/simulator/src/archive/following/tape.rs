@@ -34,6 +34,8 @@ pub struct PublishedMessage {
     pub end: i64,
     /// The message.
     pub message: Message,
+    /// Time at which the publication accepted it, in milliseconds since the epoch.
+    pub published_ms: i64,
 }
 
 impl StreamTape {
@@ -72,15 +74,27 @@ impl SessionTape {
         self.messages.len() as u32
     }
 
-    /// Adds a message that the publication has accepted.
-    pub fn add(&mut self, message: Message, end: i64) {
+    /// Adds a message that the publication has accepted at a time.
+    pub fn add(&mut self, message: Message, end: i64, published_ms: i64) {
         let begin = end - framed_length(message.length, self.max_payload);
         self.messages.push(PublishedMessage {
             begin,
             end,
             message,
+            published_ms,
         });
         self.end = self.end.max(end);
+    }
+
+    /// Returns the message with a number.
+    pub fn message(&self, number: usize) -> Option<PublishedMessage> {
+        self.messages.get(number).copied()
+    }
+
+    /// Returns the first message that was published at or after a time.
+    pub fn first_since(&self, published_ms: i64) -> Option<PublishedMessage> {
+        let mut messages = self.messages.iter();
+        messages.find(|it| it.published_ms >= published_ms).copied()
     }
 
     /// Returns the first message that begins at or after a position.

@@ -43,6 +43,8 @@ pub struct FollowingOutcome {
     pub changes: u64,
     /// Number of times that a live stream was joined.
     pub joined: u64,
+    /// Number of positions that were found by time.
+    pub found: u64,
     /// Number of archive processes.
     pub lives: u64,
     /// Number of kills at named points.
@@ -63,6 +65,7 @@ impl FollowingOutcome {
         self.commits += other.commits;
         self.changes += other.changes;
         self.joined += other.joined;
+        self.found += other.found;
         self.lives += other.lives;
         self.named_kills += other.named_kills;
         self.steps += other.steps;
@@ -172,6 +175,10 @@ impl FollowingWorld {
     fn outcome(&self) -> Result<FollowingOutcome, Finding> {
         let seed = self.schedule.archives.seed;
         let archive = &self.site.archives[0];
+        let errors = archive.errors();
+        if let Some(error) = errors.iter().find(|error| error.contains("scrub:")) {
+            return Err(format!("a sound segment counts as damaged: {error}"));
+        }
         let (recorded, links) =
             self.observed
                 .check(archive, &self.sources, &self.followers, seed)?;
@@ -195,6 +202,7 @@ impl FollowingWorld {
             outcome.commits += counts.commits;
             outcome.changes += counts.changes;
             outcome.joined += counts.joined;
+            outcome.found += counts.found;
         }
         Ok(outcome)
     }
