@@ -14,8 +14,12 @@ const SEEDS: u64 = 24;
 
 /// Kills at a point, and prints it. The schedule of the first seed that reaches the point counts.
 fn kill(name: &str, form: StreamForm, kill: NamedKill) {
+    kill_in(name, |seed| FollowingSchedule::with_kill(seed, form, kill));
+}
+
+fn kill_in(name: &str, draw: impl Fn(u64) -> FollowingSchedule) {
     for seed in 0..SEEDS {
-        let schedule = FollowingSchedule::with_kill(seed, form, kill);
+        let schedule = draw(seed);
         match FollowingWorld::new(schedule).run() {
             Ok(outcome) if outcome.named_kills == 1 => {
                 println!("killed: {name} (seed {seed}), {outcome:?}");
@@ -115,6 +119,29 @@ fn kills_in_each_state_on_the_way_to_the_live_stream_lose_and_double_nothing() {
         .map(|state| kill_in_state(StreamForm::Multicast, state, false))
         .sum();
     println!("{} kills", count + count_over_udp);
+}
+
+#[test]
+fn kills_in_each_state_of_a_replay_over_a_response_channel_lose_and_double_nothing() {
+    let states = [
+        State::SendReplayTokenRequest,
+        State::AwaitReplayToken,
+        State::AddRequestPublication,
+        State::AwaitRequestPublication,
+        State::AwaitReplayResponse,
+        State::AttemptSwitch,
+    ];
+    for state in states {
+        for victim in [Victim::Follower(0), Victim::Archive] {
+            let name = format!("{victim:?} in {}, over a response channel", state.name());
+            let kill = NamedKill::InState(state, false, victim);
+            kill_in(&name, |seed| {
+                FollowingSchedule::with_kill(seed, StreamForm::Multicast, kill)
+                    .with_response_channel()
+            });
+        }
+    }
+    println!("{} kills", 2 * states.len());
 }
 
 #[test]

@@ -143,6 +143,16 @@ impl FollowingSchedule {
         schedule
     }
 
+    /// The same with replays over a response channel, to which the host of the archive publishes.
+    #[must_use]
+    pub fn with_response_channel(mut self) -> Self {
+        for stream in &mut self.streams {
+            let host = ipv4(0);
+            stream.replay_channel = format!("aeron:udp?control-mode=response|control={host}:23000");
+        }
+        self
+    }
+
     fn without_faults(seed: u64, random: &mut Rng) -> Self {
         let mut archives = ArchiveSchedule::draw(seed);
         archives.events.retain(|(_, event)| {
