@@ -169,7 +169,7 @@ def reader_positions(archive: aeron.AeronArchive) -> dict[int, int]:
     return {reader.recording_id: reader.position for reader in archive.list_readers(name="bars")}
 
 
-def test_a_follower_may_begin_before_the_stream(archive: aeron.AeronArchive, stream_id: int) -> None:
+def test_a_follower_may_start_before_the_stream_exists(archive: aeron.AeronArchive, stream_id: int) -> None:
     with archive.follow(channel=IPC, stream_id=stream_id) as follower:
         assert follower.recording_id is None
         assert list(follower.batches(timeout=0)) == []

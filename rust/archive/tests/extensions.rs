@@ -315,7 +315,7 @@ fn a_loss_of_power_in_several_changes_keeps_each_earlier_one_whichever_sectors_a
 }
 
 #[test]
-fn a_change_that_a_full_disk_refuses_has_no_effect_and_the_next_one_is_stored() {
+fn a_change_that_fails_on_a_full_disk_has_no_effect_and_a_later_change_is_stored() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);
     extensions.apply(vec![reader(1, "a", 32)]).unwrap();

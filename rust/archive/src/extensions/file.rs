@@ -107,7 +107,7 @@ impl<S: Storage> ExtensionFile<S> {
         };
         let written = append_records(&file, changes, end, self.sync_level);
         if written.is_err() {
-            // If it fails too, the next change or the next start removes the part.
+            // If this call fails too, the next change or the next start removes the part.
             let _ = file.set_length(end);
         }
         let new_end = written.as_ref().map_or(end, |end| *end);

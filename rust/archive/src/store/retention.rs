@@ -88,8 +88,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let first = self.recording(id)?.first_segment_base();
         let left = self.extensions.deletion(id).cloned();
         let first = left.as_ref().map_or(first, |left| left.start.min(first));
-        // After a kill, files before the start position could also be detached segments, which must stay. On a full
-        // disk the note may be missing: to free space is more important than to delete all files after a kill.
+        // After a kill, files before the start position could also be detached segments, which must
+        // stay. The note tells them apart. If the note cannot be written because the disk is full,
+        // the deletion begins nevertheless: free space is more important than complete deletion
+        // after a kill.
         self.note_deletion(id, first..new_start);
         let operation = self.purge_named_segments(id, first..new_start, activity);
         if operation.is_err() {

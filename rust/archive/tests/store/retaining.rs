@@ -288,7 +288,7 @@ fn files_that_the_disk_did_not_delete_go_with_the_next_deletion_or_at_the_next_s
 }
 
 #[test]
-fn a_loss_of_power_after_retention_leaves_files_that_agree_with_the_catalog() {
+fn after_retention_and_a_loss_of_power_the_files_agree_with_the_catalog() {
     for lost in 0..40 {
         let (storage, mut store) = prepared();
         let before = all_frames(&storage, &store);

@@ -5,8 +5,9 @@ use aeron_client::{Action, Fragment, Image, Result};
 
 /// An image and the position up to which it was read.
 ///
-/// If an image is closed while a handler runs, its own position stays where that poll began. A replay from there would
-/// deliver the messages of that poll twice. So the end of the last delivered frame is stored here.
+/// If an image is closed while a handler runs, the position of the image stays at the begin of that
+/// poll. A replay from that position would deliver the messages of the poll twice. So the end of
+/// the last delivered frame is stored here.
 ///
 /// If an untethered subscription is not read for long, the driver removes its image, and later lets it join again. Then
 /// the driver moves the position counter. A client that was stopped in the meantime does not know that its image has

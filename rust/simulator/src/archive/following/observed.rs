@@ -184,10 +184,9 @@ impl Chains<'_> {
             let mut former = self.recordings[..at].iter().rev();
             let former = former.find(|it| it.session_id == recording.session_id);
             let link = self.links.get(&recording.recording_id);
-            match (former, link) {
-                (Some(former), link) => self.check_link(former, recording, link)?,
-                // Retention may have deleted the former recording.
-                (None, _) => {}
+            // Retention may have deleted the former recording.
+            if let Some(former) = former {
+                self.check_link(former, recording, link)?;
             }
         }
         Ok(())

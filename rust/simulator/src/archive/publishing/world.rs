@@ -137,7 +137,7 @@ impl PublishingWorld {
             ..PublishingOutcome::default()
         };
         let disk = self.site.archives[0].disk();
-        // A checksum replaces the session of a frame.
+        // If there are checksums, a checksum replaces the session id of each frame.
         let has_sessions = self.site.archives[0]
             .plan()
             .context
