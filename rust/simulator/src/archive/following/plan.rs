@@ -89,9 +89,10 @@ pub struct StreamPlan {
     pub replay_channel: String,
     /// Maximum message length in bytes.
     pub max_message_length: usize,
-    /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames. Without them, positions
-    /// cannot be found by time after a loss of power, which may lose the time of a file.
+    /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames.
     pub has_index: bool,
+    /// Whether no loss of power may lose times: those of files, or those in indexes.
+    pub keeps_times: bool,
     /// Maximum number of bytes of a recording that retention keeps.
     pub max_bytes: i64,
     /// Longest time between two commits of the follower.
@@ -239,9 +240,14 @@ impl FollowingSchedule {
             },
             max_message_length: random.usize(400..7_000),
             has_index: archive.index,
+            keeps_times: !self.archives.events.iter().any(loses_power),
             max_bytes: random.i64(1..4) * 128 * 1_024,
             commit_interval_ns: random.i64(5 * MS..500 * MS),
         };
         self.streams.push(plan);
     }
+}
+
+fn loses_power((_, event): &(i64, ArchiveEvent)) -> bool {
+    matches!(event, ArchiveEvent::LosePower(..))
 }
