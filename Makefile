@@ -26,7 +26,7 @@ help:
 	@echo "make soak    long tests: lossy streams, differential tests, kills of Spark and of an archive, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    each fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
-	@echo "make sim-archives  the same with archives and recorded publishers, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
+	@echo "make sim-archives  the same with archives, recorded publishers and followers, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
 	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
@@ -228,6 +228,7 @@ sim-archives:
 	$(call say,schedules with archives of the seeds $(ARCHIVE_SEEDS))
 	cargo run --quiet -p aeron-simulator -- --archive $(ARCHIVE_SEEDS)
 	cargo run --quiet -p aeron-simulator -- --publishers $(ARCHIVE_SEEDS)
+	cargo run --quiet -p aeron-simulator -- --followers $(ARCHIVE_SEEDS)
 
 sim-mutants:
 	$(call say,bugs that the simulator must find)

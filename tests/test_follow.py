@@ -102,6 +102,73 @@ def test_a_follower_continues_in_the_recording_of_a_restarted_publisher(
     ]
 
 
+def test_a_live_follower_goes_on_with_the_recording_after_a_gap_and_reads_nothing_twice(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    changes: list[aeron.RecordingChange] = []
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", on_change=changes.append) as follower:
+        publication = publish(archive, stream_id, 0, 4)
+        assert read(follower, 4) == [0, 1, 2, 3]
+        eventually(lambda: follower.poll_batch() is None and follower.is_live)
+        archive.stop_recording(publication)
+        publication.publish(b"4", timeout=5)
+        assert read(follower, 1) == [4]
+        channel = f"{IPC}?session-id={publication.session_id}"
+        archive.start_recording(channel, stream_id)
+        eventually(lambda: len(recordings_of(archive, stream_id)) == 2)
+        first, second = recordings_of(archive, stream_id)
+
+        def publish_more(count: int) -> None:
+            if count < 50:
+                publication.publish(b"%d" % (count + 5), timeout=5)
+
+        publication.publish(b"5", timeout=5)
+        assert read(follower, 50, publish_more) == list(range(5, 55))
+        eventually(lambda: follower.poll_batch() is None and follower.recording_id == second)
+        position = publication.position
+        eventually(lambda: follower.poll_batch() is None and reader_positions(archive) == {second: position})
+    assert changes == [aeron.RecordingChange(first, 4 * 64, second, 5 * 64, 64)]
+
+
+def test_a_follower_that_starts_again_leaves_no_reader_in_former_recordings(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 4).close()
+    publish(archive, stream_id, 4, 4).close()
+    first, second = recordings_of(archive, stream_id)
+    archive.commit_reader(first, "bars", 4 * 64)
+    archive.commit_reader(second, "bars", 2 * 64)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars") as follower:
+        assert read(follower, 2) == [6, 7]
+        assert set(reader_positions(archive)) == {second}
+
+
+def test_a_follower_goes_on_if_retention_has_deleted_the_recording_that_is_read(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 4).close()
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars") as follower:
+        assert read(follower, 4) == [0, 1, 2, 3]
+        [first] = recordings_of(archive, stream_id)
+        eventually(lambda: follower.poll_batch() is None and reader_positions(archive) == {first: 4 * 64})
+        # The follower notices the end of the live stream, and waits for the next one.
+        eventually(lambda: follower.poll_batch() is None and not follower.is_live)
+        for _ in range(50):
+            assert follower.poll_batch() is None
+            time.sleep(0.01)
+        archive.purge_recording(first)
+        publish(archive, stream_id, 4, 4)
+        assert read(follower, 4) == [4, 5, 6, 7]
+
+
+def recordings_of(archive: aeron.AeronArchive, stream_id: int) -> list[int]:
+    return [recording.recording_id for recording in archive.list_recordings(channel=IPC, stream_id=stream_id)]
+
+
+def reader_positions(archive: aeron.AeronArchive) -> dict[int, int]:
+    return {reader.recording_id: reader.position for reader in archive.list_readers(name="bars")}
+
+
 def test_a_follower_may_start_before_the_stream_exists(archive: aeron.AeronArchive, stream_id: int) -> None:
     with archive.follow(channel=IPC, stream_id=stream_id) as follower:
         assert follower.recording_id is None

@@ -44,7 +44,7 @@ def main() -> int:
             mutant["seed"], finding = first_finding(binary, number, mutant, limit)
         missed += finding is None
         print(f"{number:2} seed {mutant['seed']}: {mutant['bug']}: {finding or 'NOT FOUND'}", flush=True)
-    kinds: list[dict] = [{}, {"crate": "archive"}, {"schedules": "publishers"}]
+    kinds: list[dict] = [{}, {"crate": "archive"}, {"schedules": "publishers"}, {"schedules": "followers"}]
     clean = {seed: text for kind in kinds for seed, text in findings(binary, 0, kind, "0..16").items()}
     print(f"{len(mutants) - missed} of {len(mutants)} mutants found; without a mutant: {clean or 'nothing'}")
     return int(missed > 0 or bool(clean))

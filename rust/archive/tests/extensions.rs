@@ -6,7 +6,7 @@ use aeron_archive::extensions::{
     RecordingLabels, RecordingLink, ResumableSubscription, RetentionPolicy, RetentionScope,
     SegmentDeletion, decode_records,
 };
-use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault, Survival};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_protocol::archive::SourceLocation;
 use proptest::prelude::*;
@@ -288,6 +288,33 @@ fn the_data_of_a_deleted_recording_are_removed_but_links_to_it_stay() {
         );
         assert_eq!(state.infos().map(|(id, _)| id).collect::<Vec<_>>(), [2]);
         assert_eq!(state.info(2).link, Some(link));
+    }
+}
+
+#[test]
+fn a_loss_of_power_in_several_changes_keeps_each_earlier_one_whichever_sectors_are_written() {
+    let sync = SyncLevel::Data;
+    let long_name = "n".repeat(250);
+    for survivors in 0..=255 {
+        for killed_step in 0..7 {
+            let storage = MemoryStorage::new();
+            let mut extensions = Extensions::open(storage.clone(), sync).unwrap();
+            let stored = reader(1, &long_name, 7);
+            extensions.apply(vec![stored]).unwrap();
+            let before = contents(&extensions);
+            storage.fail_at(
+                storage.steps() + killed_step,
+                StorageFault::Kill { progress: 1 },
+            );
+            let changes = (2..5).map(|id| reader(id, &long_name, id)).collect();
+            let is_done = extensions.apply(changes).is_ok();
+            storage.lose_power_in_sectors(|| Survival::Sectors(survivors));
+            let extensions = Extensions::open(storage.clone(), sync).unwrap();
+            let text = format!("sectors {survivors:b}, step {killed_step}");
+            assert_eq!(extensions.damage(), None, "{text}");
+            assert_eq!(extensions.readers().next(), before.0.first(), "{text}");
+            assert!(!is_done || extensions.reader_count() == 4, "{text}");
+        }
     }
 }
 

@@ -18,8 +18,9 @@ mod truth;
 mod world;
 
 pub use archive::{
-    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, PublishingOutcome, PublishingSchedule,
-    PublishingWorld,
+    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, DiskPoint, DiskStep, FileKind, FollowingOutcome,
+    FollowingSchedule, FollowingWorld, NamedKill, PublishingOutcome, PublishingSchedule,
+    PublishingWorld, RecordKind, StreamForm, Victim,
 };
 pub use schedule::{Edition, Schedule};
 pub use truth::Finding;
@@ -60,4 +61,12 @@ pub fn run_archives(seed: u64) -> Result<ArchiveOutcome, Failure> {
 /// The run violates an invariant. [`Failure`] contains the finding.
 pub fn run_publishers(seed: u64) -> Result<PublishingOutcome, Failure> {
     PublishingWorld::new(PublishingSchedule::draw(seed)).run()
+}
+
+/// Runs the schedule with followers of a seed.
+///
+/// # Errors
+/// The finding of the schedule.
+pub fn run_followers(seed: u64) -> Result<FollowingOutcome, Failure> {
+    FollowingWorld::new(FollowingSchedule::draw(seed)).run()
 }

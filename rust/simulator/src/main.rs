@@ -3,7 +3,8 @@
 //!
 //! `--all-rows` also runs the seeds that have found defects, and fails if a row of the drivers' state tables is not
 //! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds. `--archive` runs
-//! schedules with archives, and `--publishers` schedules with recorded publishers.
+//! schedules with archives, `--publishers` schedules with recorded publishers, and `--followers` schedules with
+//! followers of recorded streams.
 
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -12,15 +13,17 @@ use std::thread;
 use std::time::Instant;
 
 use aeron_simulator::{
-    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, Edition, Failure, KEPT_SEEDS, Outcome,
-    PublishingOutcome, PublishingSchedule, PublishingWorld, Schedule, World, run, run_archives,
-    run_publishers,
+    ArchiveOutcome, ArchiveSchedule, ArchiveWorld, Edition, Failure, FollowingOutcome,
+    FollowingSchedule, FollowingWorld, KEPT_SEEDS, Outcome, PublishingOutcome, PublishingSchedule,
+    PublishingWorld, Schedule, World, run, run_archives, run_followers, run_publishers,
 };
 
 /// Option for schedules with archives.
 const ARCHIVES: &str = "--archive";
 /// Option for schedules with recorded publishers.
 const PUBLISHERS: &str = "--publishers";
+/// Option for schedules with followers.
+const FOLLOWERS: &str = "--followers";
 
 fn main() -> ExitCode {
     let (options, texts): (Vec<_>, Vec<_>) = std::env::args()
@@ -42,6 +45,12 @@ fn main() -> ExitCode {
         return match seeds[..] {
             [seed] => show_publishers(seed, has("--trace")),
             _ => run_kind(PUBLISHERS, &seeds, run_publishers, PublishingOutcome::add),
+        };
+    }
+    if has(FOLLOWERS) {
+        return match seeds[..] {
+            [seed] => show_followers(seed, has("--trace")),
+            _ => run_kind(FOLLOWERS, &seeds, run_followers, FollowingOutcome::add),
         };
     }
     if let [seed] = seeds[..] {
@@ -134,6 +143,17 @@ fn show_publishers(seed: u64, is_traced: bool) -> ExitCode {
         world = world.traced(|line| println!("{line}"));
     }
     show_result(PUBLISHERS, seed, world.run())
+}
+
+/// Runs one schedule with followers and prints its details.
+fn show_followers(seed: u64, is_traced: bool) -> ExitCode {
+    let schedule = FollowingSchedule::draw(seed);
+    println!("{schedule:#?}");
+    let mut world = FollowingWorld::new(schedule);
+    if is_traced {
+        world = world.traced(|line| println!("{line}"));
+    }
+    show_result(FOLLOWERS, seed, world.run())
 }
 
 /// Shows the result of one schedule with archives.

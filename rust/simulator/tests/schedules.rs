@@ -1,6 +1,6 @@
 //! Runs the schedules of a few seeds as part of the ordinary tests. `make sim` runs thousands of schedules.
 
-use aeron_simulator::{Edition, KEPT_SEEDS, run, run_archives, run_publishers};
+use aeron_simulator::{Edition, KEPT_SEEDS, run, run_archives, run_followers, run_publishers};
 
 fn assert_nothing_is_found(seed: u64, edition: Edition) {
     if let Err(failure) = run(seed, edition) {
@@ -72,6 +72,27 @@ fn two_runs_of_a_seed_with_recorded_publishers_are_identical() {
     for seed in [1, 4] {
         let [first, second] =
             [run_publishers(seed), run_publishers(seed)].map(|it| it.expect("nothing is found"));
+        assert_eq!(first, second, "seed {seed}");
+    }
+}
+
+#[test]
+fn followers_of_the_first_seeds_read_each_message_of_each_recording_once() {
+    for seed in 0..24 {
+        if let Err(failure) = run_followers(seed) {
+            panic!(
+                "seed {seed} (--followers): {}\n{}",
+                failure.finding, failure.counters
+            );
+        }
+    }
+}
+
+#[test]
+fn a_seed_with_followers_replays_exactly() {
+    for seed in [1, 4] {
+        let [first, second] =
+            [run_followers(seed), run_followers(seed)].map(|it| it.expect("nothing is found"));
         assert_eq!(first, second, "seed {seed}");
     }
 }

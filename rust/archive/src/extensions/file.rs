@@ -100,23 +100,17 @@ impl<S: Storage> ExtensionFile<S> {
 
     /// Appends the records of changes.
     pub(super) fn append(&mut self, changes: &[ExtensionChange]) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        for change in changes {
-            write_record(change, &mut bytes);
-        }
         let is_new = self.open.is_none();
         let (file, end) = match self.open.take() {
             Some(open) => open,
             None => (self.storage.create(EXTENSIONS_FILE_NAME, 0)?, 0),
         };
-        if end == 0 {
-            bytes.splice(..0, file_header());
+        let written = append_records(&file, changes, end, self.sync_level);
+        if written.is_err() {
+            // If this call fails too, the next change or the next start removes the part.
+            let _ = file.set_length(end);
         }
-        let written = write_at_end(&file, &bytes, end, self.sync_level);
-        let new_end = match &written {
-            Ok(()) => end + bytes.len() as u64,
-            Err(_) => end,
-        };
+        let new_end = written.as_ref().map_or(end, |end| *end);
         self.open = Some((file, new_end));
         written?;
         if is_new && self.sync_level != SyncLevel::None {
@@ -153,23 +147,30 @@ impl<S: Storage> ExtensionFile<S> {
     }
 }
 
-/// Writes bytes at the end of the records. If only a part of the bytes can be written, removes this
-/// part.
-fn write_at_end<F: StorageFile>(
+/// Writes the records of changes at the end of the file, and a header into an empty file. Removes a part of a record
+/// that was not written as a whole. Returns the new end.
+///
+/// Each record is forced to the disk before the next one is written. Otherwise a loss of power could keep a later
+/// record and lose an earlier one, and the file would be damaged.
+fn append_records<F: StorageFile>(
     file: &F,
-    bytes: &[u8],
-    end: u64,
+    changes: &[ExtensionChange],
+    mut end: u64,
     sync_level: SyncLevel,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     if file.length()? > end {
         file.set_length(end)?;
     }
-    let written = file
-        .write_all_at(bytes, end)
-        .and_then(|()| file.sync(sync_level));
-    if written.is_err() {
-        // If this call fails too, the next change or the next start removes the part.
-        let _ = file.set_length(end);
+    let mut bytes = match end {
+        0 => file_header().to_vec(),
+        _ => Vec::new(),
+    };
+    for change in changes {
+        write_record(change, &mut bytes);
+        file.write_all_at(&bytes, end)?;
+        file.sync(sync_level)?;
+        end += bytes.len() as u64;
+        bytes.clear();
     }
-    written
+    Ok(end)
 }

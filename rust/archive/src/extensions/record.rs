@@ -20,6 +20,8 @@ use super::state::{
 /// Length of the header of the file in bytes.
 pub(super) const FILE_HEADER_LENGTH: usize = ExtensionFileLayout::LENGTH;
 const RECORD_HEADER_LENGTH: usize = ExtensionRecordLayout::LENGTH;
+/// Upper bound for the length of a record: that of the longest metadata with the longest name.
+const MAX_RECORD_LENGTH: usize = 32 * 1024;
 /// Records begin at multiples of this number of bytes.
 const ALIGNMENT: usize = 8;
 /// "AEXT" and the version of the layout.
@@ -101,10 +103,8 @@ fn read_record(bytes: &[u8]) -> Record {
     let declared = header.length.get() as usize;
     let padded = declared.next_multiple_of(ALIGNMENT);
     let is_last = padded >= rest.len();
-    let message = rest.get(..declared);
-    let is_sound = message
-        .is_some_and(|message| header.checksum == checksum(&[&header.length.to_bytes(), message]));
-    match message.filter(|_| is_sound && padded <= rest.len()) {
+    let message = rest.get(..declared).filter(|_| is_sound(bytes));
+    match message.filter(|_| padded <= rest.len()) {
         Some(message) => match change_of(message) {
             Some(change) => Record::Whole {
                 change,
@@ -114,8 +114,29 @@ fn read_record(bytes: &[u8]) -> Record {
         },
         // A loss of power may keep the new length of the file and lose the bytes.
         None if is_last || bytes.iter().all(|byte| *byte == 0) => Record::Incomplete,
+        None if has_lost_its_begin(bytes) => Record::Incomplete,
         None => Record::Damaged,
     }
+}
+
+/// Returns whether the bytes are a last record of which a loss of power has kept only later sectors.
+fn has_lost_its_begin(bytes: &[u8]) -> bool {
+    let is_begin_lost = bytes
+        .iter()
+        .take(RECORD_HEADER_LENGTH)
+        .all(|byte| *byte == 0);
+    let mut later = (ALIGNMENT..bytes.len()).step_by(ALIGNMENT);
+    is_begin_lost && bytes.len() <= MAX_RECORD_LENGTH && !later.any(|at| is_sound(&bytes[at..]))
+}
+
+/// Returns whether the bytes begin with a record that has its checksum.
+fn is_sound(bytes: &[u8]) -> bool {
+    let Some(header) = ExtensionRecordLayout::first_in(bytes) else {
+        return false;
+    };
+    let message = bytes[RECORD_HEADER_LENGTH..].get(..header.length.get() as usize);
+    message
+        .is_some_and(|message| header.checksum == checksum(&[&header.length.to_bytes(), message]))
 }
 
 fn checksum(parts: &[&[u8]]) -> U32 {

@@ -5,6 +5,7 @@
 //! the process is killed before all files are deleted, the remaining files belong to no recording.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::deletion::SegmentFile;
 use super::open::recorded_stream;
@@ -174,18 +175,20 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Does the same as [`purge_segments`](Self::purge_segments), but computes the names of the files. In a directory
-    /// with a hundred thousand files, a list of the names takes too long for a duty cycle.
+    /// with a hundred thousand files, a list of the names takes too long for a duty cycle. `range` may begin before the
+    /// recording.
     pub(super) fn purge_named_segments(
         &mut self,
         recording_id: i64,
-        new_start: i64,
+        range: Range<i64>,
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
+        let new_start = range.end;
         let first = self.check_detach(recording_id, new_start, activity)?;
         self.check_not_deleting(recording_id)?;
         let count = self.count_segments(recording_id, first, new_start)?;
         let segment_length = self.recording(recording_id)?.segment_length as usize;
-        let bases = (first..new_start).step_by(segment_length);
+        let bases = range.step_by(segment_length);
         let files = bases.map(|base| SegmentFile {
             base,
             name: crate::segments::segment_name(recording_id, base),

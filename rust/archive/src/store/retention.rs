@@ -69,8 +69,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins to delete the part of a recording that retention has chosen: segments at the start,
     /// or the whole recording.
     ///
-    /// If the process is killed before all files are deleted, the next start deletes the other
-    /// files.
+    /// If the process is killed before all files are deleted, the next start deletes the others. Files that an earlier
+    /// deletion could not delete are tried again.
     ///
     /// # Errors
     /// The same errors as [`purge_segments`](Self::purge_segments) and
@@ -99,8 +99,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         new_start: i64,
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
-        let operation = self.remove_segments(id, new_start, true, activity)?;
-        Ok(operation.keeping_indexes())
+        self.remove_segments(id, new_start, true, activity)
     }
 
     fn remove_segments(
@@ -111,20 +110,28 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
         let first = self.recording(id)?.first_segment_base();
+        let left = self.extensions.deletion(id).cloned();
+        let (start, keeps_indexes) = left.as_ref().map_or((first, keeps_indexes), |left| {
+            let start = left.range.start.min(first);
+            (start, keeps_indexes || left.keeps_indexes)
+        });
         // After a kill, files before the start position could also be detached segments, which must
         // stay. The note tells them apart. If the note cannot be written because the disk is full,
         // the deletion begins nevertheless: free space is more important than complete deletion
         // after a kill.
         let deletion = SegmentDeletion {
-            range: first..new_start,
+            range: start..new_start,
             keeps_indexes,
         };
         self.note_deletion(id, deletion);
-        let operation = self.purge_named_segments(id, new_start, activity);
+        let operation = self.purge_named_segments(id, start..new_start, activity);
         if operation.is_err() {
-            self.note_deletion(id, SegmentDeletion::default());
+            self.note_deletion(id, left.unwrap_or_default());
         }
-        operation
+        Ok(match keeps_indexes {
+            true => operation?.keeping_indexes(),
+            false => operation?,
+        })
     }
 
     /// Deletes the segments that are left because a kill interrupted a deletion by retention.

@@ -1,5 +1,6 @@
 //! Deletion by retention: times of segments, kills at each step, and losses of power.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +9,10 @@ use aeron_archive::extensions::{
     ExtensionChange, NamedReader, RecordingLabels, RetentionPolicy, RetentionScope,
 };
 use aeron_archive::index::{ArrivalClock, IndexForm};
-use aeron_archive::memory_storage::MemoryStorage;
+use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::retention::{
-    Holders, RecordingExtent, RetentionOutcome, excess_bytes, needs_segment_time, outcome, removals,
+    Holders, RecordingExtent, RetentionHolder, RetentionOutcome, excess_bytes, needs_segment_time,
+    outcome, removals,
 };
 use aeron_archive::segments::segment_name;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
@@ -242,6 +244,47 @@ fn after_a_killed_retention_the_files_agree_with_the_catalog_and_needed_data_exi
         },
     );
     assert!(last.get() > 20, "{} kills", last.get());
+}
+
+#[test]
+fn files_that_the_disk_did_not_delete_go_with_the_next_deletion_or_at_the_next_start() {
+    let removal = |new_start_position| RetentionOutcome {
+        recording_id: 0,
+        start_position: 0,
+        new_start_position,
+        allowed_position: new_start_position,
+        is_purge: false,
+        held_by: RetentionHolder::Nothing,
+        reader: String::new(),
+    };
+    // The first deletion removes an index and a segment.
+    for failing_step in 0..2 {
+        for has_next_deletion in [false, true] {
+            let (storage, mut store) = prepared();
+            let operation = store.remove(&removal(SEGMENT_LENGTH), &IDLE).unwrap();
+            let error = StorageFault::Error(ErrorKind::Other);
+            storage.fail_at(storage.steps() + failing_step, error);
+            let refused = delete_all(&mut store, Ok(operation));
+            assert!(matches!(refused, Err(StoreError::Delete { .. })));
+            assert_eq!(bases_of(&storage, 0, "rec")[0], 0);
+            let first = match has_next_deletion {
+                false => {
+                    drop(store);
+                    reopen(&storage);
+                    SEGMENT_LENGTH
+                }
+                true => {
+                    let operation = store.remove(&removal(2 * SEGMENT_LENGTH), &IDLE);
+                    delete_all(&mut store, operation).unwrap();
+                    assert_eq!(store.extensions().deletion(0), None);
+                    2 * SEGMENT_LENGTH
+                }
+            };
+            for extension in ["rec", "idx"] {
+                assert_eq!(bases_of(&storage, 0, extension)[0], first);
+            }
+        }
+    }
 }
 
 #[test]

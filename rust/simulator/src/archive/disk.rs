@@ -3,13 +3,17 @@
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use aeron_archive::extensions::{EXTENSIONS_FILE_NAME, ExtensionChange, decode_records};
 use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::segments::SEGMENT_EXTENSION;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+
+/// Length of the header of the file of extensions.
+const EXTENSIONS_HEADER_LENGTH: usize = 16;
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +22,78 @@ pub struct SimulatedDisk {
     pub storage: MemoryStorage,
     /// Maximum number of pages that are written of the next torn block; 0 if no block is to be torn.
     torn_pages: Arc<AtomicUsize>,
+    target: Arc<Mutex<KillTarget>>,
+}
+
+/// A step on the disk before or after which the process is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiskPoint {
+    /// Kind of the step.
+    pub step: DiskStep,
+    /// The file.
+    pub file: FileKind,
+    /// A record that must be written before; steps before it do not count.
+    pub after: Option<RecordKind>,
+    /// Number of such steps that are not the point.
+    pub skipped: u32,
+    /// Whether the step is done before the kill.
+    pub is_done: bool,
+}
+
+/// A kind of steps on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskStep {
+    /// A file is created.
+    Create,
+    /// Bytes are written.
+    Write,
+    /// A file is deleted.
+    Remove,
+    /// A file gets another name.
+    Rename,
+}
+
+/// A kind of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// The catalog.
+    Catalog,
+    /// A segment.
+    Segment,
+    /// The index of a segment.
+    Index,
+    /// The file of extensions.
+    Extensions,
+    /// A record in the file of extensions.
+    Record(RecordKind),
+    /// The log of retention.
+    RetentionLog,
+}
+
+/// A kind of records in the file of extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// A named reader, or its position.
+    Reader,
+    /// The end of a named reader.
+    ReaderRemoved,
+    /// A retention policy.
+    Policy,
+    /// The begin of a deletion.
+    Deletion,
+    /// The end of a deletion.
+    DeletionEnd,
+    /// The link of a recording.
+    Link,
+    /// A subscription that is taken up again.
+    Subscription,
+}
+
+/// The point at which the process is killed, and whether that has happened.
+#[derive(Debug, Default)]
+struct KillTarget {
+    point: Option<DiskPoint>,
+    is_reached: bool,
 }
 
 /// An open file of a [`SimulatedDisk`].
@@ -25,7 +101,7 @@ pub struct SimulatedDisk {
 pub struct SimulatedFile {
     file: MemoryFile,
     disk: SimulatedDisk,
-    is_segment: bool,
+    kind: Option<FileKind>,
 }
 
 /// The process was killed in the middle of a disk operation.
@@ -76,14 +152,91 @@ impl SimulatedDisk {
         }
     }
 
+    /// Kills the process when it reaches a point.
+    pub fn kill_at(&self, point: DiskPoint) {
+        self.target().point = Some(point);
+    }
+
+    /// Whether the process was killed at the point of [`kill_at`](Self::kill_at).
+    pub fn was_killed_at_point(&self) -> bool {
+        self.target().is_reached
+    }
+
+    /// Kills the process in this step, if it is the point.
+    fn reach(&self, step: DiskStep, file: Option<FileKind>) {
+        let mut target = self.target();
+        let Some(point) = &mut target.point else {
+            return;
+        };
+        if let Some(record) = point.after {
+            if file == Some(FileKind::Record(record)) {
+                point.after = None;
+            }
+            return;
+        }
+        if point.step != step || Some(point.file) != file {
+            return;
+        }
+        if point.skipped > 0 {
+            point.skipped -= 1;
+            return;
+        }
+        let progress = if point.is_done { usize::MAX } else { 0 };
+        let step = self.storage.steps();
+        self.storage.fail_at(step, StorageFault::Kill { progress });
+        *target = KillTarget {
+            point: None,
+            is_reached: true,
+        };
+    }
+
+    /// Returns the kind of the record that is written to the file of extensions. A new file begins with its header.
+    fn record_kind(&self, bytes: &[u8]) -> Option<RecordKind> {
+        let stored = self.storage.bytes(EXTENSIONS_FILE_NAME)?;
+        let records = match stored.get(..EXTENSIONS_HEADER_LENGTH) {
+            Some(header) => decode_records(&[header, bytes].concat()),
+            None => decode_records(bytes),
+        };
+        Some(match records?.first()? {
+            ExtensionChange::Reader(_) => RecordKind::Reader,
+            ExtensionChange::ReaderRemoved { .. } => RecordKind::ReaderRemoved,
+            ExtensionChange::Policy(_) => RecordKind::Policy,
+            ExtensionChange::Info { .. } => RecordKind::Link,
+            ExtensionChange::Subscription(_) => RecordKind::Subscription,
+            ExtensionChange::SubscriptionStopped { .. } => return None,
+            ExtensionChange::Deleting { deletion, .. } if deletion.range.is_empty() => {
+                RecordKind::DeletionEnd
+            }
+            ExtensionChange::Deleting { .. } => RecordKind::Deletion,
+        })
+    }
+
+    fn target(&self) -> MutexGuard<'_, KillTarget> {
+        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn opened(&self, name: &str, file: io::Result<MemoryFile>) -> io::Result<SimulatedFile> {
         unless_killed(self, file).map(|file| SimulatedFile {
             file,
             disk: self.clone(),
-            is_segment: name
-                .rsplit_once('.')
-                .is_some_and(|(_, extension)| extension == SEGMENT_EXTENSION),
+            kind: FileKind::of(name),
         })
+    }
+}
+
+impl FileKind {
+    /// Returns the kind of a file by its name.
+    fn of(name: &str) -> Option<Self> {
+        match name {
+            "archive.catalog" => Some(Self::Catalog),
+            EXTENSIONS_FILE_NAME => Some(Self::Extensions),
+            "archive-retention.log" => Some(Self::RetentionLog),
+            _ => match name.rsplit_once('.') {
+                Some((_, SEGMENT_EXTENSION)) => Some(Self::Segment),
+                Some((_, "idx")) => Some(Self::Index),
+                _ => None,
+            },
+        }
     }
 }
 
@@ -91,6 +244,7 @@ impl Storage for SimulatedDisk {
     type File = SimulatedFile;
 
     fn create(&self, name: &str, length: u64) -> io::Result<SimulatedFile> {
+        self.reach(DiskStep::Create, FileKind::of(name));
         self.opened(name, self.storage.create(name, length))
     }
 
@@ -99,10 +253,12 @@ impl Storage for SimulatedDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.reach(DiskStep::Remove, FileKind::of(name));
         unless_killed(self, self.storage.remove(name))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.reach(DiskStep::Rename, FileKind::of(to));
         unless_killed(self, self.storage.rename(from, to))
     }
 
@@ -133,9 +289,16 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        if self.is_segment {
+        if self.kind == Some(FileKind::Segment) {
             self.disk.tear(offset, bytes.len());
         }
+        let kind = match self.kind {
+            Some(FileKind::Extensions) if self.disk.target().point.is_some() => {
+                self.disk.record_kind(bytes).map(FileKind::Record)
+            }
+            kind => kind,
+        };
+        self.disk.reach(DiskStep::Write, kind);
         unless_killed(&self.disk, self.file.write_at(bytes, offset))
     }
 

@@ -5,13 +5,19 @@
 //! acknowledged data must survive.
 
 mod disk;
+mod following;
 mod ledger;
 mod operator;
 mod plan;
 mod publishing;
 mod server;
+mod site;
 mod world;
 
+pub use disk::{DiskPoint, DiskStep, FileKind, RecordKind};
+pub use following::{
+    FollowingOutcome, FollowingSchedule, FollowingWorld, NamedKill, StreamForm, Victim,
+};
 pub use plan::ArchiveSchedule;
 pub use publishing::{PublishingOutcome, PublishingSchedule, PublishingWorld};
 pub use world::{ArchiveOutcome, ArchiveWorld};

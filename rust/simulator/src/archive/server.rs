@@ -17,7 +17,7 @@ use aeron_archive::server::{
 use aeron_client::Aeron;
 use fastrand::Rng;
 
-use super::disk::{Killed, SimulatedDisk, SimulatedFile, run_until_killed};
+use super::disk::{DiskPoint, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
 use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
@@ -150,6 +150,11 @@ impl ArchiveServer {
     /// Kills the process in the write of a block. At most `pages` pages of the block are written.
     pub fn tear_block(&mut self, pages: usize) {
         self.disk.tear_block(pages);
+    }
+
+    /// Kills the process when it reaches a point on its disk.
+    pub fn kill_at(&self, point: DiskPoint) {
+        self.disk.kill_at(point);
     }
 
     /// Limits the free bytes of the disk.

@@ -1,5 +1,5 @@
-//! [`ReadImage`]: an image and the position up to which it was read. The position stays correct if
-//! the image is closed during a poll.
+//! [`ReadImage`]: an image and its read position, which stays correct if the image is closed during a poll, or if the
+//! driver moves its position.
 
 use aeron_client::{Action, Fragment, Image, Result};
 
@@ -8,26 +8,41 @@ use aeron_client::{Action, Fragment, Image, Result};
 /// If an image is closed while a handler runs, the position of the image stays at the begin of that
 /// poll. A replay from that position would deliver the messages of the poll twice. So the end of
 /// the last delivered frame is stored here.
+///
+/// If an untethered subscription is not read for long, the driver removes its image, and later lets it join again. Then
+/// the driver moves the position counter. A client that was stopped in the meantime does not know that its image has
+/// ended, and would skip what lies between. So the position after each poll is stored here too.
 #[derive(Clone)]
 pub(super) struct ReadImage {
     image: Image,
     /// End of the last delivered frame.
     taken: i64,
+    /// Position of the image after the last poll.
+    read: i64,
 }
 
 impl ReadImage {
     pub(super) fn new(image: Image) -> Self {
-        let taken = image.position();
-        Self { image, taken }
+        let position = image.position();
+        Self {
+            image,
+            taken: position,
+            read: position,
+        }
     }
 
     /// Returns the position up to which the image was read.
     pub(super) fn position(&self) -> i64 {
-        self.image.position().max(self.taken)
+        self.read.max(self.taken)
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.image.is_closed()
+        self.image.is_closed() || self.is_moved()
+    }
+
+    /// Returns whether the driver has moved the position: the image has ended.
+    fn is_moved(&self) -> bool {
+        self.image.position() != self.read
     }
 
     /// Calls `handler` with up to `limit` fragments. Returns their number.
@@ -36,8 +51,11 @@ impl ReadImage {
         mut handler: impl FnMut(Fragment<'_>) -> Action,
         limit: usize,
     ) -> Result<usize> {
+        if self.is_closed() {
+            return Ok(0);
+        }
         let taken = &mut self.taken;
-        self.image.poll(
+        let polled = self.image.poll(
             |fragment| {
                 // Set before the handler is called: a frame counts as delivered even if the handler panics.
                 let before = std::mem::replace(taken, fragment.header().position());
@@ -48,6 +66,10 @@ impl ReadImage {
                 action
             },
             limit,
-        )
+        );
+        if !self.image.is_closed() {
+            self.read = self.image.position();
+        }
+        polled
     }
 }
