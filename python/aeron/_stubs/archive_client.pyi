@@ -31,9 +31,9 @@ class AeronArchive:
     name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. If
     the archive refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
 
-    A thread of the client keeps the session alive while the program makes no calls. A client without threads
-    (`use_conductor_agent_invoker`, or a driver in mode `INVOKER`) has no such thread: the program must call
-    `poll` every few seconds.
+    A thread of the client keeps the session alive while the program makes no calls. The client has no such
+    thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The
+    program must then call `poll` every few seconds.
 
     The end of a `with` block closes the session. Recordings, replays and replications of the archive
     continue.
@@ -1494,8 +1494,6 @@ class AeronArchive:
         """Polls the session once. Needed only if the client has no threads.
 
         Raises:
-            ArchiveError: If the archive refuses the request; the subclass names the reason.
-            ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
         """
@@ -2252,12 +2250,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def poll_for_error(self) -> AeronError | None:
-        """Polls the session once, and returns an error for which no call waits, such as an error of a replay.
+        """Polls the session once, and returns an error that no call can raise, such as an error of a replay.
 
         Returns:
             The error, or `None` if there is no such error.
 
         Raises:
+            ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
         """
     @property
@@ -2332,7 +2331,7 @@ def connect_archive(
             `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
         on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
             Without this handler, `signals()` returns the signals.
-        error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+        error_handler: Called as `error_handler(error)` with each error that no call can raise, on a thread
             of the client. A client without threads refuses both handlers.
 
     Returns:
@@ -2391,7 +2390,7 @@ def async_connect_archive(
             `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
         on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
             Without this handler, `signals()` returns the signals.
-        error_handler: Called as `error_handler(error)` with each error for which no call waits, on a thread
+        error_handler: Called as `error_handler(error)` with each error that no call can raise, on a thread
             of the client. A client without threads refuses both handlers.
 
     Returns:

@@ -44,7 +44,7 @@ class Aeron:
             Default: `False`.
         max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
             second.
-        error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+        error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
             has no handlers of its own.
@@ -510,7 +510,7 @@ def async_connect(
             Default: `False`.
         max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
             second.
-        error_handler: Called as `error_handler(error)` with errors for which no call waits. Default:
+        error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
             has no handlers of its own.
