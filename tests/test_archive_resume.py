@@ -294,7 +294,7 @@ def test_a_follower_that_read_the_live_stream_without_the_archive_reads_no_messa
             archive.stop_recording("aeron:ipc", stream_id)
             follower.close()
     assert read == list(range(2200))
-    assert [(change.recording_id, change.lost_bytes) for change in changes] == [(1, 0)]
+    assert [(change.recording_id, change.lost_bytes) for change in changes] == [(1, 100 * 64)]
 
 
 def test_a_follower_fails_if_the_recording_has_stopped_and_no_recording_continues_the_stream(

@@ -24,6 +24,8 @@ class ReaderCommits:
         self._sent: tuple[int, int] | None = None
         self._pending: PendingOperation[int] | None = None
         self._not_before = 0.0
+        self.is_refused = False
+        """Whether the archive has refused the last position, because the recording does not have it."""
 
     def use(self, archive: AeronArchive) -> None:
         """Uses another connection to the archive. The next request repeats the commit that had no response."""
@@ -58,10 +60,12 @@ class ReaderCommits:
             pending, self._pending = self._pending, None
             try:
                 pending.result(0)
+                self.is_refused = False
             except InvalidPositionError:
                 # The archive refuses a position that it has not recorded yet: the live stream is ahead of the
                 # recording.
                 self._sent = None
+                self.is_refused = True
                 self._not_before = time.monotonic() + 0.01
         if self._sent == self._wanted or self._wanted is None:
             return False

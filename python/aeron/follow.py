@@ -51,8 +51,8 @@ class RecordingChange(NamedTuple):
     start_position: int
     """Position at which the new recording begins, in bytes."""
     lost_bytes: int | None
-    """Bytes of the stream that neither recording has; `None` if that is unknown, because the publisher has a new
-    session."""
+    """Bytes of the session between the two recordings, which no recording has. A follower that read the live stream may
+    have delivered them. `None` if the later recording has another session."""
 
 
 class Follower:
@@ -63,8 +63,9 @@ class Follower:
     follower uses a `PersistentSubscription`. The documentation of that class describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
-    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. If an
-    archive was away, the live stream may deliver messages that no recording has.
+    publisher. At the end of an ended recording, the follower changes to the next recording and calls `on_change`. A
+    follower of one recording changes only to recordings that continue it. An archive with the setting `resume` starts
+    such a recording if the publisher continued while the archive was away.
 
     A *named reader* stores the position in the archive. A later follower with the same reader name continues at this
     position, and retention does not delete data that the reader has not committed. With ``commit="batch"``, a batch is
@@ -466,10 +467,15 @@ class Follower:
         """Returns the subscription to read. First looks for a later recording, if the current one may have ended."""
         if self._is_closed:
             return None
-        self._commit_processed()
-        if self._is_look_due():
-            self._look()
-            self._next_look = time.monotonic() + _LOOK_INTERVAL
+        if self._connecting is not None and not self._connect_again(self._connecting):
+            return self._subscription
+        try:
+            self._commit_processed()
+            if self._is_look_due():
+                self._look()
+                self._next_look = time.monotonic() + _LOOK_INTERVAL
+        except _LOST_CONNECTION:
+            self._connecting = self._archive.async_reconnect()
         return self._subscription
 
     def _is_look_due(self) -> bool:
@@ -478,8 +484,45 @@ class Follower:
             return False
         if self._subscription is None or self._subscription.state == "AWAIT_LIVE":
             return True
-        # The live stream is ahead of the recording, or it goes on after the end of the recording.
+        # The live stream is ahead of the recording, or the live stream continues after the end of the recording.
         return self._commits is not None and self._commits.is_refused
+
+    def _connect_again(self, connecting: PendingOperation[AeronArchive]) -> bool:
+        """Polls the attempt to connect again to the archive. Returns whether the archive can be used again."""
+        if not connecting.done():
+            return False
+        self._connecting = None
+        try:
+            self._use(connecting.result(0))
+        except ArchiveTimeoutError:
+            self._connecting = self._archive.async_reconnect()
+            return False
+        return True
+
+    def _use(self, archive: AeronArchive) -> None:
+        """Uses another connection to the archive for all requests."""
+        self._close_own_connection()
+        self._archive = archive
+        self._connecting = None
+        self._links = Links(archive)
+        if self._commits is not None:
+            self._commits.use(archive)
+
+    def _close_own_connection(self) -> None:
+        if self._archive is not self._given_archive:
+            self._archive.close()
+
+    def _await_successor(self, failure: PersistentSubscriptionError) -> None:
+        """Starts the wait for a recording that continues this one, if the live stream is already beyond its end.
+        Otherwise raises `failure`.
+        """
+        if failure.reason != "INVALID_START_POSITION" or self._current is None:
+            raise failure
+        assert self._subscription is not None
+        self._subscription.close()
+        self._subscription = None
+        self._failure = (failure, time.monotonic() + _SUCCESSOR_TIMEOUT)
+        self._next_look = 0.0
 
     def _look(self) -> None:
         if self._current is None:
@@ -487,40 +530,53 @@ class Follower:
             return
         now = self._archive.list_recording(self._current.recording_id)
         if now is not None and now.stop_position is None:
-            if now.session_id != self._current.session_id:
-                # A publisher with another session extends the recording: its live stream is another one.
+            if self._subscription is None or now.session_id != self._current.session_id:
+                # The recording is active again. If another session extends it, the live stream of that session must be
+                # joined.
                 self._open(now, self._position if self._position > self._start_position else self._start_position)
             return
-        # Retention may delete a recording that is read.
-        stop_position = self._position if now is None or now.stop_position is None else now.stop_position
-        if (later := self._successor(self._current, stop_position)) is None:
-            return
-        former_id, (recording, position, lost_bytes) = self._current.recording_id, later
-        change = RecordingChange(former_id, stop_position, recording.recording_id, recording.start_position, lost_bytes)
-        self._open(recording, position)
-        if self._commits is not None:
-            self._commits.remove(former_id)
-        if self._on_change is not None:
-            self._on_change(change)
+        # A recording that is read to its end may have been deleted by retention.
+        ended = now or self._current
+        stop_position = self._position if ended.stop_position is None else ended.stop_position
+        if (later := self._successor(ended, stop_position)) is not None:
+            self._change_to(later, ended, stop_position)
+        elif self._subscription is None and self._failure is not None:
+            failure, deadline = self._failure
+            if now is None or self._position < now.start_position or time.monotonic() > deadline:
+                raise failure
 
-    def _successor(self, ended: Recording, stop_position: int) -> tuple[Recording, int, int | None] | None:
-        """Returns the recording that continues one that has ended, the position to read from, and the lost bytes."""
-        if self._recording_id is not None:
-            return None
-        for later in self._recordings():
-            if later.recording_id <= ended.recording_id:
-                continue
-            if later.session_id != ended.session_id:
-                return later, later.start_position, None
-            if self._position > stop_position:
-                # The live stream went on without the archive. Its messages are not read again.
+    def _successor(self, ended: Recording, stop_position: int) -> Recording | None:
+        """Returns the recording to read after an ended recording; `None` if there is none yet."""
+        for later in self._recordings_after(ended):
+            if later.session_id == ended.session_id and self._position > stop_position:
+                # The follower has read the live stream beyond the end of the recording.
                 if later.stop_position is not None and later.stop_position <= self._position:
                     continue
-                if later.start_position > self._position:
+                if later.start_position > self._position and self._subscription is not None:
+                    # The live stream has the messages up to the start of the later recording.
                     return None
-            position = max(later.start_position, self._position)
-            return later, position, max(0, later.start_position - stop_position)
+            return later
         return None
+
+    def _recordings_after(self, ended: Recording) -> list[Recording]:
+        if self._recording_id is not None:
+            return self._links.chain(ended)[1:]
+        return [one for one in self._recordings() if one.recording_id > ended.recording_id]
+
+    def _change_to(self, later: Recording, ended: Recording, stop_position: int) -> None:
+        start, lost_bytes = later.start_position, None
+        if later.session_id == ended.session_id:
+            lost_bytes = max(0, start - stop_position)
+            # The follower may have read live messages that the later recording has too.
+            start = max(start, self._position)
+        change = RecordingChange(
+            ended.recording_id, stop_position, later.recording_id, later.start_position, lost_bytes
+        )
+        self._open(later, start)
+        if self._commits is not None:
+            self._commits.remove(ended.recording_id)
+        if self._on_change is not None:
+            self._on_change(change)
 
     def _taken(self, batch: Batch) -> Batch:
         self._position = int(batch.positions[-1])
@@ -536,64 +592,6 @@ class Follower:
 # Users import the classes from `aeron`, so representations and pickles must contain this module name.
 Follower.__module__ = "aeron"
 RecordingChange.__module__ = "aeron"
-
-
-class _Commits:
-    """Stores the position of a named reader in the archive, one request at a time."""
-
-    def __init__(self, archive: AeronArchive, name: str, max_age_ms: int | None, max_lag_bytes: int | None) -> None:
-        self._archive = archive
-        self._name = name
-        self._limits: dict[str, Any] = {"max_age_ms": max_age_ms, "max_lag_bytes": max_lag_bytes}
-        self._wanted: tuple[int, int] | None = None
-        self._sent: tuple[int, int] | None = None
-        self._pending: PendingOperation[int] | None = None
-        self._not_before = 0.0
-        self.is_refused = False
-        """Whether the archive has refused the last position, because the recording does not have it."""
-
-    def stored_in(self, recording_ids: list[int]) -> dict[int, int]:
-        """Returns the stored positions of the reader by recording."""
-        readers = self._archive.list_readers(name=self._name)
-        return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
-
-    def store(self, recording_id: int, position: int) -> None:
-        """Stores a position as soon as the archive has recorded it. Does not wait."""
-        self._wanted = (recording_id, position)
-        self._advance()
-
-    def remove(self, recording_id: int) -> None:
-        """Removes the reader from a recording that it has read."""
-        self._archive.remove_reader(recording_id, self._name)
-
-    def wait(self, timeout: float | None) -> None:
-        """Waits until the position is stored, or the time is over."""
-        deadline = _deadline(timeout)
-        while self._advance() and time.monotonic() < deadline:
-            time.sleep(0.001)
-
-    def _advance(self) -> bool:
-        """Makes progress. Returns whether the position is not stored yet."""
-        if self._pending is not None:
-            if not self._pending.done():
-                return True
-            pending, self._pending = self._pending, None
-            try:
-                pending.result(0)
-                self.is_refused = False
-            except InvalidPositionError:
-                # The live stream is ahead of the recording. The archive refuses a position that it has not recorded.
-                self._sent = None
-                self.is_refused = True
-                self._not_before = time.monotonic() + 0.01
-        if self._sent == self._wanted or self._wanted is None:
-            return False
-        if time.monotonic() >= self._not_before:
-            self._sent = self._wanted
-            self._pending = self._archive.async_commit_reader(
-                self._wanted[0], self._name, self._wanted[1], **self._limits
-            )
-        return True
 
 
 _CHANNEL = ((str, ChannelUriBuilder), "a str or a ChannelUriBuilder")
