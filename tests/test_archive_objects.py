@@ -234,6 +234,7 @@ def test_a_store_that_cannot_be_reached_deletes_nothing_and_is_reported(
     ("url", "reason"),
     [
         ("bucket", "objects_url=bucket is not a URL"),
+        ("s3://key:secret@[", "objects_url=... is not a URL"),
         ("ftp://host/directory", "has the scheme ftp: use s3://bucket/prefix or file:///directory"),
         ("s3://key:secret@bucket", "contains credentials: set AWS_ACCESS_KEY_ID"),
         ("s3://bucket?x=1", "has a query or a fragment"),

@@ -63,10 +63,12 @@ impl ObjectLocation {
     pub fn open(&self) -> Result<ObjectStorage, String> {
         const REMEDY: &str = "use s3://bucket/prefix or file:///directory";
         let url = Url::parse(&self.url).map_err(|error| {
-            format!(
-                "aeron.archive.objects.url={} is not a URL ({error}): {REMEDY}",
-                self.url
-            )
+            // A text with `@` may contain a password.
+            let shown = match self.url.contains('@') {
+                true => "...",
+                false => &self.url,
+            };
+            format!("aeron.archive.objects.url={shown} is not a URL ({error}): {REMEDY}")
         })?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(

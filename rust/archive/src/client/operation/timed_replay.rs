@@ -34,7 +34,8 @@ impl TimedReplay {
     /// Creates the steps. Sends nothing.
     ///
     /// # Errors
-    /// [`ArchiveClientError::InvalidArgument`] if a position or length contradicts the range.
+    /// [`ArchiveClientError::InvalidArgument`] if a position or length contradicts the range, or the range has neither
+    /// begin nor end.
     pub(in super::super) fn new(
         recording_id: i64,
         range: TimeRange,
@@ -164,7 +165,9 @@ fn find(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> CheckedCall<Tim
 
 fn check(range: TimeRange, params: &ReplayParams) -> Result<()> {
     let has_length = ![REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP].contains(&params.length);
-    let problem = if range.since_us.is_some() && params.position != NULL_VALUE {
+    let problem = if range.since_us.is_none() && range.until_us.is_none() {
+        "neither since nor until is given: start a replay without a range of time"
+    } else if range.since_us.is_some() && params.position != NULL_VALUE {
         "both since and a position are given: choose one begin of the replay"
     } else if range.until_us.is_some() && has_length {
         "both until and a length are given: choose one end of the replay"
