@@ -149,7 +149,7 @@ const IRREGULAR: (&str, &str) = (
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Returns the line without its end and its leading blanks.
+/// Returns the line without its line break and its leading blanks.
 fn trim_line(line: &[u8], number: usize) -> Result<&str, PropertiesError> {
     let Some(line) = line
         .strip_suffix(b"\n")

@@ -198,7 +198,8 @@ impl Agents {
     }
 }
 
-/// Maximum number of bytes that clients process in their turns before the driver's own thread stops parking.
+/// Maximum number of bytes that clients process in their turns while the driver's own thread parks. If they process
+/// more bytes, the thread no longer parks.
 ///
 /// This is a quarter of the usual receiver window. After a quarter of the window, a status message is due.
 const GIVE_WAY_BYTES: usize = 32 * 1024;

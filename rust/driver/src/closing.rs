@@ -41,7 +41,7 @@ impl fmt::Display for UnconsumedStream {
 pub struct ClosingReport {
     /// Streams that live receivers have not consumed.
     pub unconsumed: Vec<UnconsumedStream>,
-    /// Number of images for which this receiver has not yet announced to the sender that it leaves.
+    /// Number of images for which no status message has announced yet that this receiver leaves the stream.
     pub untold_images: usize,
 }
 
@@ -104,15 +104,15 @@ impl Closing {
 pub struct Drain {
     unsent_bytes: i64,
     last_progress: Instant,
-    /// The time at which the end of the images was requested, and the streams that were not consumed before it.
+    /// The time at which the end of the images was requested, and the streams that were not consumed at this time.
     last_call: Option<(Instant, Vec<UnconsumedStream>)>,
 }
 
-/// Maximum wait for a first report. A conductor never reports if it is stuck, or if the application does not call its
-/// invoker.
+/// Maximum wait for a first report. The conductor never reports if it is stuck, or if the application has to run the
+/// conductor but does not do so.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum wait for the images. The receiver informs the senders of images in its next duty cycle, except the senders
-/// of images that a client has rejected.
+/// Maximum wait for the announcements that the images end. The receiver sends these announcements in its next duty
+/// cycle, but sends none for images that a client has rejected.
 const LAST_CALL_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Drain {

@@ -55,8 +55,8 @@ impl<W: Words> ImageLoss<W> {
         }
     }
 
-    /// Returns the number of bytes of `gap` after the end of the last gap; `None` if there are no such bytes. `gap`
-    /// replaces the last gap if it has such bytes.
+    /// Returns the number of bytes of `gap` that are after the end of the last gap, and stores `gap` as the last gap.
+    /// If `gap` has no bytes after this end, returns `None` and stores nothing.
     fn newly_lost(&mut self, TermGap { term_id, gap }: TermGap) -> Option<i64> {
         let end = gap.offset + gap.length;
         let begin = match self.last {

@@ -21,7 +21,8 @@ pub struct TermGap {
 /// Result of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossScan {
-    /// Position up to which the stream is complete. Padding may end after the highest position seen.
+    /// Position up to which the stream is complete. This position may be after the high-water mark, because padding
+    /// that begins before the high-water mark may end after it.
     pub rebuild_position: i64,
     /// True if the scan found a gap that differs from the gap of the previous scan.
     pub is_loss_found: bool,

@@ -165,8 +165,8 @@ impl MediaDriver {
     /// The drain is over once all messages are sent and each live receiver has reported the end of its stream. It is
     /// also over if the linger time of the publications has passed since the last byte was sent.
     ///
-    /// Each call runs the caller's agent. It also runs the sender and the receiver if they take turns, because their
-    /// thread may be asleep.
+    /// Each call runs the caller's agent, if there is one. If the sender and the receiver share a thread, the call also
+    /// runs both for a turn, because their thread may be asleep.
     pub fn is_drained(&mut self, drain: &mut Drain) -> bool {
         self.do_work();
         if let Some(turns) = &self.network_turns {

@@ -8,7 +8,8 @@ use super::{IdleStrategy, park_ns};
 /// that an idle process uses almost no processor time.
 ///
 /// [`with_busy_yields`](BackoffIdleStrategy::with_busy_yields) allows more yields before the first park while work is
-/// frequent. If other threads use all processors, a short park lasts until one of them yields, and the work is delayed.
+/// frequent. If other threads use all processors, even a short park lasts until one of these threads yields. The next
+/// work is then delayed.
 #[derive(Debug, Clone)]
 pub struct BackoffIdleStrategy {
     max_spins: u64,
@@ -17,7 +18,7 @@ pub struct BackoffIdleStrategy {
     max_park_ns: u64,
     max_idle_park_ns: u64,
     busy_yields: u64,
-    /// Number of yields of the current wait, from `max_yields` to `busy_yields`.
+    /// Number of yields in the current time without work, from `max_yields` to `busy_yields`.
     yields_now: u64,
     state: BackoffState,
 }
@@ -68,8 +69,9 @@ impl BackoffIdleStrategy {
         }
     }
 
-    /// If a wait ends before the second park, the next wait has twice as many yields, up to `busy_yields`. A longer
-    /// wait resets the number to `max_yields`. A value below `max_yields` has no effect.
+    /// If a time without work ends before the second park, the next time without work has twice as many yields, up to
+    /// `busy_yields`. After a longer time without work, the number is `max_yields` again. If `busy_yields` is below
+    /// `max_yields`, it has no effect.
     pub fn with_busy_yields(mut self, busy_yields: u64) -> Self {
         self.busy_yields = busy_yields.max(self.max_yields);
         self

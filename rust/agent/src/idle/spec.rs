@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(parsed("spin", Some("whatever")), IdleStrategySpec::BusySpin);
     }
 
-    /// A driver refuses to start with such a value. The driver's own tests check the refusal.
+    /// A driver with an unknown name or malformed arguments refuses to start. The driver's own tests check the refusal.
     #[test]
     fn unknown_names_and_malformed_arguments_are_refused() {
         let unknown = IdleStrategySpec::parse("Backoff", None);

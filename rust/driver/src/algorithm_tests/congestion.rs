@@ -131,7 +131,7 @@ fn cubic_starts_with_ten_datagrams_or_fewer_if_the_window_is_smaller() {
 #[test]
 fn the_cubic_window_follows_the_curve_and_reaches_w_max_after_k() {
     let mut image = Image::new(WINDOW, false);
-    // w_max = 93, K = cbrt(46.5) = 3.596 s. The value of the curve is truncated. It begins at 93 - 18.
+    // w_max = 93, K = cbrt(46.5) = 3.596 s. The curve begins at 93 - 18, and its values are truncated.
     assert_eq!(
         image.grows(INITIAL_RTT),
         10,

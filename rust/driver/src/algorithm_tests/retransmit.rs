@@ -236,7 +236,8 @@ fn data_that_is_first_sent_during_the_delay_can_be_retransmitted() {
     assert_eq!(sender.resent(), [(1024, 32)]);
 }
 
-/// Runs a publication that sends `new_per_ms` while a flood of NAKs requests its latest bytes.
+/// Runs a publication that sends `new_per_ms` bytes in each millisecond, while a flood of NAKs requests the latest
+/// bytes.
 ///
 /// Returns the new and the retransmitted bytes of each millisecond.
 fn flood(new_per_ms: i64, duration_ms: usize) -> Vec<(usize, usize)> {
@@ -273,7 +274,7 @@ fn a_flood_of_naks_causes_no_more_retransmits_than_the_budget_in_any_second() {
         for second in traffic.windows(1000) {
             let new: usize = second.iter().map(|it| it.0).sum();
             let resent: usize = second.iter().map(|it| it.1).sum();
-            // The handler knows the number of new bytes in a second only to the precision of one slot.
+            // The handler counts new bytes in slots of 134 ms, so it does not know the exact number for this second.
             let bound = (new + new / 4) * RETRANSMIT_MULTIPLE;
             assert!(resent <= bound.max(FREE_RETRANSMIT_LENGTH));
         }

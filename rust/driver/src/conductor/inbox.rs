@@ -8,8 +8,9 @@ use crate::receiver::ReceiverEvent;
 use crate::resources::ResourceReply;
 use crate::sender::SenderEvent;
 
-/// Maximum number of replies of the native resource agent that the conductor handles in one duty cycle. The agent sends
-/// fewer replies in each of its duty cycles, so no backlog delays a reply that a client waits for.
+/// Maximum number of replies of the native resource agent that the conductor handles in one duty cycle. In each of its
+/// duty cycles, the agent sends fewer replies, unless many slow lookups end at the same time. The queue of replies
+/// therefore stays short, and no client waits long for a reply.
 const MAX_REPLIES: usize = 6;
 /// Maximum number of events of the receiver that the conductor handles in one duty cycle. An image request takes little
 /// time, because the conductor only queues the request. Many requests therefore do not delay the release of an image.

@@ -84,7 +84,8 @@ impl Conductor {
         Ok((endpoint, request))
     }
 
-    /// Returns whether a network subscription with this id exists. Its client may have ended in the meantime.
+    /// Returns whether a network subscription with this id exists. It may no longer exist, because its client may have
+    /// ended while the channel was being resolved.
     fn is_subscribed(&self, registration_id: i64) -> bool {
         self.subscriptions.network(registration_id).is_some()
     }

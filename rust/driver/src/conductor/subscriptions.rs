@@ -88,7 +88,7 @@ impl SubscriptionLink {
         ReceiveInterest::of(self.stream_id, self.session_id, self.is_response)
     }
 
-    /// Returns the endpoint of a network subscription; `None` for another subscription.
+    /// Returns the endpoint of a network subscription; `None` for an IPC or spy subscription.
     pub fn endpoint(&self) -> Option<ReceiveEndpointId> {
         match self.source {
             SubscriptionSource::Network(endpoint) => Some(endpoint),
@@ -177,7 +177,8 @@ impl Subscriptions {
             })
     }
 
-    /// Sets the session of an IPC subscription to responses. From then on, the subscription matches only this session.
+    /// Sets the session of an IPC subscription that receives responses. From then on, the subscription matches only
+    /// this session.
     pub fn narrow_ipc(&mut self, registration_id: i64, session_id: i32) {
         let mut subscriptions = self.all.iter_mut();
         if let Some(subscription) = subscriptions.find(|subscription| {

@@ -32,8 +32,8 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000 * US;
 const SECOND: i64 = 1_000 * MS;
 const DEFAULT_MAX_IDLE_PARK_NS: u64 = 2 * MS as u64;
-/// Number of yields of a loop under load before it parks. They take about 80 us on a free processor. In that time, a
-/// publisher of long messages fills half a window.
+/// Number of times that a loop under load yields before the loop parks. All these yields take about 80 us on a free
+/// processor. In that time, a publisher of long messages fills half a window.
 const BUSY_YIELDS: u64 = 200;
 
 macro_rules! settings {

@@ -9,7 +9,8 @@ use aeron_memory::directory::{DirectoryEntry, entry_named, is_log_name, log_dire
 
 use super::marker::Marker;
 
-/// Returns the first entry, in the directory or among the log buffers, that no driver creates.
+/// Returns the first foreign entry of the directory or of its directories for log buffers. A foreign entry is an entry
+/// that drivers do not create.
 ///
 /// A driver that closes may remove its entries at the same time. An entry that disappears is not foreign.
 pub fn find_foreign(dir: &Path) -> io::Result<Option<PathBuf>> {

@@ -104,7 +104,7 @@ pub fn print_live_heartbeat_age(dir: &Path) {
 ///
 /// # Errors
 /// [`StartError::ActiveDriver`] if the heartbeat is recent and the process exists. If the process does not exist, or
-/// `dir_delete_on_start` is set, the error requires a heartbeat that advances.
+/// `dir_delete_on_start` is set, a recent heartbeat is not enough: the heartbeat must also advance.
 pub fn check_dead(context: &Context, cnc: &CncFile) -> Result<(), StartError> {
     let now_ms = SystemEpochClock.time_ms();
     if !cnc.is_active(now_ms, context.driver_timeout_ms) {

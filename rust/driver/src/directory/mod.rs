@@ -28,8 +28,8 @@ use crate::start_error::StartError;
 
 /// Maximum wait for a lock that a tool may hold while it reads the directory.
 const LOOK_TIME: Duration = Duration::from_millis(50);
-/// Time during which the creation is retried while other drivers start and close in the same directory. On a busy
-/// machine, a process may pause for longer than [`LOOK_TIME`].
+/// Time during which the creation of the directory and its lock file is retried while other drivers start and close in
+/// the same directory. On a busy machine, a process may pause for longer than [`LOOK_TIME`].
 const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -52,8 +52,8 @@ impl DriverDirectory {
         let dir = &context.dir;
         check_entries(context)?;
         let existing = existing_lock(context)?;
-        // If a driver of this implementation used the directory, its lock decides. Otherwise, the CnC file is checked
-        // before the driver writes a file.
+        // If an earlier driver of this implementation left its lock file, the free lock shows that the earlier driver
+        // is dead. Otherwise, the CnC file decides. It is checked before the new driver writes a file.
         let was_ours = existing.is_some();
         let cnc = liveness::find_cnc(context, was_ours)?;
         if let Some(cnc) = &cnc {
@@ -182,7 +182,7 @@ fn existing_lock(context: &Context) -> Result<Option<LockFile>, StartError> {
     }
 }
 
-/// Creates the directory, if it does not exist, and its lock.
+/// Creates the directory, if it does not exist, and locks a new lock file in the directory.
 ///
 /// Retries for up to [`CREATION_TIME`]. Meanwhile, another driver may remove the directory or start in it, and a tool
 /// may hold the lock of the new file.

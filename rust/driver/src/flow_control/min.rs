@@ -130,7 +130,7 @@ impl FlowControl for MinFlowControl {
         let mut limit = self.pinned_limit(now_ns).min(self.slowest_limit());
         if is_in_group && !is_known && !status.is_end_of_stream {
             // The new receiver's limit may be lower than the group's limit by more than a window. If such a receiver
-            // joined, it would hold back the group for data that it can no longer get.
+            // joined, it would hold back the group because of data that the receiver can no longer get.
             let nearest = limit.saturating_sub(status.window_length.into());
             if self.receivers.is_empty() || status.limit() >= nearest {
                 problem = problem.or(self.admit(status, now_ns));

@@ -127,7 +127,8 @@ impl UdpChannel {
         !tags_differ && self.canonical_form == existing.canonical_form
     }
 
-    /// Checks that a publication can create an endpoint for this channel. No existing endpoint has the channel's tag.
+    /// Checks that a publication can create an endpoint for this channel. Call this method only if no existing endpoint
+    /// has the channel's tag.
     ///
     /// # Errors
     /// Error code 11 if the channel has a tag but no address for the data.

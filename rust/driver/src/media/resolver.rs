@@ -1,7 +1,7 @@
 //! [`ChannelResolver`]: turns the text of a channel into a [`UdpChannel`], with the addresses of its names and its
 //! interface.
 //!
-//! A lookup can block, so only the native resource agent uses it.
+//! A lookup can block, so only the native resource agent uses the resolver.
 
 use std::net::SocketAddr;
 
@@ -60,7 +60,7 @@ impl ChannelResolver {
         })
     }
 
-    /// Resolves a `host:port` in a channel, where it is the value of `parameter`.
+    /// Resolves the `host:port` that is the value of `parameter` in a channel.
     ///
     /// # Errors
     /// Error code 9 for an unknown host, error code 11 for an invalid port.

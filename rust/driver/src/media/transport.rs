@@ -96,8 +96,8 @@ pub trait Socket: Send {
     /// Sends batches in order. Returns the number of batches that were accepted completely.
     ///
     /// If a batch was accepted in part, some of its datagrams may have been sent. Fewer batches, or none, are accepted
-    /// if the socket cannot accept more now. The reasons are a full buffer, a signal, or a report of the peer's machine
-    /// that the port is closed.
+    /// if the socket cannot accept more now. The reasons are a full buffer, a signal, or a message in which the peer's
+    /// machine reports a closed port.
     ///
     /// # Errors
     /// Any other error of the system, if no batch was accepted.

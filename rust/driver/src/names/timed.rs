@@ -10,8 +10,8 @@ use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
 use crate::media::address::Family;
 
-/// A resolver with timed calls. One counter shows the longest time, and another counter counts the times over a
-/// threshold.
+/// A resolver with timed lookups. One counter shows the longest time of a lookup. Another counter counts the lookups
+/// that took longer than a threshold.
 pub struct TimedNames {
     names: Box<dyn NameResolver>,
     /// Lookups in progress, with their start time.

@@ -23,7 +23,8 @@ pub struct PublicationConfig {
     pub session_id: i32,
     pub stream_id: i32,
     pub is_exclusive: bool,
-    /// The image that this publication responds to, or the subscription that receives the responses to it, else -1.
+    /// Id of the image that this publication responds to, or of the subscription that receives the responses to this
+    /// publication's requests, else -1.
     pub response_correlation_id: i64,
     /// The initial position in the channel.
     pub initial_position: InitialPosition,

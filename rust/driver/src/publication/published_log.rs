@@ -175,7 +175,8 @@ impl PublishedLog {
         self.gate == Gate::Open
     }
 
-    /// Opens the gate if `limit` reaches the first window that was wanted. Returns whether the gate has just opened.
+    /// Opens the gate if `limit` reaches the end of the first window. A closed gate takes this end from `wanted`.
+    /// Returns whether the gate has just opened.
     pub fn opens(&mut self, wanted: i64, limit: i64) -> bool {
         let at = match self.gate {
             Gate::Open => return false,
@@ -208,7 +209,7 @@ impl PublishedLog {
             .min(self.managed.clean_limit())
     }
 
-    /// Cleans up to `target`, but at most the rest of one term and a part of the next term.
+    /// Cleans the log up to `target`, but at most the rest of one term and a part of the next term.
     pub fn clean_to(&mut self, target: i64) {
         self.managed.clean_to(target);
     }

@@ -140,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    /// A stream becomes connected again. The sender handles its first status message at the same time as the conductor
-    /// provides the window.
+    /// A stream becomes connected again. The sender handles the stream's first status message at the same time as the
+    /// conductor provides the window.
     #[test]
     fn simultaneous_changes_of_both_agents_connect_the_publication() {
         const TERM_LENGTH: i32 = 64 * 1024;

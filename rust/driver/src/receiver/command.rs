@@ -30,8 +30,8 @@ pub enum ReceiverCommand {
         endpoint: ReceiveEndpointId,
         stream_id: i32,
     },
-    /// Adds an interest in one session of a stream. If the sender's control address is known, its SETUP is requested at
-    /// once.
+    /// Adds an interest in one session of a stream. If the sender's control address is known, the receiver requests the
+    /// SETUP of the session at once.
     AddSubscriptionBySession {
         endpoint: ReceiveEndpointId,
         session: StreamSession,
@@ -82,8 +82,8 @@ pub enum ReceiverCommand {
 /// An event for the conductor.
 #[derive(Debug)]
 pub enum ReceiverEvent {
-    /// A stream of interest can be received. The conductor replies with [`ReceiverCommand::AddImage`] or
-    /// [`ReceiverCommand::RemoveState`].
+    /// A SETUP has arrived for a session of interest without an image. The conductor replies with
+    /// [`ReceiverCommand::AddImage`] or [`ReceiverCommand::RemoveState`].
     CreateImage(Box<ImageRequest>),
     /// No datagram has arrived for a while from the sender with this control name. The address of the name may have
     /// changed.

@@ -1,8 +1,9 @@
 //! Sends the control frames of an image to its sources: status messages, NAKs, RTT measurements, response setups and
 //! rejections.
 //!
-//! The conductor schedules status messages and reports gaps. The receiver sends each scheduled status message and
-//! each report once. If the receiver has sent no status message for a while, it sends the last status message again.
+//! The conductor schedules status messages and reports gaps. The receiver sends each scheduled status message once, and
+//! handles each reported gap once. If the receiver has sent no status message for a while, it sends the last status
+//! message again.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};

@@ -1,4 +1,4 @@
-//! [`Sessions`]: the states of the sessions with frames that arrived at a receive endpoint.
+//! [`Sessions`]: the states of all sessions from which a receive endpoint has received frames.
 //!
 //! An attacker can invent sessions, so their number is limited. If the limit is reached, a new session replaces the
 //! oldest session without an image.
@@ -112,7 +112,7 @@ impl Sessions {
         is_it
     }
 
-    /// Forgets the sessions of a stream that `is_over` selects.
+    /// Forgets those sessions of a stream for which `is_over` returns true.
     pub fn remove_all(&mut self, stream_id: i32, is_over: impl Fn(i32, SessionState) -> bool) {
         let over: Vec<StreamSession> = self
             .entries

@@ -7,7 +7,8 @@
 //! - one command of the [`Lane`] of images,
 //! - one slice of the log of a new image.
 //!
-//! None of these four waits for the others, even if terms are long. Replies have their own queue.
+//! None of these four waits for the others, even if terms are long. Each duty cycle also repeats all lookups in
+//! progress and some failed removals. Replies have their own queue.
 
 mod command;
 mod lanes;
@@ -340,8 +341,8 @@ impl NativeResourceAgent {
             free: length.min(SPARSE_LOG_SPACE),
         };
         let memory = self.create(log, length, needs)?;
-        // The driver writes the metadata. Subscribers read the header of the first frame before a publisher writes the
-        // frame.
+        // The driver writes the metadata, and subscribers read the header of the first frame before a publisher writes
+        // the frame. The pages of both must therefore exist from the beginning.
         let metadata = PageRequest {
             offset: length - METADATA_LENGTH,
             length: METADATA_LENGTH,

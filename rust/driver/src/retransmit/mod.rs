@@ -123,7 +123,7 @@ impl RetransmitHandler {
         }
     }
 
-    /// Sends the retransmits with a delay that has ended, and removes the actions with a linger time that has ended.
+    /// Sends the retransmits for which the delay has ended. Removes the actions for which the linger time has ended.
     ///
     /// Returns whether the budget allowed all of these retransmits in full. Call this method in every duty cycle.
     pub fn on_tick(

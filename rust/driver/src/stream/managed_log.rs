@@ -46,15 +46,16 @@ impl ManagedLog {
 
     /// Returns the position up to which publishers may write.
     ///
-    /// The memory of the term after this position still contains the data of the term three terms earlier.
+    /// The memory after this position may still contain data of the previous lap.
     pub fn clean_limit(&self) -> i64 {
         self.log.positions().term_begin(self.clean_position) + LAP * self.term_length()
     }
 
-    /// Cleans up to `target`, but at most the rest of one term and a part of the next term.
+    /// Cleans the log up to `target`, but at most the rest of one term and a part of the next term.
     pub fn clean_to(&mut self, target: i64) {
         let target = target.min(self.pages.end());
-        // Only an invalid position of a subscriber can skip a whole lap. Cleaning one lap is enough.
+        // Only an invalid position of a subscriber can move the target by more than a lap at once. Even then, cleaning
+        // one lap cleans the whole log.
         let lap = LAP * self.term_length();
         self.clean_position = self.clean_position.max(target.saturating_sub(lap));
         for _ in 0..2 {

@@ -40,7 +40,7 @@ pub trait LinkedStream {
     /// Returns whether a new subscriber may join.
     fn is_accepting_subscribers(&self) -> bool;
 
-    /// Returns whether publishers have a window as soon as a new subscriber is linked.
+    /// Returns whether publishers would have a window as soon as a new subscriber is linked.
     ///
     /// If not, the subscriber is linked later.
     fn is_ready_for_subscribers(&self) -> bool {

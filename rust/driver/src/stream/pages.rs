@@ -92,7 +92,8 @@ impl Pages {
 
     /// Creates the pages of an image's log that begins at `start_position`.
     ///
-    /// The part of [`first_request`](Self::first_request) is allocated. If `sparse` is false, all pages are allocated.
+    /// The part `first`, from [`first_request`](Self::first_request), must be allocated already. If `sparse` is false,
+    /// all pages are allocated.
     pub fn for_image(
         sparse: bool,
         start_position: i64,

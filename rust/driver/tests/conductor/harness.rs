@@ -30,7 +30,7 @@ pub const TERM: i64 = 64 * 1024;
 pub const WINDOW: i64 = TERM / 2;
 pub const CLIENT: i64 = 1;
 
-/// Timer interval of the driver.
+/// Time from one timer tick of the driver to the next.
 pub const TICK: Duration = Duration::from_millis(100);
 /// Step in which [`TestDriver::advance`] advances the time. The driver's timer runs in the first step after its
 /// interval of 90 ms, so a tick takes two steps.

@@ -1,4 +1,4 @@
-//! Tests of logs with a slow creation, because all pages of a long log are allocated. Such a log delays only the
+//! Tests of long logs. Their creation is slow, because all their pages are allocated. Such a log delays only the
 //! command that needs the log.
 
 use aeron_protocol::command::{ClientClose, Command};

@@ -11,7 +11,7 @@ const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethere
 
 /// Returns a publication with a tethered and an untethered subscriber.
 ///
-/// The window is full. Only the tethered subscriber has read its data.
+/// The window is full. Only the tethered subscriber has read the data.
 fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);

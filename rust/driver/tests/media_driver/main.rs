@@ -359,7 +359,7 @@ fn leave_foreign_driver(place: &Place, pid: i64) -> CncFile {
     cnc
 }
 
-/// The id of no process: it is larger than any process id on Linux.
+/// A process id that no process has, because it is larger than any process id on Linux.
 const NO_PROCESS: i64 = i32::MAX as i64;
 
 /// 04-11, 04-12
@@ -643,7 +643,7 @@ fn leave_embedded(place: &Place, name: &str, is_dir_private: bool) -> PathBuf {
     dir
 }
 
-/// A directory without content that identifies a private driver is reported as left over, but not removed.
+/// A directory that is empty, or contains only an empty lock file, is reported as left over but not removed.
 #[test]
 fn a_directory_without_a_marker_is_reported_but_not_removed() {
     let place = Place::new();

@@ -65,7 +65,7 @@ impl Place {
         names
     }
 
-    /// Returns the other files in the parent directory.
+    /// Returns the entries beside the driver's directory.
     pub fn siblings(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.0.path())
             .unwrap()
@@ -135,8 +135,8 @@ pub fn await_true(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Publishes and consumes messages over IPC. While it waits, it calls `turn`, which runs the driver's agents if they
-/// have no threads.
+/// Publishes and consumes messages over IPC. Calls `turn` while it waits. `turn` runs the driver's agents if they have
+/// no threads.
 pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);
     client.send(publication(100));
@@ -187,7 +187,7 @@ pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
     });
 }
 
-/// Publishes messages over UDP to a subscription of the same driver. While it waits, it calls `turn`, which runs the
+/// Publishes messages over UDP to a subscription of the same driver. Calls `turn` while it waits. `turn` runs the
 /// driver's agents if they have no threads.
 pub fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
     let mut client = Client::connect(place);

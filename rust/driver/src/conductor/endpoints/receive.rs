@@ -127,7 +127,7 @@ impl ReceiveEndpointRecord {
         self.image_count += 1;
     }
 
-    /// Returns the destination with this canonical form of its channel.
+    /// Returns the destination for the channel with this canonical form.
     pub fn destination_with(&self, canonical_form: &str) -> Option<DestinationId> {
         self.destinations
             .iter()
@@ -219,8 +219,8 @@ impl Endpoints {
         )))
     }
 
-    /// Returns the length of the receive buffer in bytes: of the channel, else of the configuration, else the default
-    /// of the operating system.
+    /// Returns the length of the receive buffer in bytes: the length that the channel sets, else the length that the
+    /// configuration sets, else the default of the operating system.
     pub fn receive_buffer_length(&self, channel: &UdpChannel) -> i64 {
         match BufferLengths::of(channel, &self.context).receive {
             0 => self.system_socket_buffers.receive.into(),

@@ -26,8 +26,9 @@ use crate::receiver::{
 use crate::resources::ResourceCommand;
 use crate::stream::{PageRequest, Pages};
 
-/// Number of bytes after the join position that are allocated together with the log. The number is smaller if half a
-/// term is shorter, and larger if the window is longer. Later pages are requested as the stream advances.
+/// Number of bytes after the join position that are allocated together with the log. If half a term is shorter, only
+/// half a term is allocated. If the window is longer, the whole window is allocated. Later pages are requested as the
+/// stream advances.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
 /// Counters of an image with one subscriber.
@@ -197,7 +198,7 @@ impl Images {
         Ok(NewImage { image, receiving })
     }
 
-    /// Adds a new image and passes its other half to the receiver.
+    /// Adds a new image and passes the receiver's half to the receiver.
     pub fn add(&mut self, new: NewImage, outlets: &mut ConductorOutlets) {
         self.live.push(new.image);
         outlets

@@ -25,7 +25,7 @@ const IMAGES_PER_SECOND: i64 = 1_000;
 /// Maximum number of images that may be created at once after a time without requests. For example, a publisher's host
 /// may restart with many streams.
 const BURST: i64 = 1_024;
-/// The part of the allowance that one image uses, in ns.
+/// The part of the allowance (see `allowance_start_ns`) that one image uses, in ns.
 const IMAGE_COST_NS: i64 = 1_000_000_000 / IMAGES_PER_SECOND;
 
 /// Maximum age of a request in ns. An image for an older request would begin with a gap, because the stream has

@@ -1,4 +1,5 @@
-//! Parses data datagrams for loss by position, and stores the ranges that were already lost.
+//! Parses data datagrams for the interceptors that drop chosen positions, and stores which positions were already
+//! dropped.
 
 use std::collections::HashMap;
 use std::ops::Range;

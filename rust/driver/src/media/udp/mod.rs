@@ -71,7 +71,7 @@ impl Network for UdpNetwork {
 
 /// Returns whether the error only means that nothing can be sent or received now.
 ///
-/// The reasons are a full or empty buffer, a signal, or a report of the peer's machine that the port is closed.
+/// The reasons are a full or empty buffer, a signal, or a message in which the peer's machine reports a closed port.
 fn is_not_now(error: &io::Error) -> bool {
     matches!(
         error.kind(),

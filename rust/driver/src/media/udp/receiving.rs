@@ -14,8 +14,8 @@ const BATCH_LENGTH: usize = 256 * 1024;
 pub struct ReceiveBuffer {
     memory: Vec<u8>,
     capacity: usize,
-    /// Number of messages for the next call, within the limit of the call. After a pause, the number is one, because a
-    /// vain search for a second message takes the kernel a tenth of a round trip.
+    /// Number of messages for the next call, within the limit of the call. After a pause, the number is one: if there
+    /// is no second message, the kernel's search for it takes a tenth of the time of a round trip.
     wanted: usize,
 }
 

@@ -352,8 +352,8 @@ mod tests {
     proptest! {
         /// After a refusal, the test sends again from the first batch that was not accepted, as a publication does.
         ///
-        /// Without repeated copies, the sent datagrams are the complete stream in order. A datagram is repeated only
-        /// together with its whole batch.
+        /// If the repeated copies are left out, the sent datagrams are the complete stream in order. A datagram is
+        /// repeated only together with its whole batch.
         #[test]
         fn no_refusal_of_the_kernel_loses_a_datagram(
             counts in prop::collection::vec(1usize..24, 1..10),

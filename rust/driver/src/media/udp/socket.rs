@@ -12,8 +12,8 @@ use super::{Offload, is_not_now, system};
 use crate::media::transport::{Datagram, GsoBatch, Socket, SocketSide, SocketSpec};
 use crate::socket_buffers::SocketBufferLengths;
 
-/// Pause before the sender reads a socket again that was empty. The read is the most expensive step of an idle sender,
-/// and control frames can wait for this time.
+/// After the sender has found a socket empty, it reads the socket again only after this time. Reading is the most
+/// expensive step of an idle sender, and control frames can wait for this time.
 const REST: Duration = Duration::from_micros(3);
 
 /// A UDP socket of the system. For a multicast sender, it may consist of two sockets of the system.

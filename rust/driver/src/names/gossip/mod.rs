@@ -1,9 +1,9 @@
 //! [`GossipNames`]: the driver name resolver. Drivers announce their names and addresses to each other, and relay the
 //! names and addresses of other drivers.
 //!
-//! A driver announces itself to its bootstrap neighbours and to all drivers that it knows. It also sends all known
-//! names to these neighbours, within the [allowance](neighbors) of each neighbour. A name that is not announced again
-//! within the timeout is removed. The native resource agent runs the resolver at most every 10 ms.
+//! A driver announces itself to its bootstrap neighbours and to all drivers that it knows. To each driver that it
+//! knows, it also sends all known names, within the [allowance](neighbors) of that driver. A name that is not announced
+//! again within the timeout is removed. The native resource agent runs the resolver at most every 10 ms.
 
 mod line;
 mod name_key;

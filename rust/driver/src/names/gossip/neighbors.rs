@@ -13,8 +13,8 @@ use super::name_key::NameKey;
 
 /// Maximum number of neighbors. The number is limited because all names are sent to each neighbor.
 pub const MAX_NEIGHBORS: usize = 1024;
-/// Maximum number of bytes sent to an address for each byte that arrived from it. If another driver has named the
-/// address, the bytes of its entry also count as arrived.
+/// Maximum number of bytes sent to an address for each byte that arrived from it. If a datagram of another driver names
+/// the address, the bytes of the entry with the address also count as arrived.
 pub const MAX_BYTES_PER_BYTE: usize = 10;
 
 /// The known neighbors.

@@ -74,8 +74,8 @@ impl NameRecords {
             .map(|record| record.address.ip())
     }
 
-    /// Returns all names as entries of a datagram that is sent at `now_ms`. The names begin after `last`; the first
-    /// name follows the last one.
+    /// Returns all names as entries of a datagram that is sent at `now_ms`. The entries begin with the name after
+    /// `last`. After the last name, they continue with the first name.
     pub fn entries_from(
         &self,
         last: Option<&NameKey>,

@@ -539,7 +539,7 @@ fn an_address_is_sent_at_most_ten_bytes_for_each_byte_that_it_has_sent() {
 fn a_driver_that_another_driver_has_named_is_sent_one_announcement_until_it_replies() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
-    // The second entry claims that its own driver sends it, but the source address is different.
+    // The second entry claims to come from the driver that it names, but the datagram has another source address.
     for (to, is_self) in [(BRAVO, false), (CHARLIE, true)] {
         for _ in 0..9 {
             let datagram = record(to, to, is_self, 0);

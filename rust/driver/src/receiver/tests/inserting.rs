@@ -109,8 +109,8 @@ fn data_before_the_last_status_message_is_an_under_run() {
     assert_eq!(image.high_water_mark(), at);
 }
 
-/// Data of up to one window before the position keeps its source active, so status messages continue. Such data does
-/// not keep the stream active.
+/// Data that ends at most one window before the position of the last status message keeps its source active, so
+/// status messages continue. Such data does not keep the stream active.
 #[test]
 fn late_data_within_one_window_keeps_its_source_active_but_not_the_stream() {
     let mut rig = Rig::new();

@@ -88,7 +88,7 @@ impl SenderPublication {
         }
     }
 
-    /// Sends the retransmits with a delay that has ended.
+    /// Sends the retransmits for which the delay has ended.
     pub(super) fn send_delayed_retransmits(
         &mut self,
         endpoint: &mut SendEndpoint,

@@ -48,8 +48,8 @@ fn equal_datagrams_are_sent_in_one_batch_and_a_shorter_datagram_ends_the_batch()
     let lengths: Vec<usize> = datagrams.iter().map(Vec::len).collect();
     assert_eq!(lengths, [1408, 1408, 1408, 1408, 768]);
     assert_eq!(batches, [5]);
-    // The datagrams have 1056 bytes three times, then 448, 1408 and 1056. A shorter datagram may end a batch. A longer
-    // datagram begins another batch.
+    // The lengths of the datagrams are 1056, 1056, 1056, 448, 1408 and 1056. A shorter datagram may end a batch. A
+    // longer datagram begins another batch.
     let (_, batches) = sent(
         &[1_000, 1_000, 1_000, 400, 1_376, 1_000],
         MAX_GSO_BATCH_DATAGRAMS,

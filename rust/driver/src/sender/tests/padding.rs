@@ -336,7 +336,7 @@ fn all_frames_of_the_last_half_term_can_be_retransmitted() {
 
 /// Only the header of padding is sent.
 ///
-/// The sender position can therefore pass the limit, to a position that receivers ignore.
+/// The sender position can therefore pass the limit, and receivers ignore a heartbeat at such a position.
 #[test]
 fn a_sender_beyond_its_limit_also_sends_heartbeats_at_the_limit() {
     let mut rig = Rig::new();

@@ -126,7 +126,7 @@ fn bytes_that_were_not_sent_yet_are_not_retransmitted() {
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 0);
 }
 
-/// Long batches are sent at once, and the log is cleaned up to one term length below the sender position.
+/// Long batches are sent at once. The log is cleaned, except for the last term length before the sender position.
 ///
 /// Every datagram that receivers may request must nevertheless be complete.
 #[test]

@@ -21,7 +21,7 @@ const COUNTERS: [(SystemCounter, &str); 7] = [
     (SystemCounter::Errors, "Errors"),
 ];
 
-/// Returns the expected result: the result of 1.52.2 if the case recommends it, else the result of 1.53.
+/// Returns the expected result: the result of Aeron 1.52.2 if the case recommends it, else the result of Aeron 1.53.
 fn wanted(case: Case<'_>) -> &str {
     match (case.text("recommended"), case.text("expected_1_53")) {
         ("as observed", _) | (_, "same") => case.text("expected"),
