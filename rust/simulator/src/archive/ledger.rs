@@ -179,7 +179,7 @@ impl Ledger {
     }
 
     /// Returns the tape and the position of a recorded byte in which bits can be flipped. The byte is after a frame's
-    /// header, because checksums cover only these bytes.
+    /// header, because checksums do not cover headers.
     pub fn any_byte(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
         let is_candidate = |tape: &Tape| {
             tape.archive == archive && tape.is_certain() && tape.stop.is_some() && tape.readers == 0

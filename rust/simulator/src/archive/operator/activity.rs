@@ -804,7 +804,7 @@ impl Operator {
             tape.archive == source_archive
                 && tape.is_certain()
                 && !tape.is_rotten
-                // The copy must have the known start position, which retention may change.
+                // The check of a copy needs a known start position, and retention may move the start of the source.
                 && tape.retention.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
