@@ -427,12 +427,12 @@ impl Tape {
     /// Checks a start position that an archive reports.
     ///
     /// # Errors
-    /// The recording begins elsewhere.
+    /// The position contradicts the known state of the recording.
     pub fn starts_at(&mut self, start: i64) -> Result<(), Finding> {
         self.check_start(start, None)
     }
 
-    /// Returns a finding if retention has not deleted all segments of a recording that it must delete. `bases` are the
+    /// Returns a finding if a segment of the recording still exists that retention must delete. `bases` are the
     /// positions of the existing segments.
     pub fn unretained(&self, bases: &[i64]) -> Option<Finding> {
         let (retention, stop) = (self.retention?, self.stop?);

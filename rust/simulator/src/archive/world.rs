@@ -262,7 +262,7 @@ impl ArchiveWorld {
     /// Makes an event happen.
     ///
     /// # Errors
-    /// Deleted files come back after a loss of power.
+    /// A deleted file exists again after a loss of power.
     fn happen(&mut self, event: ArchiveEvent) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         match event {
