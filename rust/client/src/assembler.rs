@@ -234,7 +234,8 @@ impl Builder {
         Ok(action)
     }
 
-    /// Appends a payload. Grows the memory by half if that is enough. Changes nothing if the allocation fails.
+    /// Appends a payload. If the memory is too short, grows it by half, or by more if the payload needs more. Changes
+    /// nothing if the allocation fails.
     fn extend(&mut self, fragment: &Fragment<'_>) -> Result<(), OutOfMemory> {
         let (source, offset) = fragment.memory();
         let needed = self.length + fragment.len();

@@ -1,9 +1,10 @@
 //! [`IdleWork`]: runs the network of an embedded driver while the client's polls find nothing.
 //!
-//! If a waiting client runs a driver in the same process, no message waits for the driver's thread. But one check of
-//! the network costs as much as a hundred polls of memory. A client with other work therefore leaves the network to the
-//! driver. With *n* subscriptions to network channels, the client checks the network after *n* consecutive empty polls
-//! of these subscriptions. Polls of other channels (IPC) must have been empty too.
+//! While a client waits for messages, it can run the network of a driver in the same process. Then no message waits for
+//! the driver's thread. But one check of the network costs as much as a hundred polls of memory. A client with other
+//! work therefore leaves the network to the driver. With *n* subscriptions to network channels, the client checks the
+//! network after *n* consecutive empty polls of these subscriptions. Polls of other channels (IPC) must have been empty
+//! too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

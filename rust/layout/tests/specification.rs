@@ -10,8 +10,9 @@ use aeron_layout::{
     private_archive, reports, sbe,
 };
 
-/// Each layout with its length, then its fields. The lock and index files of an archive, its file of extensions and the
-/// messages in it belong to this project; files of earlier versions must still open.
+/// Each layout with its length, then its fields. The layouts of an archive's lock file, index files and file of
+/// extensions, with the messages in it, are from this project and not from Aeron. Files of earlier versions must still
+/// open.
 const SPECIFICATION: &str = "
 FrameHeaderLayout 8
     0 4 frame_length

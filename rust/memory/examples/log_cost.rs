@@ -4,8 +4,8 @@
 //!
 //! For the first table, one thread appends a chunk of messages, reads the chunk and cleans it. Each phase is timed
 //! separately, and the minimum of many rounds is shown. The second table has a publisher thread and a subscriber
-//! thread. The publisher waits for a window, and cleans the log after the subscriber, as the driver would. An idle
-//! thread yields.
+//! thread. The publisher is at most half a term ahead of the subscriber, and cleans the bytes that the subscriber has
+//! read, as the driver would. An idle thread yields.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};

@@ -63,10 +63,10 @@ pub fn run_publishers(seed: u64) -> Result<PublishingOutcome, Failure> {
     PublishingWorld::new(PublishingSchedule::draw(seed)).run()
 }
 
-/// Runs the schedule with followers of a seed.
+/// Runs a seed's schedule with followers.
 ///
 /// # Errors
-/// The finding of the schedule.
+/// The run violates an invariant. [`Failure`] contains the finding.
 pub fn run_followers(seed: u64) -> Result<FollowingOutcome, Failure> {
     FollowingWorld::new(FollowingSchedule::draw(seed)).run()
 }

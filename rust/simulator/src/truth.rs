@@ -27,8 +27,8 @@ pub struct ChannelStream {
 
 /// Number of last messages near which a forged NAK may begin.
 const MAX_FORGED_DISTANCE: usize = 60;
-/// Maximum distance from the end of the message to the start of a forged NAK, in multiples of the frame alignment. A
-/// frame may begin at the start of the NAK, or it may be within a claim or a message.
+/// Maximum distance from the end of the message to the start of a forged NAK, in multiples of the frame alignment. The
+/// NAK may start at a frame, or within a claim or a message.
 const MAX_FORGED_FRAMES: i64 = 40;
 
 /// All publications and messages of a schedule.

@@ -363,7 +363,7 @@ impl World {
         self.wire.lock().flood(&bytes);
     }
 
-    /// Sends forged NAKs to the sender of a stream, for bytes that are not missing or were never sent.
+    /// Sends forged NAKs for a stream to all sockets. Their bytes need not be missing, and may never have been sent.
     fn forge_naks(&mut self, stream: usize) {
         let Some(number) = self.streams[stream].publisher.publication() else {
             return;

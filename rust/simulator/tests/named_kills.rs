@@ -1,6 +1,6 @@
-//! Kills at named points: each state of a follower's switch to the live stream and back, each step of retention, of a
-//! reader's commit, and of a recording that is taken up again. After each kill the schedule goes on. In the end,
-//! nothing may be lost or doubled: the checks are those of the schedules with followers.
+//! Kills at named points: each state of a follower's switch to the live stream and back, each step of retention, each
+//! step of a reader's commit, and each step of a resumed recording. After each kill, the schedule continues. At the
+//! end, no message may be missing or occur twice. The checks are the same as in other schedules with followers.
 
 use aeron_archive::client::PersistentSubscriptionState as State;
 use aeron_simulator::DiskStep::{Create, Remove, Write};
@@ -12,7 +12,8 @@ use aeron_simulator::{
 /// Maximum number of seeds that are tried until a schedule reaches a point.
 const SEEDS: u64 = 24;
 
-/// Kills at a point, and prints it. The schedule of the first seed that reaches the point counts.
+/// Runs the schedules of the first seeds until one of them reaches the point of the kill. Prints the outcome of this
+/// schedule.
 fn kill(name: &str, form: StreamForm, kill: NamedKill) {
     kill_in(name, |seed| FollowingSchedule::with_kill(seed, form, kill));
 }
@@ -35,7 +36,8 @@ fn kill_in(name: &str, draw: impl Fn(u64) -> FollowingSchedule) {
     panic!("no schedule reaches the point: {name}");
 }
 
-/// Kills the follower, and in another schedule the archive, in a state of the follower.
+/// Kills the follower while it is in a state. In another schedule, kills the archive while the follower is in this
+/// state.
 fn kill_in_state(form: StreamForm, state: State, has_left_live: bool) -> usize {
     let direction = match has_left_live {
         true => "after the live stream was left",
@@ -52,7 +54,7 @@ fn kill_in_state(form: StreamForm, state: State, has_left_live: bool) -> usize {
     2
 }
 
-/// Kills the archive before and after a step on its disk.
+/// Kills the archive before a step on its disk, and in another schedule after the step.
 fn kill_at_step(name: &str, point: DiskPoint) -> usize {
     for is_done in [false, true] {
         let when = if is_done { "after" } else { "before" };
@@ -77,12 +79,12 @@ const fn first(step: DiskStep, file: FileKind) -> DiskPoint {
     }
 }
 
-/// A later step of this kind.
+/// A later occurrence of the same step: the first `skipped` occurrences do not count.
 const fn later(skipped: u32, point: DiskPoint) -> DiskPoint {
     DiskPoint { skipped, ..point }
 }
 
-/// The first step of this kind after a record in the file of extensions.
+/// The same step, but only after a record of this kind was written to the file of extensions.
 const fn after(record: RecordKind, point: DiskPoint) -> DiskPoint {
     DiskPoint {
         after: Some(record),

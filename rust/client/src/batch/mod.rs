@@ -1,7 +1,8 @@
 //! [`Batch`]: whole messages, copied once into one buffer, with their header fields in columns.
 //!
 //! If not all fragments of a message arrive within one poll, the subscription sets the message aside, and a later poll
-//! completes it. If a batch contains only the beginning of such a message, the beginning is set aside without a copy.
+//! completes it. If the beginning of such a message is the whole content of a batch, the beginning is set aside without
+//! a copy.
 
 mod partial;
 mod polling;

@@ -19,7 +19,7 @@ type Fallible<T> = std::result::Result<T, OutOfMemory>;
 /// The unfinished message at the end of a batch's data.
 struct Open {
     start: usize,
-    /// Position of the first fragment of the message that this poll has read.
+    /// Position of the first fragment that this poll has read of the message.
     begin_position: i64,
     next_position: i64,
     reserved_value: i64,

@@ -135,7 +135,7 @@ impl Image {
     }
 
     /// Runs a poll unless another poll runs. Plain loads and stores are enough to keep a handler from polling its own
-    /// image. If two threads enter at the same instant, both read the same fragments; only their order is affected.
+    /// image. They do not stop two threads that enter at the same instant: both threads then read the same fragments.
     #[inline(always)]
     pub(crate) fn exclusively<E: From<Error>>(
         &self,

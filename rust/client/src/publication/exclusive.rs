@@ -121,7 +121,7 @@ impl ExclusivePublication {
     /// Appends ready-made frames that continue the stream, such as a part of a recording of the stream.
     ///
     /// # Errors
-    /// The same errors as [`offer`](Self::offer). The frames do not fit the stream.
+    /// The same errors as [`offer`](Self::offer), or the frames do not continue the stream.
     pub fn offer_block(&self, block: &[u8]) -> std::result::Result<i64, OfferError> {
         Ok(self.writer()?.offer_block(block)?)
     }

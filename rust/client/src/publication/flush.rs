@@ -18,7 +18,8 @@ impl PublicationBase {
             true => self
                 .positions(counters, types::SUBSCRIBER_POSITION)
                 .all(|consumed| consumed >= position),
-            // If the counter is missing, the driver has not announced the publication yet, or has already removed it.
+            // If the counter is missing, the result is `false`: the driver has not announced the publication yet, or
+            // has already removed it.
             false => self
                 .positions(counters, types::SENDER_POSITION)
                 .any(|sent| sent >= position),

@@ -117,7 +117,7 @@ struct SoundRows {
 }
 
 impl SoundRows {
-    /// Adds a row of `message`. Adjacent rows form one message.
+    /// Adds a row of `message`. Adjacent rows of one message become one [`Message`].
     fn add(&mut self, message: &Message, row: usize, value: &[u8]) {
         self.values.extend_from_slice(value);
         let value_end = self.values.len();

@@ -128,8 +128,8 @@ impl<O: Copy + TryInto<usize>> Slices<'_, O> {
 }
 
 impl ArrowMessages<'_> {
-    /// Returns the index of the payload and the reserved value of the message at `index`. If `index` is the number of
-    /// messages, returns the number of payloads.
+    /// Returns the index at which `payloads` and `reserved` have the values of the message at `index`. If `index` is
+    /// the number of messages, returns the number of payloads.
     #[inline(always)]
     pub fn place(&self, index: usize) -> usize {
         match self.order {

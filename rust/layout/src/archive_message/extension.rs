@@ -182,7 +182,7 @@ layout! {
         pub gap_to: I64 = 40,
     }
 
-    /// A recording subscription that the archive restarts at its next start; the channel follows.
+    /// A recording subscription that the archive resumes at its next start; the channel follows.
     pub struct SubscriptionNoteLayout: 36 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,
@@ -200,11 +200,11 @@ layout! {
 
     /// The parts of a recording that are on the disk and in object storage.
     pub struct CopiedRangeLayout: 48 {
-        /// Control session.
+        /// Id of the control session.
         pub control_session_id: I64 = 0,
-        /// Id of the request.
+        /// Correlation id of the request.
         pub correlation_id: I64 = 8,
-        /// The recording.
+        /// Recording id.
         pub recording_id: I64 = 16,
         /// First position that can be read.
         pub start_position: I64 = 24,

@@ -32,7 +32,8 @@ impl<'a> Body<'a> {
         self.header.template_id
     }
 
-    /// Separates the block from the variable data. The variable data begin after the block length in the header.
+    /// Separates the block from the variable data. The block length in the header determines where the variable data
+    /// begin.
     ///
     /// The block must have the fields of its version. Missing later fields are filled with zeros; the block of a newer
     /// version may be longer.

@@ -109,7 +109,7 @@ fn a_message_with_the_header_of_version_14_is_decoded() {
 }
 
 proptest! {
-    /// 07-02: the variable data begin after the block length in the header.
+    /// 07-02: the block length in the header determines where the variable data begin.
     #[test]
     fn a_longer_block_of_a_newer_version_is_read(
         (index, numbers, texts) in any_message(),

@@ -20,7 +20,7 @@ const EXTENSIONS_HEADER_LENGTH: usize = 16;
 pub struct SimulatedDisk {
     /// The files.
     pub storage: MemoryStorage,
-    /// Maximum number of pages that are written of the next torn block; 0 if no block is to be torn.
+    /// Maximum number of pages of the next torn block that are written; 0 if no block is to be torn.
     torn_pages: Arc<AtomicUsize>,
     target: Arc<Mutex<KillTarget>>,
 }
@@ -32,11 +32,11 @@ pub struct DiskPoint {
     pub step: DiskStep,
     /// The file.
     pub file: FileKind,
-    /// A record that must be written before; steps before it do not count.
+    /// Kind of the record after which steps count; `None` if all steps count.
     pub after: Option<RecordKind>,
-    /// Number of such steps that are not the point.
+    /// Number of steps of this kind before the one at which the process is killed.
     pub skipped: u32,
-    /// Whether the step is done before the kill.
+    /// Whether the kill comes after the step. If `false`, the kill comes before the step.
     pub is_done: bool,
 }
 
@@ -79,13 +79,13 @@ pub enum RecordKind {
     ReaderRemoved,
     /// A retention policy.
     Policy,
-    /// The begin of a deletion.
+    /// The start of a deletion.
     Deletion,
     /// The end of a deletion.
     DeletionEnd,
-    /// The link of a recording.
+    /// The link from a recording to its predecessor.
     Link,
-    /// A subscription that is taken up again.
+    /// A recording subscription that the archive resumes at its next start.
     Subscription,
 }
 
@@ -190,7 +190,8 @@ impl SimulatedDisk {
         };
     }
 
-    /// Returns the kind of the record that is written to the file of extensions. A new file begins with its header.
+    /// Returns the kind of the record that is written to the file of extensions. The first write to a new file begins
+    /// with the file's header.
     fn record_kind(&self, bytes: &[u8]) -> Option<RecordKind> {
         let stored = self.storage.bytes(EXTENSIONS_FILE_NAME)?;
         let records = match stored.get(..EXTENSIONS_HEADER_LENGTH) {

@@ -179,7 +179,7 @@ impl Ledger {
     }
 
     /// Returns the tape and the position of a recorded byte in which bits can be flipped. The byte is after a frame's
-    /// header, because checksums cover only these bytes.
+    /// header, because checksums do not cover headers.
     pub fn any_byte(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
         let is_candidate = |tape: &Tape| {
             tape.archive == archive && tape.is_certain() && tape.stop.is_some() && tape.readers == 0
@@ -427,12 +427,12 @@ impl Tape {
     /// Checks a start position that an archive reports.
     ///
     /// # Errors
-    /// The recording begins elsewhere.
+    /// The position contradicts the known state of the recording.
     pub fn starts_at(&mut self, start: i64) -> Result<(), Finding> {
         self.check_start(start, None)
     }
 
-    /// Returns a finding if retention has not deleted all segments of a recording that it must delete. `bases` are the
+    /// Returns a finding if a segment of the recording still exists that retention must delete. `bases` are the
     /// positions of the existing segments.
     pub fn unretained(&self, bases: &[i64]) -> Option<Finding> {
         let (retention, stop) = (self.retention?, self.stop?);

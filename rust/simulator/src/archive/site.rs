@@ -23,7 +23,7 @@ pub struct Site<E> {
     pub graveyard: Graveyard,
     /// Number of steps so far.
     pub steps: u64,
-    /// Future events, ordered by time; at the same time the earlier event of the schedule first.
+    /// Future events, ordered by time. Events at the same time are in the order of the schedule.
     agenda: BinaryHeap<Reverse<(i64, usize)>>,
     events: Vec<E>,
     fair: Weather,
@@ -144,7 +144,7 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
             ArchiveEvent::LosePower(host, away_ns) => self.lose_power(host, now_ns + away_ns),
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
-            // They concern clients and recordings.
+            // A site has no operators, and it does not change recordings.
             ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_) => {}
         }
     }

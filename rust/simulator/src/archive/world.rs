@@ -262,7 +262,7 @@ impl ArchiveWorld {
     /// Makes an event happen.
     ///
     /// # Errors
-    /// Deleted files come back after a loss of power.
+    /// A deleted file exists again after a loss of power.
     fn happen(&mut self, event: ArchiveEvent) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         match event {
@@ -437,7 +437,7 @@ impl ArchiveWorld {
         Some(operator.complaint(&self.ledger))
     }
 
-    /// Checks that retention has deleted all data that the policies do not allow, and the files of this data.
+    /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data.
     fn unretained(&self) -> Option<Finding> {
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();

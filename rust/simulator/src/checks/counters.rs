@@ -176,8 +176,8 @@ impl CounterChecks {
                 let Some(fastest) = fastest else {
                     return Ok(());
                 };
-                // The receiver raises the position in the duty cycle in which subscribers begin to see the received
-                // data.
+                // The receiver raises the highest received position in the same duty cycle in which subscribers begin
+                // to see the data.
                 if fastest > seen.value {
                     return Err(format!(
                         "host {}: a subscriber of registration {id} is at {fastest}, beyond {}, the highest position received",

@@ -32,9 +32,9 @@ pub enum Corruption {
     Version,
     /// The type is unknown.
     FrameType,
-    /// The frame length exceeds the datagram.
+    /// The frame length is negative.
     FrameLength,
-    /// All bytes are random.
+    /// All bytes are random, but the version is not 0.
     Noise,
 }
 

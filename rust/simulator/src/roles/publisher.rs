@@ -252,8 +252,8 @@ impl Publisher {
                 self.state = PublisherState::Open(handle, number);
                 Ok(1)
             }
-            // The request may fail because the driver has ended. No schedule makes a request that a running driver
-            // refuses.
+            // A running driver refuses requests only temporarily: any other refusal is a finding. All other errors mean
+            // that the driver or the client has ended.
             Err(Error::Registration {
                 code: ErrorCode::ResourceTemporarilyUnavailable,
                 ..

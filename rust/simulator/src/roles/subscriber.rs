@@ -29,7 +29,7 @@ pub struct SubscriberPlan {
     /// Whether the stream must be complete.
     pub is_reliable: bool,
     /// Whether the subscriber must have an image of its stream when there are no faults. `false` if the subscriber
-    /// requests another session, or cannot rejoin a lost stream.
+    /// requests another session or another stream, or cannot rejoin a lost stream.
     pub is_served: bool,
     /// Whether the sender waits for this subscriber. With maximum flow control, the sender may overwrite data that the
     /// subscriber has not received.

@@ -31,8 +31,8 @@ pub fn draw(
     repeat(40, Event::ForgeNaks);
     repeat(3, Event::AbandonClaim);
     events.sort_by_key(|(at_ns, _)| *at_ns);
-    // With such a long delay before each NAK, a receiver needs a second for each request of the same bytes. The
-    // publisher lingers for several requests.
+    // With a NAK delay of 10 ms, a receiver repeats a NAK only after 1 s, which is 100 times the delay. The publisher
+    // must linger for several repetitions.
     let is_slow = |stream: &StreamPlan| {
         let mut subscribers = stream.subscribers.iter();
         subscribers.any(|plan| plan.channel.contains("nak-delay=10ms"))
@@ -58,10 +58,10 @@ pub fn draw(
     parting
 }
 
-/// Returns a channel with short terms of the length of a window of GSO batches, and with datagrams that each network
-/// can transport.
+/// Returns a channel with terms of the minimum length (64 KiB), so that long bursts often cross the end of a term. A
+/// publication window in the channel becomes a quarter of a term. The MTU becomes 1408 bytes.
 fn with_short_terms(channel: &str) -> String {
-    // A term offset of a longer term may be invalid in a shorter term.
+    // A term offset of a longer term may be invalid in a shorter term. Such a channel does not change.
     if channel.contains("term-offset=") {
         return channel.to_owned();
     }
@@ -91,7 +91,7 @@ fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
 struct Ending {
     /// At first, only the shortest messages arrive.
     has_hole: bool,
-    /// A receiver waits long before it sends a NAK.
+    /// A receiver waits for 1 s before it repeats a NAK.
     is_slow: bool,
 }
 

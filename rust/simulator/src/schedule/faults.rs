@@ -65,7 +65,7 @@ pub enum Event {
     /// The publisher of a stream claims a message and never commits or aborts the claim.
     AbandonClaim(usize),
     /// A publisher revokes its stream, and starts another one after this time. The time is longer than the timer
-    /// interval of the driver. Before the driver's next timer event, the new publication would share the log of the
+    /// interval of the driver. A new publication before the driver's next timer event would share the log of the
     /// revoked publication.
     Revoke(usize, i64),
     /// A subscriber rejects its images.

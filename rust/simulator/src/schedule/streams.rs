@@ -195,7 +195,7 @@ impl Draft {
         is_reliable: bool,
         hosts: usize,
     ) -> Vec<SubscriberPlan> {
-        // Subscriptions with the same stream and endpoint must have the same value.
+        // Subscriptions with the same stream and endpoint must have the same value of `rejoin`.
         let (rejoin, rejoins) = match rarely(random, 12) {
             true => ("|tether=false|rejoin=false", false),
             false => ("", true),

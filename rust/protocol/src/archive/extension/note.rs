@@ -6,7 +6,7 @@ use super::super::codes::SourceLocation;
 use super::super::declare::{archive_message, archive_message_set};
 
 archive_message! {
-    /// A recording subscription that an archive restarts at its next start.
+    /// A recording subscription that an archive resumes at its next start.
     pub struct SubscriptionNote<'a>(SubscriptionNoteLayout) = 20_105 {
         /// Unused, 0.
         pub control_session_id: i64,

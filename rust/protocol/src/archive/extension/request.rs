@@ -195,7 +195,7 @@ session_request! {
 session_request! {
     /// Lists recordings with copies in object storage.
     pub struct ListCopiedRangesRequest<'a>(ListByNameLayout) = 20_012 {
-        /// The recording, or -1 for all.
+        /// Recording id, or -1 for all recordings.
         pub recording_id: i64,
         /// Index of the first recording.
         pub from_index: i32,

@@ -135,7 +135,7 @@ archive_message! {
         pub correlation_id: i64,
         /// The recording.
         pub recording_id: i64,
-        /// First position that can be read: in object storage, if it is before the local start position.
+        /// First position that can be read. If it is before `local_start_position`, its data is in object storage.
         pub start_position: i64,
         /// Start position in the catalog.
         pub local_start_position: i64,

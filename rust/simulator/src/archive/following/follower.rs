@@ -1,7 +1,8 @@
-//! [`Follower`]: a process that reads the recordings of a stream one after the other, and the live stream. It commits
-//! its position as a named reader, so that the next process continues there.
+//! [`Follower`]: a process that reads the recordings of a stream one after the other, and then the live stream. The
+//! follower commits its position as a named reader. After a death of the process, the next process continues at this
+//! position.
 //!
-//! It works as `aeron.Follower` in Python does.
+//! The follower works like `aeron.Follower` in Python.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,17 +35,18 @@ const READER: &str = "follower";
 const FRAGMENTS_PER_TURN: usize = 16;
 /// Maximum time for a response of the archive.
 const MESSAGE_TIMEOUT_NS: u64 = 1_500 * MS as u64;
-/// Time between two looks for a recording that continues the one that has ended.
+/// Time between two listings that search for the next recording after the current one has ended.
 const LOOK_INTERVAL_NS: i64 = 100 * MS;
-/// Longest time until a request, a session or a subscription is made again.
+/// Maximum pause after the failure of a request or a subscription.
 const RETRY_NS: i64 = 200 * MS;
-/// Time after which a request has no response any more.
+/// Time after which the follower stops waiting for the response to a request.
 const PATIENCE_NS: i64 = 6 * SECOND;
 /// Average number of idle turns between two searches for a time.
 const TURNS_BETWEEN_SEARCHES: usize = 50;
 /// Maximum number of recordings in a listing.
 const ALL_RECORDINGS: i32 = 10_000;
-/// Type id of the counter that all counters of a subscription use: the schedule reads the status instead.
+/// Type id of the counter that the follower passes as each counter of its subscription. The schedule does not read
+/// these counters: it reads the status of the subscription.
 const COUNTER_TYPE_ID: i32 = 1_001;
 
 /// Environment of a follower during a turn.
@@ -53,11 +55,11 @@ pub struct FollowerStage<'a> {
     pub host: &'a Host,
     /// Virtual time.
     pub clock: &'a VirtualClock,
-    /// The published messages of its stream.
+    /// The published messages of the follower's stream.
     pub tape: &'a StreamTape,
     /// Seed of the schedule.
     pub seed: u64,
-    /// Number of the archive processes that were started.
+    /// Number of archive processes that were started.
     pub archive_lives: u64,
 }
 
@@ -84,11 +86,11 @@ pub struct Follower {
     has_left_live: bool,
     was_live: bool,
     counts: FollowerCounts,
-    /// Errors, to find causes.
+    /// Errors of requests and subscriptions. They help to find the cause of a finding.
     errors: Vec<String>,
 }
 
-/// Numbers of a follower.
+/// Counts of the events of a follower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FollowerCounts {
     /// Messages delivered.
@@ -109,7 +111,7 @@ enum Session {
     Connected(AeronArchive),
 }
 
-/// The recording that is read, and the position after the last message.
+/// The recording that the follower reads, and the position after the last delivered message.
 struct Current {
     recording: RecordingDescriptor,
     position: i64,
@@ -120,19 +122,19 @@ enum Task {
     Recording(ArchiveOperation<i64>),
     Listing(ArchiveOperation<Vec<RecordingDescriptor>>),
     ListingReaders(Vec<RecordingDescriptor>, ArchiveOperation<Vec<NamedReader>>),
-    /// The reader gets its first position in a recording, which is read then.
+    /// The first commit in a recording. After the response, the follower reads the recording.
     Opening(Box<Opening>, ArchiveOperation<i64>),
     Limiting(ArchiveOperation<i64>),
     Committing(Place, ArchiveOperation<i64>),
     Removing(ArchiveOperation<i64>),
-    /// A search for the first message at or after a time. The position must not be after this one.
+    /// A search for the first message at or after a time, with the highest position that the archive may return.
     Finding(i64, ArchiveOperation<TimedPosition>),
 }
 
 struct Opening {
     recording: RecordingDescriptor,
     position: i64,
-    /// Older recordings that the reader has read.
+    /// Older recordings from which the reader must be removed.
     former: Vec<i64>,
 }
 
@@ -144,11 +146,11 @@ type Place = (i64, i64);
 struct Commits {
     /// The last position that was granted.
     granted: Option<Place>,
-    /// Positions that were requested since, without a response.
+    /// Positions that were requested after the granted one, with unknown outcome.
     doubtful: Vec<Place>,
     /// The highest requested position of each recording.
     highest: BTreeMap<i64, i64>,
-    /// Older recordings of which the reader is to be removed.
+    /// Older recordings from which the reader must be removed.
     former: Vec<i64>,
     /// Recordings that were read to their end.
     left: BTreeSet<i64>,
@@ -168,7 +170,7 @@ impl Commits {
         self.doubtful.clear();
     }
 
-    /// Whether the archive may have this position.
+    /// Whether this may be the reader's position in the archive.
     fn may_be(&self, place: Place) -> bool {
         self.granted == Some(place) || self.doubtful.contains(&place)
     }
@@ -212,7 +214,7 @@ impl Follower {
         self.plan.stream_id
     }
 
-    /// Returns the numbers of the follower.
+    /// Returns the counts of the follower.
     pub fn counts(&self) -> FollowerCounts {
         self.counts
     }
@@ -222,7 +224,7 @@ impl Follower {
         self.granted_life
     }
 
-    /// Returns the state of the subscription, and whether a live stream was lost before.
+    /// Returns the state of the subscription, and whether the follower has ever left a live stream.
     pub fn state(&self) -> Option<(PersistentSubscriptionState, bool)> {
         let status = self.subscription.as_ref()?.status();
         Some((status.state(), self.has_left_live))
@@ -248,14 +250,14 @@ impl Follower {
         )
     }
 
-    /// Whether the reader may have committed a position of a recording, or has left the recording.
+    /// Whether the reader may have committed this position of a recording or a later one, or has left the recording.
     pub fn has_committed(&self, recording_id: i64, position: i64) -> bool {
         let highest = self.commits.highest.get(&recording_id);
         highest.is_some_and(|highest| position <= *highest)
             || self.commits.left.contains(&recording_id)
     }
 
-    /// Reads nothing until the given time.
+    /// Pauses the process until the given time.
     pub fn stall(&mut self, until_ns: i64) {
         self.stalled_until_ns = until_ns;
     }
@@ -277,7 +279,7 @@ impl Follower {
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Returns why not all of a recording is delivered; `None` if all is.
+    /// Returns a finding if a message before the position `recorded` of a recording was not delivered.
     pub fn unread(&self, tape: &StreamTape, id: i64, recorded: i64) -> Option<Finding> {
         let is_read = self.current.as_ref().is_some_and(|current| {
             let session = tape.session(current.recording.session_id);
@@ -321,7 +323,7 @@ impl Follower {
         Ok(work_count)
     }
 
-    /// Closes everything of the client. The process goes on after the last message.
+    /// Closes the client and its resources. The next client of the process continues after the last delivered message.
     fn lose_client(&mut self) {
         self.subscription = None;
         self.was_live = false;
@@ -400,7 +402,8 @@ impl Follower {
         self.must_look = true;
     }
 
-    /// Judges the end of a subscription. The follower makes another one.
+    /// Decides whether the failure of a subscription is allowed. If it is allowed, the follower later creates another
+    /// subscription.
     fn on_failure(
         &mut self,
         failure: &PersistentSubscriptionError,
@@ -456,7 +459,7 @@ impl Follower {
                 if archive.state().ok() != Some(ArchiveSessionState::Connected) {
                     self.task = None;
                     self.session = Session::Away;
-                    // The archive may be gone; then there is nothing to close.
+                    // If the archive does not run any more, there is nothing to close.
                     let _ = archive.close();
                     return Ok(1);
                 }
@@ -540,7 +543,7 @@ impl Follower {
 }
 
 impl Follower {
-    /// Searches for the time of a message that retention must keep.
+    /// Starts a search for the publication time of a random message that retention must keep.
     fn find(&mut self, archive: &AeronArchive, tape: &StreamTape) -> Option<Task> {
         let current = self.current.as_ref()?;
         let session = tape.session(current.recording.session_id)?;
@@ -614,7 +617,7 @@ impl Follower {
         match task {
             Task::Recording(mut operation) => match operation.poll() {
                 Ok(None) => Ok(Polled::Pending(Task::Recording(operation))),
-                // A request without a response was granted.
+                // An earlier request was granted, and its response was lost.
                 Err(error)
                     if error.archive_code() != Some(ArchiveErrorCode::ActiveSubscription) =>
                 {
@@ -660,7 +663,8 @@ impl Follower {
                     Ok(Polled::Done)
                 }
                 Err(error) => {
-                    // The live stream is before the recording, which may have ended.
+                    // The follower has read more of the live stream than is recorded. If the recording has ended, the
+                    // next listing shows this.
                     if error.archive_code() == Some(ArchiveErrorCode::InvalidPosition) {
                         self.commits.doubtful.retain(|it| *it != place);
                         self.must_look = true;
@@ -689,7 +693,8 @@ impl Follower {
         }
     }
 
-    /// Continues at the stored position of the reader, or begins with the oldest recording.
+    /// Continues at the stored position of the reader. Without such a position, begins with the oldest recording that
+    /// is newer than the recording of the last commit.
     fn begin(
         &mut self,
         mut recordings: Vec<RecordingDescriptor>,
@@ -737,7 +742,8 @@ impl Follower {
         Ok(self.opening(recording, position, former, archive))
     }
 
-    /// Goes on with the recording, or with the next one if it has ended and is read.
+    /// Continues with the next recording if the current one has ended and all of it was delivered. Otherwise, stays
+    /// with the current one.
     fn look(
         &mut self,
         recordings: Vec<RecordingDescriptor>,
@@ -750,14 +756,15 @@ impl Follower {
         let (id, position) = (current.recording.recording_id, current.position);
         let session_id = current.recording.session_id;
         let now = recordings.iter().find(|it| it.recording_id == id).cloned();
-        // The live stream may have delivered all that a later recording of the session has.
+        // The live stream may have delivered all messages of a later recording. The follower does not open such a
+        // recording.
         let has_more = |it: &&RecordingDescriptor| {
             it.session_id != session_id || it.is_unfinished() || it.stop_position > position
         };
         let mut later = recordings.iter().filter(|it| it.recording_id > id);
         let next = later.find(has_more).cloned();
         let stop = match &now {
-            // Retention has deleted the recording, which is read.
+            // Retention has deleted the recording. It may do so, because the follower has committed its position.
             None if self.has_committed(id, position) => position,
             None => return Err(format!("recording {id} is lost: {}", self.summary())),
             Some(now) if now.is_unfinished() => i64::MAX,
@@ -767,7 +774,8 @@ impl Follower {
         let unread = session.and_then(|session| session.next_at(position));
         let is_read = unread.is_none_or(|unread| unread.end > stop);
         let next = next.filter(|next| {
-            // The live stream may have delivered the begin of the next recording, or still deliver what lies between.
+            // While the live stream delivers messages from the gap between the two recordings, the follower stays with
+            // it.
             let has_reached = unread.is_none_or(|unread| unread.begin >= next.start_position);
             let is_live = next.session_id == session_id && self.subscription.is_some();
             is_read && (!is_live || has_reached || position <= stop)
@@ -781,7 +789,8 @@ impl Follower {
             return Ok(self.opening(next, begin, vec![id], archive));
         }
         match (now, &self.subscription) {
-            // If the live stream has delivered more than the recording has, the next recording is awaited.
+            // If the live stream has delivered messages after the end of the recording, the follower waits for the next
+            // recording.
             (Some(now), None) if position <= stop => {
                 Ok(self.opening(now, position, Vec::new(), archive))
             }
@@ -807,7 +816,7 @@ impl Follower {
         Polled::Next(Task::Opening(Box::new(opening), operation))
     }
 
-    /// Subscribes to a recording from the position that the reader has there.
+    /// Subscribes to a recording from the reader's position in it.
     fn open(&mut self, opening: Opening, stage: &FollowerStage<'_>) -> Result<(), Finding> {
         let Opening {
             recording,

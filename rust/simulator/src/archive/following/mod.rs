@@ -1,10 +1,11 @@
 //! Simulates followers of recorded streams, in schedules of their own.
 //!
-//! Sources publish two streams, which the first archive records and takes up again after each restart. A follower of
-//! each stream reads its recordings one after the other, and the live stream, and commits its position as a named
-//! reader. Retention deletes what the readers have committed. Archives, drivers, sources and followers die, disks fail,
-//! machines lose power. Each message of each recording must arrive once and in order between commits, and no reader may
-//! lose a position.
+//! Sources publish two streams, which the first archive records. After each restart, the archive resumes the recording.
+//! Each stream has a follower, which reads the recordings of the stream one after the other and then the live stream.
+//! The follower commits its position as a named reader. Retention deletes what the readers have committed. Archives,
+//! drivers, sources and followers die, disks fail, machines lose power. Between two deaths, a follower must receive
+//! each message of each recording once and in order. After a death, the next follower continues at a committed
+//! position, which the archive must not lose.
 
 mod follower;
 mod observed;

@@ -106,7 +106,7 @@ impl ObservedRecordings {
     /// Returns the number of recorded messages, and the number of links.
     ///
     /// # Errors
-    /// The disk has less or something else.
+    /// A recording, a message or a link on the disk is missing or wrong.
     pub fn check(
         &self,
         archive: &ArchiveServer,
@@ -178,13 +178,14 @@ struct Chains<'a> {
 }
 
 impl Chains<'_> {
-    /// Checks that recordings of one session follow each other, and that links have the gaps between them.
+    /// Checks that the recordings of one session do not overlap, and that each link describes the gap before its
+    /// recording.
     fn check(&self) -> Result<(), Finding> {
         for (at, recording) in self.recordings.iter().enumerate() {
             let mut former = self.recordings[..at].iter().rev();
             let former = former.find(|it| it.session_id == recording.session_id);
             let link = self.links.get(&recording.recording_id);
-            // Retention may have deleted the former recording.
+            // If retention has deleted the previous recording, there is nothing to compare with.
             if let Some(former) = former {
                 self.check_link(former, recording, link)?;
             }
@@ -224,7 +225,8 @@ impl Chains<'_> {
         }
     }
 
-    /// Whether a recording was begun by a process that had taken up its subscription, and its link could be stored.
+    /// Whether a recording must have a link. It must if an archive process that resumed the subscription began the
+    /// recording, and no error says that storing the link failed.
     fn must_be_linked(&self, id: i64) -> bool {
         let began = self.observed.get(&id).map(|it| it.life);
         let failed = format!("the link from recording {id} to");
@@ -307,7 +309,7 @@ fn check_bytes(
 /// Checks that a message is the next one of a session after a position. Returns the position after it.
 ///
 /// # Errors
-/// It is another message, or it ends elsewhere.
+/// The message is not the next one, or it ends at another position.
 pub fn check_next(
     session: &SessionTape,
     position: i64,

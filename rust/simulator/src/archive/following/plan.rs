@@ -11,11 +11,11 @@ use crate::schedule::{MS, SECOND, one_of, rarely};
 
 /// Start of deaths and stalls, in nanoseconds after the start of the schedule.
 const DEATHS_BEGIN_NS: i64 = 1_000 * MS;
-/// With less free space than this, recordings wait for retention.
+/// If the disk has at most this number of free bytes, recordings wait for retention.
 const LOW_SPACE_THRESHOLD: u64 = 128 * 1_024;
 /// Bytes per second at which the archive reads sealed segments again.
 const SCRUB_RATE: u64 = 1 << 20;
-/// Name of the group of the stream over multicast.
+/// Address of the multicast group.
 const GROUP: &str = "224.20.30.39:21002";
 
 /// See the [module](self).
@@ -25,9 +25,10 @@ pub struct FollowingSchedule {
     pub archives: ArchiveSchedule,
     /// The streams, each with its source and its follower.
     pub streams: Vec<StreamPlan>,
-    /// Times at which a source or a follower dies, after the start.
+    /// Times at which a source or a follower dies, in nanoseconds after the start of the schedule.
     pub deaths: Vec<(i64, Victim)>,
-    /// Times at which a follower stops reading, and for how long.
+    /// Pauses of followers: the time after the start of the schedule, the index of the follower, and the duration, in
+    /// nanoseconds.
     pub stalls: Vec<(i64, usize, i64)>,
     /// A kill at a named point.
     pub kill: Option<NamedKill>,
@@ -47,9 +48,10 @@ pub enum Victim {
 /// A kill that happens when a point is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedKill {
-    /// The follower of the first stream is in a state, before or after it has left the live stream.
+    /// The victim dies when the follower of the first stream is in this state. The `bool` says whether the follower has
+    /// left a live stream before.
     InState(PersistentSubscriptionState, bool, Victim),
-    /// The first archive does a step on its disk.
+    /// The first archive dies at a step on its disk.
     OnDisk(DiskPoint),
 }
 
@@ -67,7 +69,7 @@ pub enum StreamForm {
 /// A recorded stream.
 #[derive(Clone, Debug)]
 pub struct StreamPlan {
-    /// How it is sent.
+    /// How the stream is sent.
     pub form: StreamForm,
     /// Stream id.
     pub stream_id: i32,
@@ -91,7 +93,7 @@ pub struct StreamPlan {
     pub max_message_length: usize,
     /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames.
     pub has_index: bool,
-    /// Whether no loss of power may lose times: those of files, or those in indexes.
+    /// Whether the schedule has no loss of power, which may lose the times of files and the times in indexes.
     pub keeps_times: bool,
     /// Maximum number of bytes of a recording that retention keeps.
     pub max_bytes: i64,
@@ -120,7 +122,7 @@ impl FollowingSchedule {
         schedule.stalls = (0..random.usize(0..4))
             .map(|_| {
                 let at_ns = random.i64(DEATHS_BEGIN_NS..HEAL_NS);
-                // A client that does nothing for a second is dead for its driver.
+                // The driver regards a client as dead if the client does nothing for a second.
                 let longest_ns = one_of(&mut random, &[950 * MS, 950 * MS, 3 * SECOND]);
                 let length_ns = random.i64(50 * MS..longest_ns);
                 (at_ns, random.usize(..2), length_ns)
@@ -129,8 +131,8 @@ impl FollowingSchedule {
         schedule
     }
 
-    /// Generates a schedule with one stream, and with no faults but a kill at a named point. The archive restarts after
-    /// 2.5 s. Between 4 s and 8 s the follower does not read for so long that it loses the live stream.
+    /// Generates a schedule with one stream and few faults: a kill at a named point, and a kill of the archive at 2.5
+    /// s. From 4 s to 8 s, the follower pauses for 950 ms in each second, so that it loses the live stream.
     pub fn with_kill(seed: u64, form: StreamForm, kill: NamedKill) -> Self {
         let mut random = Rng::with_seed(seed ^ 0xF0_11_0E_36);
         let mut schedule = Self::without_faults(seed, &mut random);
@@ -144,7 +146,7 @@ impl FollowingSchedule {
         schedule
     }
 
-    /// The same with replays over a response channel, to which the host of the archive publishes.
+    /// Returns the schedule with replays over a response channel. Its control address is on the host of the archive.
     #[must_use]
     pub fn with_response_channel(mut self) -> Self {
         for stream in &mut self.streams {
@@ -193,7 +195,7 @@ impl FollowingSchedule {
         let follower_host = usize::from(form != StreamForm::Ipc);
         let unicast = format!("aeron:udp?endpoint={second}:21000");
         let group = |host| format!("aeron:udp?endpoint={GROUP}|interface={host}");
-        // A tethered follower holds the source back. Kills at named points need one that loses the live stream.
+        // A tethered follower holds the source back. Kills at named points need a follower that loses the live stream.
         let is_tethered = self.kill.is_none() && random.bool();
         let local = "aeron:ipc?term-length=64k".to_owned();
         let plan = StreamPlan {

@@ -121,7 +121,7 @@ impl Source {
                 self.tape.add_session(stream_id, session_id, max_payload);
                 self.publication = Some(publication);
             }
-            // The driver still closes the former publication.
+            // The driver may still be closing the previous publication. The next turn tries again.
             Err(_) => {}
         }
         work_count + 1

@@ -17,7 +17,8 @@ use crate::world::Failure;
 const CALM_WORK_NS: i64 = 4 * SECOND;
 /// Time limit for the followers to read everything, and for the archives to end.
 const PHASE_LIMIT_NS: i64 = 25 * SECOND;
-/// Number of steps between two looks at the counters of recordings. The counters of a killed archive stay longer.
+/// Number of steps between two reads of the counters of recordings. The counters of a killed archive exist for more
+/// steps than this.
 const STEPS_BETWEEN_LOOKS: u64 = 8;
 /// Maximum time between a death and the start of the next process.
 const MAX_ABSENCE_NS: i64 = 1_500 * MS;
@@ -77,7 +78,7 @@ impl FollowingOutcome {
 enum FollowingEvent {
     Archive(ArchiveEvent),
     Die(Victim),
-    /// A follower reads nothing for a time.
+    /// A follower pauses for this time.
     Stall(usize, i64),
 }
 
@@ -90,11 +91,11 @@ impl From<ArchiveEvent> for FollowingEvent {
 /// Phase of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FollowingPhase {
-    /// Faults happen until this time, and then sources publish without faults.
+    /// Faults happen. Then, until this time, sources publish without faults.
     Working {
         until_ns: i64,
     },
-    /// Everything that was published is recorded, and read by the followers.
+    /// The schedule waits until everything that was published is recorded and read by the followers.
     Reading,
     /// The archives end.
     Closing,
@@ -281,7 +282,7 @@ impl FollowingWorld {
                     ArchiveEvent::LosePower(host, away_ns) => {
                         self.crash_all(host, now_ns + away_ns)
                     }
-                    // Recordings that a full disk has ended are taken up again.
+                    // After its restart, an archive resumes the recordings that a full disk has ended.
                     ArchiveEvent::Heal => {
                         self.site
                             .archives

@@ -137,7 +137,7 @@ impl Operator {
                 return Ok(0);
             }
             self.since_ns = now_ns;
-            // A request cannot be sent if the session is about to be lost. The operator then stays idle.
+            // Sending a request fails if the session is about to be lost. The operator then stays idle.
             self.activity = self.choose(archive, stage).unwrap_or(Activity::Idle);
             self.acts_from_ns = now_ns + self.random.i64(MS..60 * MS);
             return Ok(1);
@@ -714,7 +714,7 @@ impl Operator {
             0 => ArchiveCall::try_stop_recording(&recorded.channel, stream_id),
             1 => ArchiveCall::try_stop_recording_subscription(recorded.subscription_id),
             2 => ArchiveCall::try_stop_recording_by_identity(ledger.tape(tape).recording_id?),
-            // The replay ends at the end of the recording.
+            // The close of the publication ends the recording without a request.
             _ => {
                 self.recorded.remove(at).publication.close();
                 let call = ArchiveCall::stop_position(ledger.tape(tape).recording_id?);
@@ -804,7 +804,7 @@ impl Operator {
             tape.archive == source_archive
                 && tape.is_certain()
                 && !tape.is_rotten
-                // The copy must have the known start position, which retention may change.
+                // The check of a copy needs a known start position, and retention may move the start of the source.
                 && tape.retention.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };

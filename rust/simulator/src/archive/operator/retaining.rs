@@ -14,7 +14,7 @@ use crate::archive::ledger::{Ledger, Retention, Tape};
 const READER: &str = "reader";
 /// Maximum number of segments that a policy keeps.
 const MAX_SEGMENTS: i64 = 3;
-/// Limits of the age in a policy, in milliseconds.
+/// Range of the maximum age in a policy, in milliseconds.
 const AGES_MS: std::ops::Range<i64> = 200..3_000;
 
 /// A request for retention.
