@@ -1,5 +1,6 @@
 //! The decisions of retention: the choice of a policy, the evaluation of policies (compared with a
-//! simple model), the effect of holders, and the expiry of readers.
+//! simple model), the effect of holders (such as readers and replays that need data), and the expiry
+//! of readers.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 /// A fetched segment: recording id and base.
 pub type FetchedSegment = (i64, i64);
 
-/// The fetched segments on the disk, the one that was used first at the front.
+/// The fetched segments on the disk, in the order of their last use. The least recently used one is at the front.
 #[derive(Debug)]
 pub struct FetchCache {
     max_bytes: u64,
@@ -14,7 +14,7 @@ pub struct FetchCache {
 }
 
 impl FetchCache {
-    /// Creates an empty cache of at most `max_bytes`. The latest segment stays even if it is longer.
+    /// Creates an empty cache of at most `max_bytes`. The latest segment stays even if it alone exceeds this limit.
     #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl FetchCache {
         found.is_some()
     }
 
-    /// Returns whether two segments of this length stay.
+    /// Returns whether the cache can keep two segments of this length.
     #[must_use]
     pub fn has_room_for_two(&self, length: u64) -> bool {
         self.max_bytes / 2 >= length

@@ -23,9 +23,9 @@ use crate::throttle::Throttle;
 const PART_LENGTH: usize = 8 << 20;
 /// Bytes that are read from a file before other work of the thread may continue.
 const READ_LENGTH: usize = 256 << 10;
-/// The object exists, and was not read back.
+/// The object exists, and was not read back yet.
 const PUT: Point = Point::new("objects-put");
-/// The object was read back, and no manifest names it.
+/// The object was read back, and no manifest names it yet.
 const READ_BACK: Point = Point::new("objects-read-back");
 
 /// Copies a segment file to its object, and reads the object back.
@@ -69,7 +69,8 @@ pub(crate) async fn copy_segment(
     })
 }
 
-/// Reads an object. Calls `take` with its bytes, piece by piece. Checks length and checksum at the end.
+/// Reads an object. Calls `take` with its bytes, piece by piece, and checks length and checksum only after the last
+/// piece.
 ///
 /// # Errors
 /// [`ObjectError`], or the error of `take`.
@@ -158,7 +159,8 @@ async fn put(
     }
     .await;
     if sent.is_err() {
-        // The first error is the more useful one. Storage removes parts that are left by its own rules.
+        // An error of `abort` is ignored, because the first error is more useful. If parts of the object remain, the
+        // storage removes them by its own rules.
         let _ = storage.within_time(object, upload.abort()).await;
     }
     sent.map(drop)

@@ -25,7 +25,7 @@ pub enum ObjectError {
         /// The time limit.
         timeout: Duration,
     },
-    /// The object is not the one that was stored.
+    /// The object has another length or checksum than the segment that was copied.
     #[error(
         "{object} is damaged: {length} bytes with CRC-32C {crc32c:08x}, expected {expected_length} bytes with CRC-32C {expected_crc32c:08x}"
     )]
@@ -36,9 +36,9 @@ pub enum ObjectError {
         length: u64,
         /// Checksum of these bytes.
         crc32c: u32,
-        /// Number of bytes that were stored.
+        /// Length of the segment that was copied, in bytes.
         expected_length: u64,
-        /// Checksum of the bytes that were stored.
+        /// Checksum of the segment that was copied.
         expected_crc32c: u32,
     },
     /// A local file cannot be read or written.

@@ -18,10 +18,10 @@ use crate::manifest::{MAX_LENGTH, Manifest, ObjectCopy};
 
 /// Extension, without the dot, of a file that is being fetched.
 pub(crate) const FETCHING_EXTENSION: &str = "fetching";
-/// Number of attempts to read an object, if its bytes are wrong.
+/// Maximum number of times that an object is read if its bytes are wrong.
 const ATTEMPTS: usize = 2;
 
-/// Where a segment is fetched from.
+/// The copy from which a segment is fetched.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchSource {
     pub recording: RecordingIdentity,
@@ -41,7 +41,8 @@ impl FetchSource {
     }
 }
 
-/// Fetches a segment into its file in `directory`, which exists only if its bytes are those that were copied.
+/// Fetches a segment into its file in `directory`. The file gets its name only after length and checksum of the bytes
+/// were found to be correct.
 ///
 /// # Errors
 /// [`ObjectError`]. No file remains then.
@@ -145,7 +146,8 @@ async fn read_all(storage: &ObjectStorage, object: &Path) -> Result<Vec<u8>, Obj
     Ok(bytes)
 }
 
-/// Lists the copied segments of a recording. Objects with a wrong length, and other objects, are left out.
+/// Lists the copied segments of a recording, the oldest copy first. Leaves out objects that do not have the name and
+/// the length of a segment.
 ///
 /// # Errors
 /// The storage returns an error.
@@ -166,7 +168,7 @@ pub(crate) async fn list_segments(
             found.push((object.last_modified, key));
         }
     }
-    // Of several copies of a segment, the newest one counts.
+    // If a segment has several copies, `Manifest::add_listed` uses the last one in this order, which is the newest.
     found.sort();
     Ok(found.into_iter().map(|(_, key)| key).collect())
 }

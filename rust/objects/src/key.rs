@@ -6,7 +6,7 @@ use aeron_archive::objects::RecordingIdentity;
 /// Name of the manifest in the folder of a recording.
 pub const MANIFEST_NAME: &str = "manifest.json";
 
-/// Name of the folder of a recording: recording id, start time in milliseconds, and initial term id.
+/// Returns the name of a recording's folder: recording id, start time in milliseconds, and initial term id.
 #[must_use]
 pub fn folder(recording: &RecordingIdentity) -> String {
     let RecordingIdentity {
@@ -34,14 +34,15 @@ pub fn parse_folder(name: &str) -> Option<RecordingIdentity> {
 pub struct SegmentKey {
     /// Position of the segment's first byte.
     pub base: i64,
-    /// First position with data.
+    /// First position with data: the base, except in the first segment of a recording.
     pub from: i64,
     /// CRC-32C of the whole segment file.
     pub crc32c: u32,
 }
 
 impl SegmentKey {
-    /// Returns the name, such as `00000000000000131072-131072-0badcafe.rec`. Names are in the order of their bases.
+    /// Returns the name, such as `00000000000000131072-131072-0badcafe.rec`. Sorted names have the order of
+    /// their bases.
     #[must_use]
     pub fn name(&self) -> String {
         let Self { base, from, crc32c } = self;

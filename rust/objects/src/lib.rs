@@ -1,8 +1,9 @@
 //! Copies of an archive's sealed segments in S3-compatible storage or in a local directory.
 //!
-//! [`open_objects`] starts the *object thread* of an archive. Only this thread has an async runtime. It copies
-//! segments, reads each copy back, and fetches segments for replays. Conductor and replayer of the archive exchange
-//! requests and events with it over bounded queues, and never wait.
+//! [`open_objects`] starts the *object thread* of an archive. In the archive, only this thread has an async runtime.
+//! The thread copies segments, reads each copy back, and fetches segments for replays. The archive's conductor and
+//! replayer send requests to the thread over bounded queues, and receive its events and the outcomes of fetches. They
+//! wait for the thread only when the archive closes.
 //!
 //! * Stored data: [`key`] (names of objects), [`manifest`] (copies of a recording), [`location`] (URL and settings).
 //! * State machines without I/O: [`queue`] (order of the copies, and when a failed copy is tried again), [`cache`]

@@ -1,4 +1,5 @@
-//! [`open_objects`]: starts the object thread, and connects it with the archive by bounded queues.
+//! [`open_objects`]: starts the object thread, and connects it with the archive by queues. The queues for requests are
+//! bounded; those for events and for outcomes of fetches are not.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -24,9 +25,10 @@ use crate::thread::{CopierRequest, Fetched, ThreadParts, known, run};
 
 /// Capacity of the queues to the object thread.
 const QUEUE_CAPACITY: usize = 64;
-/// Time after which an outcome is forgotten that no replay has taken. A replay that waits asks in each duty cycle.
+/// Time after which the outcome of a fetch is forgotten if no replay has taken it. A waiting replay asks in each duty
+/// cycle.
 const OUTCOME_AGE: Duration = Duration::from_secs(5);
-/// Time for work that the runtime cannot cancel, when the archive ends.
+/// Maximum time that the end of the archive waits for work that the runtime cannot cancel.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Opens the object storage of an archive, and starts its thread.
@@ -40,7 +42,8 @@ pub fn open_objects(context: &ArchiveContext) -> Result<ArchiveObjects, String> 
     open_with(context, &location, storage)
 }
 
-/// Starts the object thread of an archive with any storage. Other processes find the copies by `location`.
+/// Starts the object thread of an archive. `storage` may have any implementation. `location` is stored in the archive
+/// directory, so that other processes find the copies.
 ///
 /// # Errors
 /// As [`open_objects`].
@@ -156,7 +159,7 @@ impl SegmentCopier for ObjectCopier {
     fn close(&mut self) {
         self.requests = None;
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread has ended its work, and has nothing to do with the recordings.
+            // A panic of the thread is ignored: it has ended the copies and fetches, and does not affect recordings.
             let _ = thread.join();
         }
     }
@@ -172,7 +175,7 @@ impl Drop for ObjectCopier {
 struct ObjectFetcher {
     requests: RequestSender<FetchedSegment>,
     results: Receiver<Fetched>,
-    /// Requested segments, and their outcomes that were not returned yet.
+    /// Requested segments. The value is `None` until the outcome of the fetch has arrived.
     states: HashMap<FetchedSegment, Option<Outcome>>,
 }
 
@@ -189,7 +192,7 @@ impl SegmentFetcher for ObjectFetcher {
             self.states
                 .insert(segment, Some(Outcome { result, received }));
         }
-        // A replay that has ended does not take its outcome.
+        // If a replay ends before its fetch, it does not take the outcome.
         self.states.retain(|_, outcome| {
             let received = outcome.as_ref().map(|outcome| outcome.received);
             received.is_none_or(|received| received.elapsed() < OUTCOME_AGE)

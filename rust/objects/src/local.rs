@@ -12,7 +12,7 @@ use crate::fetch::FETCHING_EXTENSION;
 use crate::location::ObjectLocation;
 use crate::manifest::{MAX_LENGTH, Manifest};
 
-/// Name of the file with the location of the storage. Other processes read copied segments by it.
+/// Name of the file with the location of the storage. Other processes use the file to find the copied segments.
 const LOCATION_FILE: &str = "archive-objects.json";
 
 /// Reads the manifest of a recording; `None` if there is none, or if it is damaged.
@@ -32,13 +32,14 @@ pub(crate) fn read_manifest(directory: &Path, recording_id: i64) -> io::Result<O
 /// Replaces the manifest of a recording, and forces it to the disk.
 ///
 /// # Errors
-/// The file system returns an error. Then the former manifest is unchanged.
+/// The file system returns an error. Then the file contains either the former or the new manifest, and a loss of power
+/// may undo the change.
 pub(crate) fn write_manifest(directory: &Path, id: i64, text: &str) -> Result<(), ObjectError> {
     let name = manifest_name(id);
     replace(directory, &name, text.as_bytes()).map_err(ObjectError::file(&name))
 }
 
-/// Stores where the copies are.
+/// Stores the location of the copies in the archive directory.
 ///
 /// # Errors
 /// The file system returns an error.
@@ -47,7 +48,7 @@ pub(crate) fn write_location(directory: &Path, location: &ObjectLocation) -> io:
     replace(directory, LOCATION_FILE, &text)
 }
 
-/// Reads where the copies are; `None` if the archive has never had object storage.
+/// Reads the location of the copies; `None` if the archive has never had object storage.
 ///
 /// # Errors
 /// The file system returns an error, or the file is damaged.

@@ -20,7 +20,7 @@ use crate::key::{self, MANIFEST_NAME, SegmentKey};
 
 /// Region if neither a setting nor the environment names one.
 const DEFAULT_REGION: &str = "us-east-1";
-/// Number of times that one request is repeated at once. Copies are also tried again later.
+/// Number of immediate retries of one request. If all of them fail, a copy fails, and is tried again later.
 const MAX_RETRIES: usize = 2;
 
 /// Where the copies are. Contains no credentials: those come from the environment of each process.

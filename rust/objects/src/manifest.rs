@@ -1,8 +1,8 @@
 //! [`Manifest`]: the copies of one recording, as text with a version and a checksum.
 //!
-//! The manifest lies beside the copies in object storage, and in the archive directory. The first line names format,
-//! version, and the CRC-32C of the second line. The second line is a JSON object: the recording, as the catalog
-//! described it at the latest copy, and its copies.
+//! The manifest is stored twice: in object storage beside the copies, and in the archive directory. Each of its two
+//! lines is a JSON object. The first line has the format, the version, and the CRC-32C of the second line. The second
+//! line has the recording, as the catalog described it at the latest copy, and its copies.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::key::SegmentKey;
 const FORMAT: &str = "aeron-archive-objects";
 /// Version of the format. A reader accepts only its own version.
 const VERSION: u32 = 1;
-/// Longest manifest that is read, in bytes: a million copies.
+/// Maximum length of a manifest that is read, in bytes. About a million copies fit.
 pub const MAX_LENGTH: u64 = 128 << 20;
 
 /// The copies of one recording.
@@ -32,7 +32,7 @@ pub struct Manifest {
 pub struct ObjectCopy {
     /// Position of the segment's first byte.
     pub base: i64,
-    /// First position with data.
+    /// First position with data: the base, except in the first segment of a recording.
     pub from: i64,
     /// CRC-32C of the whole segment file.
     pub crc32c: u32,
@@ -71,7 +71,7 @@ pub struct RecordingFields {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// The text has not the form of a manifest.
+    /// The text does not have the form of a manifest, or its values are not possible.
     #[error("is not a manifest: {0}")]
     Malformed(String),
     /// A later version of this software wrote the manifest.
@@ -85,7 +85,7 @@ pub enum ManifestError {
     /// The bytes are not those that were written.
     #[error("has CRC-32C {crc32c:08x}, expected {expected:08x}")]
     Checksum {
-        /// Checksum of the text.
+        /// Checksum of the second line.
         crc32c: u32,
         /// Checksum in the first line.
         expected: u32,
@@ -161,7 +161,7 @@ impl Manifest {
         self.copies.extend(listed);
     }
 
-    /// Returns the text.
+    /// Returns the manifest as text.
     ///
     /// # Panics
     /// Never: numbers and texts are always valid JSON.
@@ -181,7 +181,7 @@ impl Manifest {
         format!("{header}\n{body}\n")
     }
 
-    /// Reads a text.
+    /// Parses the text of a manifest.
     ///
     /// # Errors
     /// [`ManifestError`].

@@ -20,7 +20,7 @@ pub struct CopyTask {
     pub is_object_wrong: bool,
 }
 
-/// The segments that wait. Time is in milliseconds from any origin.
+/// The segments that wait to be copied, and the number of running copies. Times are in milliseconds from any origin.
 #[derive(Debug)]
 pub struct CopyQueue {
     concurrency: usize,
@@ -32,7 +32,7 @@ pub struct CopyQueue {
 }
 
 impl CopyQueue {
-    /// Creates an empty queue, from which at most `concurrency` copies run at the same time.
+    /// Creates an empty queue that lets at most `concurrency` copies run at the same time.
     #[must_use]
     pub fn new(concurrency: usize) -> Self {
         Self {
@@ -67,7 +67,7 @@ impl CopyQueue {
         Some(task)
     }
 
-    /// Ends a copy, so that another one may begin.
+    /// Notes that a copy has ended, so that another one may begin.
     pub fn end(&mut self) {
         self.running = self.running.saturating_sub(1);
     }
@@ -82,14 +82,15 @@ impl CopyQueue {
         delay_ms
     }
 
-    /// Removes the segments of a recording that wait.
+    /// Removes the waiting segments of a recording. Its running copies continue.
     pub fn forget(&mut self, recording: RecordingIdentity) {
         let is_kept = |task: &CopyTask| task.recording() != recording;
         self.waiting.retain(is_kept);
         self.delayed.retain(|_, task| is_kept(task));
     }
 
-    /// Returns the time of the next attempt of a failed copy, if a copy may begin then.
+    /// Returns the time of the next attempt of a failed copy. Returns `None` if no failed copy waits, or if the maximum
+    /// number of copies is running.
     #[must_use]
     pub fn next_due_ms(&self) -> Option<u64> {
         let first = self.delayed.first_key_value();

@@ -1,5 +1,5 @@
-//! [`CopiedDirectory`]: an archive directory of which some segments are only in object storage, for other processes
-//! than the archive.
+//! [`CopiedDirectory`]: an archive directory as other processes than the archive read it. Some of its segments may be
+//! only in object storage.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -15,9 +15,9 @@ use crate::fetch::{FetchSource, fetch};
 use crate::local::{read_location, read_manifest};
 use crate::manifest::ObjectCopy;
 
-/// An archive directory. Segments without a local file are fetched when they are opened: that call waits.
+/// An archive directory. Opening a segment without a local file fetches the segment, and waits until that is done.
 ///
-/// Each fetched segment is a file without a name, which the system removes when it is closed.
+/// Each fetched segment is in a file without a name, which the system removes when the file is closed.
 #[derive(Clone, Debug)]
 pub struct CopiedDirectory(Directory);
 
@@ -33,8 +33,9 @@ impl CopiedDirectory {
         self.0.path()
     }
 
-    /// Returns the parts of a recording that are in the directory and in object storage, by the manifest; `None` if it
-    /// has no copies.
+    /// Returns the part of a recording that is in the directory, and the part that is in object storage according to
+    /// the manifest in the directory. Returns `None` if no copy can be used: the segment before the first local one has
+    /// none, and the first local one has none.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -51,7 +52,8 @@ impl CopiedDirectory {
         Ok(copied.range(recording))
     }
 
-    /// Returns the recording with the start position of its copies, if they begin before its local files.
+    /// Returns the recording. If its copies begin before its local files, its start position is the position at which
+    /// the copies begin.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -64,7 +66,7 @@ impl CopiedDirectory {
         })
     }
 
-    /// Fetches a segment; `None` if it has no copy.
+    /// Fetches the segment with this file name; `None` if it has no copy, or if `name` is not the name of a segment.
     fn fetch(&self, name: &str) -> io::Result<Option<File>> {
         let segment = SegmentFileName::parse(name).filter(|it| it.extension == SEGMENT_EXTENSION);
         let (Some(segment), Some(location)) = (segment, read_location(self.path())?) else {

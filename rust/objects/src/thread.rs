@@ -1,8 +1,10 @@
 //! [`ObjectThread`]: the loop of the object thread.
 //!
 //! A copy has four steps: the object is written, it is read back, the manifest in the storage and then the local
-//! manifest are replaced, and the archive gets the event. After a kill between two steps, the segment is copied again:
-//! it has no entry in the local manifest, and an object that exists is only read back.
+//! manifest are replaced, and the archive gets the event. If the process is killed before the local manifest names the
+//! copy, the next process copies the segment again. It does not write an object that already exists with the right
+//! length; it only reads this object back. If the process is killed after that, the next process reports the copy from
+//! the local manifest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;
@@ -33,7 +35,7 @@ use crate::throttle::Throttle;
 
 /// Time after which a manifest that could not be stored or read is tried again.
 const MANIFEST_RETRY: Duration = Duration::from_secs(5);
-/// Both manifests name the copy, and the archive does not know that.
+/// Both manifests name the copy, and the archive has not received the event yet.
 const MANIFEST_STORED: Point = Point::new("objects-manifest");
 
 /// A request of the conductor.
@@ -79,16 +81,19 @@ pub(crate) struct ObjectThread<'a> {
     fetched: Sender<Fetched>,
     origin: Instant,
     queue: CopyQueue,
-    /// Copies in progress, and whether their recording was truncated in the meantime. Then the copy has no effect.
+    /// Copies in progress. The value is true if the recording was truncated after the copy began: then the result of
+    /// the copy is ignored.
     running: BTreeMap<(RecordingIdentity, i64), bool>,
     manifests: BTreeMap<RecordingIdentity, Manifest>,
-    /// Recordings of which the storage may have copies that no local manifest names.
+    /// Recordings without a local manifest. The storage may have copies of them.
     unlisted: VecDeque<RecordingDescriptor>,
-    /// Copies that were read back, and are not in a manifest.
+    /// Copies that were read back, and are not in a manifest yet.
     verified: Vec<(CopyTask, ObjectCopy)>,
-    /// Recordings of which the manifest has lost copies.
+    /// Recordings with a manifest that must be stored even without new copies: a truncation has removed copies from the
+    /// manifest, or the manifest was rebuilt from a listing.
     truncated: BTreeSet<RecordingIdentity>,
-    /// The recording of which the manifest is being stored, and the lowest truncation since then.
+    /// The recording with the manifest that is being stored, and the lowest position to which this recording was
+    /// truncated since the storing began; `i64::MAX` if it was not truncated.
     storing: Option<(RecordingIdentity, i64)>,
     is_listing: bool,
     /// Time before which no manifest is stored or read.
@@ -191,7 +196,7 @@ impl<'a> ObjectThread<'a> {
         }));
     }
 
-    /// Stores the manifest of one recording, with its new copies.
+    /// Begins to store the manifest of one recording, with its new copies.
     fn begin_storing(&mut self) {
         if self.storing.is_some() {
             return;
@@ -200,7 +205,8 @@ impl<'a> ObjectThread<'a> {
         let verified = self.verified.iter();
         let verified = verified.map(|(task, _)| task.recording());
         let mut candidates = verified.chain(self.truncated.iter().copied());
-        // A manifest that was not read yet may have copies that must not be lost.
+        // The storage may have a manifest of a recording in `unlisted`. Storing a new manifest before the old one was
+        // read would lose the copies that only the old one names.
         let Some(identity) = candidates.find(|identity| !unlisted.contains(identity)) else {
             return;
         };
@@ -242,7 +248,7 @@ impl<'a> ObjectThread<'a> {
     }
 
     fn forget(&mut self, recording: RecordingIdentity, position: i64) {
-        // The archive requests copies again that are still due.
+        // The archive requests the copies of the remaining segments again.
         self.queue.forget(recording);
         for ((identity, _), is_forgotten) in &mut self.running {
             *is_forgotten |= *identity == recording;
@@ -362,7 +368,7 @@ impl<'a> ObjectThread<'a> {
             self.tell(known(&manifest));
             let identity = manifest.identity();
             self.manifests.insert(identity, manifest);
-            // Stored, so that the next start need not list the copies.
+            // The manifest will be stored, so that the next start need not list the copies.
             self.truncated.insert(identity);
         }
     }
@@ -421,7 +427,7 @@ impl<'a> ObjectThread<'a> {
         let is_awaited = self.fetching.remove(&segment) == Some(true);
         if result.is_ok() {
             for (id, base) in self.cache.add(segment, length) {
-                // If it fails, the next start removes the file.
+                // If the removal fails, the next start of the archive removes the file.
                 let _ = std::fs::remove_file(self.directory.join(fetched_name(id, base)));
             }
             let bytes = length as i64;
@@ -472,7 +478,7 @@ pub(crate) fn known(manifest: &Manifest) -> CopierEvent {
     }
 }
 
-/// Makes the manifest of a recording from the one in the storage and from a listing.
+/// Makes the manifest of a recording from its manifest in the storage and from a listing of its objects.
 async fn rebuilt(
     storage: &ObjectStorage,
     recording: &RecordingDescriptor,
@@ -484,7 +490,8 @@ async fn rebuilt(
     Ok(manifest)
 }
 
-/// Stores a manifest: first in the storage, so that the local manifest never names a copy that the other one lacks.
+/// Stores a manifest: first in the storage, so that the local manifest never names a copy that the manifest in the
+/// storage lacks.
 async fn store_manifest(
     storage: &ObjectStorage,
     directory: &std::path::Path,

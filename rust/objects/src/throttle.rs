@@ -1,4 +1,4 @@
-//! [`Throttle`]: limits the bytes that are sent for each second.
+//! [`Throttle`]: limits the number of bytes that are sent per second.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -13,7 +13,7 @@ pub(crate) struct Throttle {
 }
 
 impl Throttle {
-    /// Creates a limit; 0 for none.
+    /// Creates a throttle. With 0 bytes per second, there is no limit.
     pub fn new(bytes_per_second: u64) -> Self {
         Self {
             bytes_per_second,
@@ -21,7 +21,7 @@ impl Throttle {
         }
     }
 
-    /// Waits until `bytes` may be sent.
+    /// Waits until this number of bytes may be sent.
     pub async fn pass(&self, bytes: usize) {
         if self.bytes_per_second == 0 {
             return;

@@ -1,4 +1,5 @@
-//! Storage that fails, hangs or changes bytes: no segment counts as copied, and the next attempt succeeds.
+//! Storage that fails, hangs or changes bytes. No segment counts as copied until the storage is sound again; then the
+//! next attempt succeeds.
 
 use std::fmt;
 use std::path::Path as FilePath;
@@ -31,9 +32,9 @@ enum Mode {
     Sound,
     Fails,
     Hangs,
-    /// Segments are stored with a changed byte.
+    /// Stores segments with a changed byte.
     Changes,
-    /// Only manifests are refused.
+    /// Refuses manifests, and stores segments.
     RefusesManifests,
 }
 

@@ -1,4 +1,4 @@
-//! Manifests: what is written is read again, and any other text is refused.
+//! Manifests: a written manifest is read again unchanged, and any other text is refused.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_objects::key::SegmentKey;
@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn a_changed_byte_is_noticed(copies in copies(), at: prop::sample::Index, bits in 1_u8..) {
         let mut text = manifest(&copies).encode().into_bytes();
-        // The last byte ends the second line, and may be missing.
+        // Does not change the last byte, the end of the second line: this byte may also be missing.
         let at = at.index(text.len() - 1);
         text[at] ^= bits;
         prop_assert!(Manifest::decode(&text).is_err() || text[at] == b'\n');
@@ -83,7 +83,7 @@ proptest! {
         rebuilt.add_listed(whole.copies().map(|copy| SegmentKey::parse(&copy.key().name()).unwrap()));
         let keys = |manifest: &Manifest| manifest.copies().map(ObjectCopy::key).collect::<Vec<_>>();
         prop_assert_eq!(keys(&rebuilt), keys(&whole));
-        // The times of the local files are not in the names. Without them no local file is deleted.
+        // The names do not contain the times of the local files. A local file is not deleted if its copy has no time.
         prop_assert!(!lost || rebuilt.copies().all(|copy| copy.modified_ns.is_none()));
     }
 

@@ -167,8 +167,8 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     ))
 }
 
-/// Runs several operations at once. Two of them are listings. Returns the results of all
-/// operations.
+/// Runs several operations at once. Three of them are listings, and one of these is cancelled at once.
+/// Returns the results of the other operations.
 fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     let mut first = archive.begin(ArchiveCall::list_recordings(recording, 100))?;

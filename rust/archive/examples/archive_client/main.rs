@@ -2,9 +2,9 @@
 //! of other software.
 //!
 //! A request has the form `operation<TAB>name=value<TAB>...`. Its result is one line of JSON:
-//! `{"ok": {...}}` or `{"error": {"type", "code", "text"}}`. Publications, subscriptions and counters are identified by
-//! their registration ids (`id`). Messages of a publication are numbered and have the pattern of the interop tests,
-//! which `receive` checks.
+//! `{"ok": {...}}` or `{"error": {"type", "code", "correlation", "text"}}`. Publications, subscriptions and counters
+//! are identified by their registration ids (`id`). Messages of a publication are numbered and have the pattern of the
+//! interop tests, which `receive` checks.
 
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -38,7 +38,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the variant, the archive's code (0 if the archive did not refuse) and the text of an error.
+/// Returns the variant, the archive's code (0 if the archive did not refuse), the correlation id and the text of an
+/// error.
 fn error_of(error: &(dyn Error + 'static)) -> Value {
     let archive = error.downcast_ref::<ArchiveClientError>();
     let code = match archive {

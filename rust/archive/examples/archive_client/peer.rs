@@ -249,7 +249,7 @@ impl ArchivePeer {
         Ok(json!({}))
     }
 
-    /// Returns the counter of a session's active recording, or JSON `null` without such a recording.
+    /// Returns the counter of a session's active recording, or an empty JSON object if there is no such recording.
     fn recording_counter(&self, request: &Request) -> Result<Value> {
         let counters = self.aeron()?.counters_reader();
         let archive_id = Some(self.archive()?.archive_id());
@@ -314,7 +314,7 @@ impl ArchivePeer {
 }
 
 impl Heard {
-    /// Stores a signal, and the error of a call from the handler to its own archive client.
+    /// Stores a signal, and whether the archive client refuses a call from its own handler.
     fn hear(&self, signal: &RecordingSignalEvent) {
         let mut value = signal_of(signal);
         if let Some(archive) = &*self.archive.lock().unwrap() {

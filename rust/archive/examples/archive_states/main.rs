@@ -12,8 +12,9 @@
 //!
 //! `open` opens a store and prints the recording id, the start and stop position and the original
 //! channel of each recording. `recover` prints the recording id and the start and stop position of
-//! each recording that it has stopped. `read` prints the position and the payload, in hexadecimal
-//! digits, of each data frame of each recording.
+//! each recording that it has stopped. `read` prints the id, the start and the end of each recording,
+//! each followed by the position, the flags and the payload of its data frames. Flags and payload are
+//! in hexadecimal digits.
 
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, NULL_VALUE, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};

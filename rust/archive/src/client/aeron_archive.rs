@@ -181,7 +181,8 @@ impl AeronArchive {
         self.polling(|| session.poll(self.shared.context.now_ns()))
     }
 
-    /// Polls once. Returns the number of recording signals that are queued or were passed to the handler.
+    /// Polls once. Returns the number of recording signals that this poll has received. They were queued, or passed to
+    /// the handler.
     ///
     /// # Errors
     /// See [`AeronArchive`].

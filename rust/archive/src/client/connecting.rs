@@ -107,8 +107,8 @@ impl ConnectingSession {
         }
     }
 
-    /// Adds both streams with the same session id, so that the archive's request image and the client's response image
-    /// have this session id.
+    /// Puts the session id into both control channels, and adds the response subscription. So the archive's request
+    /// image and the client's response image will have the same session id.
     fn on_session_id(&mut self, session_id: i32) -> Result<ConnectStep> {
         let with_session_id = |uri: &ChannelUri| uri.clone().with_session_id(session_id);
         self.request_channel = with_session_id(&self.request_channel);

@@ -154,8 +154,8 @@ impl Exchange {
         }
     }
 
-    /// Passes queued requests with their correlation ids to `send`, until the stream cannot accept
-    /// another request. Returns the number of sent requests.
+    /// Passes each queued request with its correlation id to `send`. If `send` returns
+    /// `BackPressured`, the request stays queued. Returns the number of sent requests.
     ///
     /// A listing is only sent while no other listing is running.
     pub(super) fn send(

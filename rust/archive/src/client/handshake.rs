@@ -202,8 +202,9 @@ impl Handshake {
         self.send("archive id", &request, next)
     }
 
-    /// Sends a keep-alive after the connect response, if no other request follows. Otherwise the
-    /// archive would repeat the connect response.
+    /// Sends a keep-alive, the last message of the handshake. The archive repeats the connect response
+    /// until it receives a request. If the archive is too old for the archive id request, the
+    /// keep-alive is the first such request.
     fn send_keep_alive(&self) -> Result<Option<Phase>> {
         let request = ArchiveRequest::KeepAlive(KeepAliveRequest {
             control_session_id: self.control_session_id,

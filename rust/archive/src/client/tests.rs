@@ -472,7 +472,7 @@ fn a_response_of_the_wrong_kind_fails_the_request() {
     ));
 }
 
-/// In the same case, `stop_recording` returns an error.
+/// If nothing is recorded, `stop_recording` returns an error.
 #[test]
 fn try_stop_recording_returns_false_if_nothing_is_recorded() {
     let mut peer = Peer::new();

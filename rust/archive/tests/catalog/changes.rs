@@ -93,7 +93,7 @@ fn an_invalid_recording_is_unknown() {
     assert!(recordings(&reopened).is_empty());
 }
 
-/// Such values would make the recording unreadable.
+/// Invalid values would make the recording unreadable.
 #[test]
 fn invalid_values_are_refused_and_not_written() {
     let (storage, mut catalog) = empty();
@@ -275,7 +275,7 @@ fn a_recording_can_be_added_after_an_addition_that_failed_at_any_step() {
     }
 }
 
-/// Such a catalog refuses all changes.
+/// A catalog that is opened read-only refuses all changes.
 #[test]
 fn a_catalog_that_is_opened_read_only_does_not_change_the_file() {
     let (storage, mut catalog) = empty();

@@ -142,7 +142,7 @@ fn the_highest_possible_recording_id_is_not_used() {
     assert_eq!(open(&storage).entries().len(), 2);
 }
 
-/// Such a recording may have any positions.
+/// A deleted recording may have any positions.
 #[test]
 fn the_values_of_a_deleted_recording_are_not_checked() {
     let (storage, mut catalog) = empty();

@@ -179,7 +179,7 @@ fn is_partial(change: &Change, held: &Model, before: &Model, after: &Model) -> b
     *held == expected
 }
 
-/// Returns the checksums in entries that do not match the entries' bytes.
+/// Returns the checksum fields that do not match the bytes of their entries.
 pub fn wrong_checksums(storage: &MemoryStorage) -> Vec<i32> {
     let bytes = storage.bytes(CATALOG).unwrap();
     let mut wrong = Vec::new();
@@ -313,8 +313,8 @@ fn a_kill_during_the_creation_leaves_no_catalog_or_a_complete_catalog() {
     }
 }
 
-/// 08-30: the state and the stop position of this entry are on different pages. With this length,
-/// one of 64 entries is such an entry.
+/// 08-30: the state and the stop position of the deleted entry are on different pages. If all
+/// entries have 192 bytes, this is the case for one of 64 entries.
 #[test]
 fn after_a_killed_deletion_over_a_page_end_a_deleted_entry_has_its_stop_position() {
     for progress in 0..3 {

@@ -1,5 +1,5 @@
-//! A recorder on a disk that fails or kills the process at each step. The tests compare the segment
-//! files with the appended frames.
+//! A recorder whose disk fails, or whose process is killed, at each step. The tests compare the
+//! segment files with the appended frames.
 
 use crate::stream::*;
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};

@@ -87,7 +87,7 @@ fn recovery_does_not_change_a_file_with_only_zeros_after_its_frames() {
         let end = recover(&storage, &stream, 0).unwrap();
         assert_eq!((end.position, end.is_torn), (block.len() as i64, false));
         assert_eq!(storage.steps(), steps);
-        // A bit that is set after the end is cleared.
+        // Sets a bit after the end of the frames. The recovery clears it.
         assert!(storage.flip_bit(NAME, block.len() as u64 + 40, 3));
         recover(&storage, &stream, 0).unwrap();
         assert!(is_zero_from(&storage, NAME, end.position));

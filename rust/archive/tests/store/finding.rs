@@ -209,7 +209,7 @@ impl Recorded {
         let base = bases[segment.index(bases.len())];
         let file = IndexFile::open(&self.storage, self.id, base, Access::Read).unwrap();
         let count = file.map_or(0, |file| file.entry_count());
-        // Keeps the last entry: without it, the search would use the time of the file.
+        // The last entry is never damaged: without it, the search would use the time of the file.
         if count < 2 {
             return;
         }
@@ -234,8 +234,8 @@ impl Recorded {
         self.storage.put(&name, &bytes);
     }
 
-    /// Returns the end, the head and the time of all entries. The end and the head of a damaged
-    /// entry are `None`.
+    /// Returns all entries, with the end of the last message before each entry. A damaged entry has no
+    /// time.
     fn entries(&self, end: i64) -> Vec<NaiveEntry> {
         let start = self.descriptor().start_position;
         let mut entries = Vec::new();

@@ -57,7 +57,7 @@ fn indexed() -> StoreOptions {
     }
 }
 
-/// Returns options without an index, for the part of an archive of other software.
+/// Returns options without an index. A store with these options acts like an archive of other software.
 fn foreign() -> StoreOptions {
     StoreOptions {
         index: None,
@@ -327,7 +327,7 @@ fn a_truncation_removes_the_entries_after_the_new_end() {
     assert_eq!(ends, [1_056, 2 * 1_056]);
 }
 
-/// Purge, purge of segments, truncation and deletion of detached segments.
+/// The operations are the purge of segments, the deletion of detached segments, and the purge of the recording.
 #[test]
 fn each_operation_that_deletes_segments_deletes_their_indexes() {
     let (storage, mut store, _) = new_store(indexed());
@@ -689,7 +689,7 @@ fn after_a_kill_at_any_step_a_recording_has_all_acknowledged_and_only_written_fr
     }
 }
 
-/// Such an entry only has an arrival time.
+/// An entry that is no proof only has an arrival time.
 #[test]
 fn a_failed_write_of_an_entry_that_is_no_proof_does_not_end_the_recording() {
     let (storage, mut store, clock) = new_store(indexed());

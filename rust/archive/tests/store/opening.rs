@@ -154,7 +154,7 @@ fn a_recording_without_a_file_ends_at_its_start_position() {
     assert_eq!(positions(&store, 0).1, TERM_LENGTH + 96);
 }
 
-/// The real archive does not start if its directory contains such names.
+/// In contrast, the real archive does not start if its directory contains files with these names.
 #[test]
 fn files_with_names_that_no_archive_uses_are_ignored() {
     let (storage, mut store) = empty();

@@ -27,7 +27,8 @@ fn open_private(storage: &MemoryStorage) -> Store {
     opened.expect("a store that opens").0
 }
 
-/// Returns a store with recording 0 of three segments, and files of other recordings.
+/// Returns a store with recording 0 of three segments, recording 1 of one segment, and files that
+/// belong to neither recording.
 fn prepared() -> (MemoryStorage, Store) {
     let storage = MemoryStorage::new();
     let mut store = open_private(&storage);

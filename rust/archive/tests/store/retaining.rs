@@ -45,9 +45,9 @@ fn empty_with_clock() -> (MemoryStorage, Store, Arc<CachedEpochClock>) {
     (storage, store, clock)
 }
 
-/// Returns a store with three recordings and a policy for all of them. Recording 0 has four
-/// segments, and a reader has committed a part of the second segment. Recording 1 has three
-/// segments. Recording 2 is older than the policy allows.
+/// Returns a store with three recordings, a policy for all recordings, and a policy for recording 2
+/// alone. Recording 0 has four segments, and a reader has committed a part of the second segment.
+/// Recording 1 has three segments. Recording 2 is older than its policy allows.
 fn prepared() -> (MemoryStorage, Store) {
     let (storage, mut store, clock) = empty_with_clock();
     recorded(&mut store, 1024, 400);
@@ -322,8 +322,8 @@ fn the_time_of_a_segment_is_in_its_last_entry_or_else_the_modification_time_of_i
     assert_eq!(time_of(&store, 0), 1_235);
     assert_eq!(time_of(&store, SEGMENT_LENGTH), 10_000);
 
-    // Removes the entry of the last bytes. On a full disk, an archive could not have written it.
-    // The file is newer than the other entries.
+    // Removes the entry of the last bytes, as if the disk had been full when the archive wrote the entry. Then the
+    // modification time of the segment file is used, which is later than the times of the other entries.
     let name = "0-0.idx";
     let file = storage.open(name, Access::Write).unwrap();
     file.set_length(file.length().unwrap() - 64).unwrap();

@@ -94,7 +94,7 @@ fn a_repair_makes_a_broken_recording_invalid_and_valid_again_with_correct_frames
     assert_eq!(repair(&storage, 0), RecordingState::Valid);
 }
 
-/// 07-133: an archive would refuse the whole catalog because of one such entry.
+/// 07-133: an archive would refuse the whole catalog because of one entry with impossible values.
 #[test]
 fn tools_verify_the_other_entries_if_one_entry_has_impossible_values() {
     let (storage, mut store) = empty();

@@ -159,9 +159,9 @@ impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
 }
 
 impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
-    /// Applies the retention policies to one recording, or to all recordings without
-    /// `recording_id`. With `dry_run`, nothing is deleted. The page has all recordings from which
-    /// the policies delete data.
+    /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
+    /// recordings. With `dry_run`, nothing is deleted. The page has all recordings from which the
+    /// policies would delete data, even if readers or replays keep all these data.
     pub fn apply_retention(recording_id: Option<i64>, dry_run: bool) -> Self {
         Self::page(
             "apply retention",

@@ -56,8 +56,8 @@ impl ArchiveCall<Option<RecordingDescriptor>> {
 
 impl ArchiveCall<Vec<RecordingSubscription>> {
     /// Lists up to `subscription_count` recording subscriptions with a channel that contains
-    /// `channel_fragment`. `pseudo_index` is the first index among all subscriptions. If `stream_id` is set,
-    /// lists only the subscriptions of that stream.
+    /// `channel_fragment`. The search begins at index `pseudo_index` of the archive's subscriptions; this index also
+    /// counts subscriptions that do not match. If `stream_id` is set, only the subscriptions of that stream match.
     pub fn list_recording_subscriptions(
         pseudo_index: i32,
         subscription_count: i32,
@@ -135,8 +135,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Requests the recorded position of an active recording, or the stop position of another
-    /// recording.
+    /// Requests the recorded position of a recording if it is active, otherwise its stop position.
     pub fn max_recorded_position(recording_id: i64) -> Self {
         Self::with_response(
             "max recorded position",

@@ -67,9 +67,9 @@ impl AeronArchive {
 
 /// Retention.
 impl AeronArchive {
-    /// Sets a retention policy: limits for one recording, or for all recordings with a stream id and a part of the
-    /// channel. A policy without limits removes the policy of its scope. The operation returns 1 if a policy was
-    /// replaced or removed, otherwise 0.
+    /// Sets a retention policy: limits for one recording, or for all recordings that have a certain stream id and a
+    /// certain text in their channel. A policy without limits removes the policy of its scope. The operation returns 1
+    /// if a policy was replaced or removed, otherwise 0.
     ///
     /// # Errors
     /// See [`AeronArchive`]. The archive refuses an unknown recording and a negative limit.
@@ -86,8 +86,8 @@ impl AeronArchive {
         ArchiveOperation::new(self, CheckedListing::new(Capabilities::RETENTION, page))
     }
 
-    /// Applies the retention policies to one recording, or to all recordings without
-    /// `recording_id`. With `dry_run`, nothing is deleted. Returns all recordings from which the
+    /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
+    /// recordings. With `dry_run`, nothing is deleted. Returns all recordings from which the
     /// policies would delete data, even if readers or replays keep all these data.
     ///
     /// # Errors
@@ -147,7 +147,8 @@ impl AeronArchive {
 
 /// Copies in object storage.
 impl AeronArchive {
-    /// Lists the recordings of which the first segments have copies in object storage: one recording or all.
+    /// Lists the recordings that have copies in object storage at their start. With `recording_id`, lists only this
+    /// recording.
     ///
     /// # Errors
     /// See [`AeronArchive`].

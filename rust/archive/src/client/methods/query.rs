@@ -55,8 +55,8 @@ impl AeronArchive {
     /// Lists up to `subscription_count` recording subscriptions of the archive with a channel that
     /// contains `channel_fragment`.
     ///
-    /// `pseudo_index` is the first index among all subscriptions. If `stream_id` is set, lists only the subscriptions
-    /// of that stream.
+    /// The search begins at index `pseudo_index` of the archive's subscriptions; this index also counts subscriptions
+    /// that do not match. If `stream_id` is set, only the subscriptions of that stream match.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -136,8 +136,7 @@ impl AeronArchive {
         )
     }
 
-    /// Returns the recorded position of an active recording, or the stop position of another
-    /// recording.
+    /// Returns the recorded position of a recording if it is active, otherwise its stop position.
     ///
     /// # Errors
     /// See [`AeronArchive`]; an unknown recording is refused.

@@ -8,7 +8,8 @@ use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::ExtensionPage;
 use super::{Steps, abandon};
 
-/// If an archive does not respond within this time, it has no capabilities, in nanoseconds.
+/// Maximum time for the response to a request for capabilities, in nanoseconds. An archive that does not respond in
+/// this time counts as an archive without capabilities.
 const CAPABILITIES_TIMEOUT_NS: i64 = 1_000_000_000;
 
 /// One request to an archive that must have a capability.
@@ -171,7 +172,7 @@ impl CapabilityCheck {
                 Err(self.not_supported())
             }
             Ok(None) => Ok(false),
-            // The client's message timeout is shorter than `CAPABILITIES_TIMEOUT_NS`.
+            // Happens if the client's message timeout is shorter than `CAPABILITIES_TIMEOUT_NS`.
             Err(ArchiveClientError::Timeout { .. }) => Err(self.not_supported()),
             Err(error) => Err(error),
         }

@@ -13,7 +13,7 @@ use super::status::PersistentSubscriptionState;
 pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
 
 /// Counters that the application provides for a persistent subscription. If a counter is `None`,
-/// the subscription adds a new counter, and closes it at its end.
+/// the subscription adds a new counter, and closes this counter when the subscription is closed.
 #[derive(Clone, Debug, Default)]
 pub struct PersistentSubscriptionCounters {
     /// Code of the state: see [`super::PersistentSubscriptionState`].

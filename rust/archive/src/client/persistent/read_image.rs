@@ -9,9 +9,10 @@ use aeron_client::{Action, Fragment, Image, Result};
 /// poll. A replay from that position would deliver the messages of the poll twice. So the end of
 /// the last delivered frame is stored here.
 ///
-/// If an untethered subscription is not read for long, the driver removes its image, and later lets it join again. Then
-/// the driver moves the position counter. A client that was stopped in the meantime does not know that its image has
-/// ended, and would skip what lies between. So the position after each poll is stored here too.
+/// If an untethered subscription is not read for a long time, the driver removes its image, and later lets the
+/// subscription join again. Then the driver moves the position counter. If the process of the client was suspended in
+/// the meantime, the client does not know that its image has ended, and would skip the bytes between the old and the
+/// new position. So the position after each poll is stored here too.
 #[derive(Clone)]
 pub(super) struct ReadImage {
     image: Image,

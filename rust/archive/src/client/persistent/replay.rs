@@ -114,7 +114,7 @@ impl Replaying {
         self.replay.session_id
     }
 
-    /// Runs a driver in this process, so that the driver can receive further data of the stream.
+    /// If the driver runs in this process, runs a turn of it, so that it can receive further data of the stream.
     pub(super) fn bring_more(&self) {
         self.replay.subscription.is_readable();
     }
@@ -229,7 +229,7 @@ impl Replaying {
     }
 }
 
-/// Returns whether a replay is close enough to the end of the recording to join the live stream.
+/// Returns whether a replay is so close to the end of the recording that the live subscription is added.
 const fn is_caught_up(position: i64, recorded_position: i64, join_window: i64) -> bool {
     position >= recorded_position.saturating_sub(join_window)
 }

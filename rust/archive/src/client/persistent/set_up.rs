@@ -21,7 +21,7 @@ use super::status::PersistentSubscriptionState as Code;
 pub(super) struct AwaitedReplayPlan {
     /// Position of the first frame.
     pub(super) position: i64,
-    /// The live stream is joined when the replay is this close to the end of the recording, in bytes.
+    /// The live subscription is added when the replay is at most this far from the end of the recording, in bytes.
     pub(super) join_window: i64,
 }
 

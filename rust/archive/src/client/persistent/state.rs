@@ -69,7 +69,7 @@ impl SubscriptionState {
         Some(Self::AwaitArchive)
     }
 
-    /// Runs a driver in this process, so that the driver can receive further data of the stream.
+    /// If the driver runs in this process, runs a turn of it, so that it can receive further data of the stream.
     pub(super) fn bring_more(&self) {
         match self {
             Self::Replay(replaying) => replaying.bring_more(),

@@ -31,7 +31,7 @@ enum ConnectionState {
     Closed,
 }
 
-/// The client, and the session that it is used for.
+/// The Aeron client, and the link to the archive that uses this client.
 pub(super) struct Peers {
     pub(super) aeron: Aeron,
     pub(super) archive: ArchiveLink,

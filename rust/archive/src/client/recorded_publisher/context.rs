@@ -20,8 +20,9 @@ const MAX_TAKEOVER_TIMEOUT_NS: u64 = 100 * 365 * 24 * 3_600 * 1_000_000_000;
 
 /// Settings of a recorded publisher.
 pub struct RecordedPublisherContext {
-    /// Channel of the stream. If its media is UDP, the source is local and the channel does not set
-    /// `ssc`, `ssc=true` is added. Then the stream needs no other subscriber than the archive.
+    /// Channel of the stream. The publisher adds `ssc=true` if the media is UDP, the source is
+    /// local, and the channel does not set `ssc`. Then the stream needs no other subscriber than the
+    /// archive.
     pub channel: String,
     /// Stream id of the stream and of its recording.
     pub stream_id: i32,

@@ -12,7 +12,7 @@ pub(super) struct Situation {
     pub(super) active_session_id: Option<i32>,
     /// Position up to which the stream was recorded.
     pub(super) recorded_position: i64,
-    /// The highest position that the recording of the sent messages can have.
+    /// The highest position at which a recording of the sent messages can end.
     pub(super) highest_sent_position: i64,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Situation {
 pub(super) enum Decision {
     /// The archive still records the open publication.
     StillRecording,
-    /// The archive has not noticed the end of a former publication of this publisher.
+    /// The archive has not noticed yet that a former publication of this publisher has ended.
     AwaitStop,
     /// Another publisher extends the recording.
     AwaitOther,

@@ -257,8 +257,9 @@ impl RecordedPublisher {
         })
     }
 
-    /// Returns whether the buffer has room for the last refused message. Also returns `true` if the
-    /// next call would return an error.
+    /// Returns whether the recording is found or started, and the buffer has room for the last refused
+    /// message. Also returns `true` if the publisher has failed or is closed, because the next offer
+    /// then returns an error at once.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         match self.check_open() {

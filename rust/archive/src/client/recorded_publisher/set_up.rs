@@ -58,7 +58,8 @@ pub(super) struct AwaitedRecording {
 pub(super) struct KnownRecording {
     pub(super) id: i64,
     pub(super) geometry: StreamGeometry,
-    /// Session ids of this publisher's publications. The last recorded session may be any of them.
+    /// Session id of the recording at the last extension, and of each publication that this publisher
+    /// has added since then. The last recorded session may be any of them.
     pub(super) sessions: Vec<i32>,
     /// Whether this publisher has already recorded a stream in this recording.
     pub(super) is_ours: bool,

@@ -134,7 +134,8 @@ impl ReplayMerge {
     /// has failed or is closed.
     ///
     /// # Errors
-    /// See [`ReplayMergeError`]. Then the merge has failed.
+    /// See [`ReplayMergeError`]. After an error, the merge has failed, unless the archive client refused
+    /// a call because it was made in a handler.
     pub fn do_work(&mut self) -> MergeResult<usize> {
         if self.state.is_final() {
             return Ok(0);

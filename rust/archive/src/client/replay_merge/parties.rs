@@ -17,7 +17,8 @@ use super::{MergeResult, ReplayMergeParams};
 const IPC_PREFIX: &str = "aeron:ipc";
 /// Length that does not limit a replay. The replay of an active recording continues with new frames.
 const NO_LIMIT: i64 = i64::MAX;
-/// The live destination is added when the image is at most this far from the live stream, in bytes.
+/// The live destination is added when the image is at most this far from the recorded position, in bytes. If a quarter
+/// of a term is less than this value, the quarter is the limit.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
 /// The subscription and the archive of a merge, with the commands to both and the results of the
