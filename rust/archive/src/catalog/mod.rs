@@ -293,7 +293,7 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, kept, self.capacity)
     }
 
-    /// Removes the entries of all recordings that do not exist, and shortens the file to the length of the other
+    /// Removes the entries of all deleted and invalid recordings, and shortens the file to the length of the other
     /// entries. No id is used again.
     ///
     /// # Errors

@@ -44,8 +44,8 @@ pub trait OpenPolicy<S: Storage> {
         Ok(stream.start_position())
     }
 
-    /// Called when the files of a recording end at its new stop position, before this position is in the catalog. If
-    /// the process is killed during the call, the next opening calls it again.
+    /// Called after the files of a recording were cut at its new stop position, and before this position is written
+    /// into the catalog. If the process is killed during the call, the next opening calls this function again.
     ///
     /// # Errors
     /// The archive cannot be opened.

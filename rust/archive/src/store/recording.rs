@@ -79,8 +79,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ///
     /// # Errors
     /// The file system has too little space or returns an error, or a value of the image is not
-    /// valid. Then no recording is active. If the segment file could not be created, an empty
-    /// recording remains.
+    /// valid. Then the recording is not active. If only the segment file could not be created, an
+    /// empty recording remains in the catalog.
     pub fn start_recording(
         &mut self,
         recording: NewRecording,
@@ -187,7 +187,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .with_index(index))
     }
 
-    /// Continues the index of a recording for the recorder of an extension, which is not in the catalog yet.
+    /// Continues the index of a recording for the recorder of an extension. The extension is not in the catalog yet.
     fn reopen_index(
         &self,
         descriptor: &RecordingDescriptor,

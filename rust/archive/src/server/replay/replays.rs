@@ -43,8 +43,8 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub requester: RequestIds,
     /// Requested recording id.
     pub recording_id: i64,
-    /// The catalog entry, if the recording exists. If the replay begins in object storage, its start position is that
-    /// of the copies.
+    /// The catalog entry, if the recording exists. If the replay begins in object storage, the start position in this
+    /// entry is replaced by that of the copies.
     pub recording: Option<&'a RecordingDescriptor>,
     /// Start position of the recording in the catalog.
     pub local_start: i64,
