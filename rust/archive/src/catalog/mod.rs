@@ -438,7 +438,7 @@ impl<S: Storage> Catalog<S> {
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
         // A killed addition may have left bytes after this entry. They must not be read as the length of the next
-        // entry.
+        // entry, so the bytes of this length are set to 0.
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;

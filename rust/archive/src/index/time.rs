@@ -384,7 +384,7 @@ impl SearchedRecording {
     /// Returns the time at which the recording stopped; `None` while it is active.
     fn stop_us(&self) -> Option<i64> {
         let is_stopped = !self.descriptor.is_unfinished();
-        // The timestamp has whole milliseconds.
+        // The timestamp has whole milliseconds, so the recording may have stopped up to 999 µs later.
         is_stopped.then(|| {
             self.descriptor
                 .stop_timestamp_ms

@@ -93,7 +93,7 @@ pub fn removals(
 fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
     let bytes = marked.iter().map(Marked::remaining_bytes);
     let mut total = bytes.fold(0, i64::saturating_add);
-    // Time of the first segment that is left of each recording. The oldest time comes first.
+    // For each recording, the time of its first remaining segment. The oldest time comes first.
     let mut heads: BTreeSet<(i64, usize)> = marked
         .iter()
         .enumerate()

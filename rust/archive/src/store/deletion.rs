@@ -18,7 +18,7 @@ const DELETED_EXTENSION: &str = "rec.del";
 /// because a damaged entry may span any number of segments.
 const MAX_NAMED_FILES: i64 = 64;
 
-/// The file of one copied segment is deleted. The files of further segments may not be deleted yet.
+/// The file of one copied segment is deleted. The files of further segments may still exist.
 const COPIED_FILE_DELETED: Point = Point::new("objects-file-deleted");
 
 /// Segment files to be deleted. In the catalog, they are no longer part of the recording. With

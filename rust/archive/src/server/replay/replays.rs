@@ -187,8 +187,8 @@ impl Replays {
         Ok(())
     }
 
-    /// Runs one duty cycle: passes replays whose publication was added to the replayer, processes the replayer's
-    /// events, and removes expired tokens. Returns the work count.
+    /// Runs one duty cycle: passes replays to the replayer when the driver has added their publications, processes the
+    /// replayer's events, and removes expired tokens. Returns the work count.
     pub fn poll(&mut self, now_ns: i64, mut on_event: impl FnMut(ReplayEvent)) -> usize {
         self.tokens.expire(now_ns);
         let mut work = self.poll_publications(now_ns, &mut on_event);
