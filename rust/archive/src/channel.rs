@@ -89,7 +89,8 @@ pub struct ControlStreamDefaults {
 /// Returns the channel of a response publication: the stripped channel that the client asked for, with `mtu`,
 /// `term-length` and `sparse`.
 ///
-/// With `control-mode=response` the publication responds to the image with `request_image_correlation_id`.
+/// With `control-mode=response`, the publication sends its responses to the client of one request image. The
+/// correlation id of this image is `request_image_correlation_id`.
 ///
 /// # Errors
 /// The channel cannot be parsed, or a parameter has an invalid value.

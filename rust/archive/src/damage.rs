@@ -63,7 +63,7 @@ pub(crate) fn take_text<'b>(
 
 /// Appends the length of `text` as a u32, and then `text`, to `bytes`.
 pub(crate) fn put_text(bytes: &mut Vec<u8>, text: &str) {
-    // The length always fits into a u32: every caller refuses texts that are longer than its entry or header may be.
+    // If the length does not fit into a u32, the caller later refuses the whole entry or header as too long.
     bytes.extend(U32::new(u32::try_from(text.len()).unwrap_or(u32::MAX)).to_bytes());
     bytes.extend(text.as_bytes());
 }

@@ -300,8 +300,9 @@ impl<S: Storage> RecorderSession<S> {
     /// Calls `on_frame` with each frame before the block is written. Returns the appended position.
     ///
     /// # Errors
-    /// [`RecorderError`]. The file then has no byte of this block or of other unpublished blocks.
-    /// With [`RecorderError::Undo`], removing these bytes failed too.
+    /// [`RecorderError::Frame`] or [`RecorderError::Block`]: the block is not valid, and the file is unchanged. After
+    /// any other error, the file has no byte of this block or of other unpublished blocks. With
+    /// [`RecorderError::Undo`], removing these bytes failed too.
     pub fn append(
         &mut self,
         block: &[u8],
@@ -341,9 +342,10 @@ impl<S: Storage> RecorderSession<S> {
     /// * [`RecorderError::Sync`] of the segment, or the error of writing an index entry that must
     ///   not be missing: the recorded position has not moved.
     /// * [`RecorderError::Create`], or [`RecorderError::Sync`] of the directory: the recorded position has moved.
-    /// * [`RecorderError::Write`] or [`RecorderError::Full`] of the next segment's index, if the index is dense, or if
-    ///   the incomplete index cannot be deleted: the recorded position has moved. If it can be deleted, the recording
-    ///   continues without an index, and [`take_index_error`](Self::take_index_error) returns the reason.
+    /// * [`RecorderError::Write`] or [`RecorderError::Full`] of the next segment's index: the recorded position has
+    ///   moved. This error is returned if the index is dense, or if an incomplete sparse index cannot be deleted.
+    ///   Otherwise the recording continues without an index, and [`take_index_error`](Self::take_index_error) returns
+    ///   the reason.
     pub fn publish(&mut self) -> Result<i64, RecorderError> {
         let now_us = self.index.as_ref().map_or(0, |index| index.index.now_us());
         self.publish_at(now_us)

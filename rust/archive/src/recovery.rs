@@ -89,7 +89,7 @@ pub enum RecoveryError {
         /// End of the last segment file.
         end_position: i64,
     },
-    /// The recording cannot have a segment at the highest position in the names of its files.
+    /// No segment of the recording can begin at the highest position in the names of its files.
     #[error("{name}: no segment of recording {recording_id} begins at this position")]
     Segment {
         /// Recording id.

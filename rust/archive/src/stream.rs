@@ -27,8 +27,8 @@ pub struct StreamDescription {
     pub stream_id: i32,
 }
 
-/// Positions, segments and frame rules of one recording. The values stay valid after a purge, which
-/// moves the start position.
+/// Positions, segments and frame rules of one recording. A purge moves the start position. A value
+/// from before the purge can still be used, because the bases of the segments stay the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordedStream {
     recording_id: i64,

@@ -243,8 +243,8 @@ impl<'f, F: StorageFile> ReadAhead<'f, F> {
 
 /// Returns the next recording id. In the header, 0 means that no id has been counted yet.
 ///
-/// If an entry already has this id, only a writer returns an error, because only a writer would use
-/// the id again.
+/// If an entry has this id or a higher one, opening for writing fails. Opening for reading succeeds,
+/// because a reader uses no new id.
 fn next_recording_id(
     next: i64,
     entries: &[CatalogEntry],

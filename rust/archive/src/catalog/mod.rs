@@ -293,7 +293,7 @@ impl<S: Storage> Catalog<S> {
         self.rewrite(storage, kept, self.capacity)
     }
 
-    /// Removes the entries of all recordings that do not exist, and shortens the file to the length of the other
+    /// Removes the entries of all deleted and invalid recordings, and shortens the file to the length of the other
     /// entries. No id is used again.
     ///
     /// # Errors
@@ -438,7 +438,7 @@ impl<S: Storage> Catalog<S> {
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
         // A killed addition may have left bytes after this entry. They must not be read as the length of the next
-        // entry.
+        // entry, so the bytes of this length are set to 0.
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;

@@ -70,7 +70,7 @@ impl<S: Storage> ExtensionFile<S> {
             existing => existing?,
         };
         let length = existing.length()?;
-        // A process was killed after it had created the file and before it wrote the first record.
+        // The file is empty if a process was killed after it had created the file and before it wrote the first record.
         if length == 0 {
             file.open = Some((existing, 0));
             return Ok((file, Vec::new(), None));
@@ -125,7 +125,7 @@ impl<S: Storage> ExtensionFile<S> {
         length > MIN_COMPACTED_LENGTH.max(self.compacted_length.saturating_mul(GROWTH))
     }
 
-    /// Writes a new file with only these changes, which replaces the file.
+    /// Writes a new file with only these changes. The new file replaces the old file.
     pub(super) fn compact(&mut self, changes: Vec<ExtensionChange>) -> io::Result<()> {
         let mut bytes = file_header().to_vec();
         for change in &changes {
@@ -147,8 +147,8 @@ impl<S: Storage> ExtensionFile<S> {
     }
 }
 
-/// Writes the records of changes at the end of the file, and a header into an empty file. Removes a part of a record
-/// that was not written as a whole. Returns the new end.
+/// Writes the records of changes at `end`, and a header into an empty file. First removes the bytes after `end`: a part
+/// of a record from an earlier write that failed. Returns the new end.
 ///
 /// Each record is forced to the disk before the next one is written. Otherwise a loss of power could keep a later
 /// record and lose an earlier one, and the file would be damaged.

@@ -42,9 +42,9 @@ impl<S: Storage> Extensions<S> {
     /// Reads the file of the directory `storage`, which this process owns. A killed process may
     /// have left an incomplete last record. The next change removes this record.
     ///
-    /// If the file is damaged, it is renamed, and no record of it is used. Otherwise a policy could
-    /// be read without the reader that keeps data from the policy. [`damage`](Self::damage) then
-    /// returns the new name.
+    /// If the file is damaged, it is renamed, and no record of it is used. Otherwise a policy could be
+    /// read while the record of a reader is lost, and the policy would delete data that this reader
+    /// needs. [`damage`](Self::damage) returns the new name of a damaged file.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -149,12 +149,13 @@ impl<S: Storage> Extensions<S> {
             .get(&(stream_id, channel.to_owned()))
     }
 
-    /// Returns the segments that the archive deletes by itself, or did not delete completely before a kill.
+    /// Returns the segments of a recording that the archive has begun to delete without a request. The deletion is in
+    /// progress, or a kill has interrupted it.
     pub fn deletion(&self, recording_id: i64) -> Option<&SegmentDeletion> {
         self.state.deletions.get(&recording_id)
     }
 
-    /// Returns the recordings of which the archive deletes segments by itself.
+    /// Returns all recordings with such a [`deletion`](Self::deletion), and the segments.
     pub fn deletions(&self) -> impl Iterator<Item = (i64, &SegmentDeletion)> {
         self.state
             .deletions

@@ -1,7 +1,8 @@
 //! The bytes of the file of extensions: a header, and then a record for each change.
 //!
-//! A record holds a message of the control protocol. So the block length makes messages of later
-//! versions readable. The control session id and the correlation id of the message are 0.
+//! A record holds a message of the control protocol. The message contains its block length, so this
+//! version can read messages of later versions. The control session id and the correlation id of the
+//! message are 0.
 
 use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
 use aeron_layout::{Layout, U32};
@@ -129,7 +130,7 @@ fn has_lost_its_begin(bytes: &[u8]) -> bool {
     is_begin_lost && bytes.len() <= MAX_RECORD_LENGTH && !later.any(|at| is_sound(&bytes[at..]))
 }
 
-/// Returns whether the bytes begin with a record that has its checksum.
+/// Returns whether the bytes begin with a record that has a correct checksum.
 fn is_sound(bytes: &[u8]) -> bool {
     let Some(header) = ExtensionRecordLayout::first_in(bytes) else {
         return false;

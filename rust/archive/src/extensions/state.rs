@@ -98,8 +98,8 @@ pub enum ExtensionChange {
     },
     /// A policy was set. If the policy has no limits, the policy with this scope was removed.
     Policy(RetentionPolicy),
-    /// Name, metadata and link of a recording were replaced. If all new values are empty, they were
-    /// removed.
+    /// Name, metadata and link of a recording were replaced. If all new values are empty, the old
+    /// values were removed.
     Info {
         /// Recording id.
         recording_id: i64,
@@ -115,7 +115,7 @@ pub enum ExtensionChange {
         /// Stream id.
         stream_id: i32,
     },
-    /// The archive begins to delete segments by itself, or has deleted them if their range is empty.
+    /// The archive begins to delete these segments without a request. An empty range means that the deletion has ended.
     Deleting {
         /// Recording id.
         recording_id: i64,
@@ -124,7 +124,7 @@ pub enum ExtensionChange {
     },
 }
 
-/// Segments that the archive deletes by itself.
+/// Segments that the archive deletes without a request of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SegmentDeletion {
     /// Bases of the segments, as a range.

@@ -108,8 +108,8 @@ impl<F: StorageFile> IndexWriter<F> {
 }
 
 impl<F: StorageFile> IndexFile<F> {
-    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist, or its header belongs to
-    /// another segment.
+    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist, or its header is damaged or
+    /// belongs to another segment.
     ///
     /// # Errors
     /// The file system returns an error.

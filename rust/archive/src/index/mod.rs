@@ -6,7 +6,8 @@
 //! * [`IndexForm::Dense`]: one entry at the end of each block. The recorder of a query's private
 //!   archive writes it. Such a recording ends if an entry cannot be written.
 //! * [`IndexForm::Sparse`]: an entry after 64 KiB, or after 1 ms while data arrive. The recorder of an archive server
-//!   writes it. After a kill, it also [proves](IndexProof) whether a last frame that looks torn was acknowledged.
+//!   writes it. After a kill, this index also [proves](IndexProof) whether a last frame that looks torn was
+//!   acknowledged.
 //!
 //! A recorder writes either form through a [`SegmentIndex`].
 

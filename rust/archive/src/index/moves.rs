@@ -45,7 +45,7 @@ pub(crate) fn remove_lonely<S: Storage>(
         .filter(is_index)
         .filter(|file| !is_kept(file))
         .filter(|file| {
-            // A killed repair has left the new index file.
+            // The new index file of a killed repair is removed even if its segment exists.
             file.extension == NEW_INDEX_EXTENSION
                 || !segments.contains(&(file.recording_id, file.base))
         })

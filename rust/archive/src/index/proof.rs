@@ -2,9 +2,9 @@
 //! its recorder was killed.
 //!
 //! A recorder writes a block, then the block's index entry if one is due, and only then acknowledges the block. For a
-//! whole frame with a page of zeros, an entry is always written. Now the last frame of a killed recording has a page
-//! of zeros. If an entry covers the frame, the frame is whole. If no entry covers the frame, the frame was not
-//! acknowledged, and its page may never have been written.
+//! whole frame with a page of zeros, an entry is always written. Suppose that a recorder was killed, and that the last
+//! frame in its file has a page of zeros. If an entry covers the frame, the frame is whole. If no entry covers the
+//! frame, the frame was not acknowledged, and its page may never have been written.
 
 use std::io;
 

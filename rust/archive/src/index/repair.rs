@@ -295,8 +295,8 @@ impl<S: Storage> RepairedSegment<'_, S> {
         lost: &mut Vec<LostArrivals>,
     ) -> Result<State, IndexError> {
         match self.keep(before, tail, lost) {
-            // The segment may be readable, and the index entries may be wrong. So the index is
-            // computed from the segment.
+            // A scan of the segment failed. If the scan began at the last valid entry, the position in
+            // this entry may be wrong, and the segment may be sound. So the whole segment is scanned.
             Err(IndexError::Read(_)) => self.rewrite(&self.header(before)?, None, before, lost),
             kept => kept,
         }

@@ -206,7 +206,7 @@ impl<S: Storage> SegmentIndex<S> {
             progress: frames.tracker.progress(),
             arrival_us: Some(now_us),
         };
-        // Blocks before a pause keep their own time.
+        // After a pause, the entry of the blocks before the pause is written first, so that they keep their own time.
         self.write_if_overdue(now_us);
         let is_due = end_position - self.indexed_position >= ENTRY_INTERVAL_BYTES
             || now_us - self.arrival_us >= ENTRY_INTERVAL_US
@@ -296,7 +296,8 @@ impl<S: Storage> SegmentIndex<S> {
     }
 
     fn write(&mut self, entry: &IndexEntry) -> io::Result<()> {
-        // Set after an error too. Otherwise every block would try to write an entry while the disk is full.
+        // Both fields are set even if the write fails. Otherwise each block would try to write an entry while the disk
+        // is full.
         self.indexed_position = entry.end_position;
         self.arrival_us = self.arrival_us.max(entry.arrival_us.unwrap_or(0));
         self.writer.append(entry)

@@ -16,9 +16,9 @@
 //!   of the times is known: the time of the last write to the file, or the stop time of the
 //!   recording if that is earlier. If a range begins in such a part of a segment, it begins at the
 //!   start of the part. If a range ends in such a part, it ends at the end of the segment. The
-//!   result is approximate. The file of a copy may have a later time. So a range may begin too
-//!   early but not too late, and [`TimeEdge::Until`] ignores files that were written after the
-//!   recording stopped.
+//!   result is approximate. If an archive directory was copied, its files may have the time of the
+//!   copy. So a range may begin too early but not too late, and [`TimeEdge::Until`] ignores files
+//!   that were written after the recording stopped.
 //!
 //! The search begins with the first segment, because any segment may have the first message of the
 //! range. From the segments before the edge, only the last time is read.
@@ -384,7 +384,7 @@ impl SearchedRecording {
     /// Returns the time at which the recording stopped; `None` while it is active.
     fn stop_us(&self) -> Option<i64> {
         let is_stopped = !self.descriptor.is_unfinished();
-        // The timestamp has whole milliseconds.
+        // The timestamp has whole milliseconds, so the recording may have stopped up to 999 µs later.
         is_stopped.then(|| {
             self.descriptor
                 .stop_timestamp_ms

@@ -14,8 +14,8 @@ use crate::stream::RecordedStream;
 /// a reader in another process.
 ///
 /// Returns `None` if there is no index, or if the catalog names another recorder. In the second
-/// case, an archive without indexes has continued the recording, and it may have truncated the
-/// recording before.
+/// case, an archive without indexes has continued the recording. That archive may also have
+/// truncated the recording before it continued.
 ///
 /// # Errors
 /// The file system returns an error.

@@ -140,7 +140,7 @@ impl MarkFileState {
             return Err(MarkFileError::IncompatibleVersion { file: version });
         }
         let mut offset = start + block_length;
-        // Before the owner is ready, only a part of its texts may be written.
+        // Until the owner is ready, some of its texts may be missing in the file.
         let mut text = |field| match version.0 {
             0 => Ok(String::new()),
             _ => take_text(header, &mut offset, field).map(str::to_owned),

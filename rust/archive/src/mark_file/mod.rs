@@ -1,9 +1,9 @@
 //! The mark file: shows the owner of an archive directory, the heartbeat of the owner, and the errors of the archive.
 //!
 //! The file `archive-mark.dat` has a header of 8 KiB and then a distinct error log. The owner
-//! writes the time into the file once a second. The file is only written by `pwrite`, so two
-//! archives that start at the same time cannot compare-and-set.
-//! Before [`MarkFile::take`] a caller must therefore exclude other starts, by a lock or by
+//! writes the time into the file once a second. The file is written by `pwrite`, without an atomic
+//! compare-and-set. So two archives that start at the same time could both take the file. Before
+//! [`MarkFile::take`], the caller must exclude other starts, by a lock or by
 //! [`MarkFileState::is_active`].
 //!
 //! The version is 0 from creation to [`MarkFile::ready`]. So a start that was killed before it was

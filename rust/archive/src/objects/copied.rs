@@ -58,8 +58,8 @@ impl CopiedSegments {
             .retain(|base, _| base.saturating_add(segment_length) <= position);
     }
 
-    /// Returns the first position from which all segments up to the segment at `first_base` have copies; `None` if the
-    /// segment before `first_base` has none.
+    /// Returns the first position from which all segments before `first_base` have copies; `None` if the last segment
+    /// before `first_base` has no copy.
     #[must_use]
     pub fn start_before(&self, first_base: i64, segment_length: i64) -> Option<i64> {
         let mut expected = first_base;
@@ -88,7 +88,8 @@ impl CopiedSegments {
         expected.min(end_base)
     }
 
-    /// Returns the parts of a recording; `None` if none of its first segments has a copy.
+    /// Returns the parts of a recording; `None` if neither its first local segment nor the segment before it has a
+    /// copy.
     #[must_use]
     pub fn range(&self, recording: &RecordingDescriptor) -> Option<CopiedRange> {
         let first = recording.first_segment_base();

@@ -108,19 +108,19 @@ pub enum CopierEvent {
     },
 }
 
-/// Copies sealed segments. No function waits.
+/// Copies sealed segments. No function except [`close`](Self::close) waits.
 pub trait SegmentCopier: Send {
     /// Requests the copy of a segment. Returns false if too many copies are waiting; then the request has no effect.
     fn copy(&mut self, segment: SealedSegment) -> bool;
 
-    /// Forgets copies that reach beyond `position`, and all that are in progress: the recording was truncated there.
-    /// Returns false if the request must be repeated.
+    /// Forgets copies that reach beyond `position`, and all copies in progress, because the recording was truncated at
+    /// `position`. Returns false if the request must be repeated.
     fn forget(&mut self, recording: RecordingIdentity, position: i64) -> bool;
 
     /// Returns the next event.
     fn poll(&mut self) -> Option<CopierEvent>;
 
-    /// Ends all work, and waits for that. Later calls have no effect.
+    /// Ends all work, and waits until it has ended. Later calls have no effect.
     fn close(&mut self);
 }
 
@@ -149,6 +149,6 @@ pub struct ArchiveObjects {
     pub fetcher: Box<dyn SegmentFetcher>,
 }
 
-/// Opens the object storage that the settings name. The archive calls it when it owns its directory, and before it
-/// opens the catalog. The error says what is wrong and what to do.
+/// Opens the object storage that the settings name. The archive calls this function after it has taken ownership of its
+/// directory, and before it opens the catalog. The error has the problem and the remedy.
 pub type OpenObjects = fn(&ArchiveContext) -> Result<ArchiveObjects, String>;

@@ -34,7 +34,7 @@ impl BootId {
         boot_id().ok().and_then(|text| Self::parse(&text))
     }
 
-    /// Parses a UUID. Zeros are not a boot.
+    /// Parses a UUID. Returns `None` for a text that is not a UUID, and for a UUID of zeros.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let digits = text.replace('-', "");
@@ -44,7 +44,7 @@ impl BootId {
         Self::from_bytes(number.to_be_bytes())
     }
 
-    /// Converts bytes from a file. Zeros are not a boot.
+    /// Converts bytes from a file. Returns `None` if all bytes are zero.
     #[must_use]
     pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))

@@ -27,7 +27,7 @@ const CHECKSUM_AT: usize = offset!(LockRecordLayout, checksum: U32);
 pub struct LockRecord {
     /// Id of the directory.
     pub directory_id: DirectoryId,
-    /// Random number, created with the directory. Only a process that has read this file can know the number.
+    /// Random number, created with the directory. A process can know the number only from this file or from the owner.
     pub nonce: LockNonce,
     /// Boot id of the owner's machine.
     pub boot_id: String,

@@ -4,7 +4,7 @@
 //! 1. [`policy_of`] chooses the policy of a recording.
 //! 2. [`removals`] computes the part of each recording that the policy allows to delete. Its input
 //!    is the [extents](RecordingExtent) of all recordings of the policy. [`needs_segment_time`]
-//!    returns which times of segments must be in the extents.
+//!    returns whether an extent needs the time of a further segment.
 //! 3. [`outcome`] reduces such a part by the data that readers, replays and changes in progress
 //!    still need ([`Holders`]).
 //!

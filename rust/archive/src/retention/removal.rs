@@ -68,13 +68,13 @@ pub fn needs_segment_time(
 /// the policy. The result has the recordings from which data may be deleted, in the same order.
 ///
 /// * `max_age_ms`: allows to delete segments at the start of a recording if their newest byte is
-///   older, and recordings that stopped earlier.
-/// * `max_bytes`: allows to delete the oldest segment of all recordings while all recordings
-///   together are longer. The time of the last segment of a stopped recording is the time of the
-///   stop. This segment is deleted together with the recording. If the other recordings of the
-///   policy have no bytes left, this segment is kept.
+///   older than this age. Also allows to delete recordings that stopped longer ago than this age.
+/// * `max_bytes`: allows to delete the oldest segment of all recordings, until all recordings
+///   together have at most this number of bytes. The time of the last segment of a stopped recording
+///   is the time of the stop, and deleting this segment deletes the recording. If the other
+///   recordings of the policy have no bytes left, this segment is kept.
 ///
-/// If the time of a segment was not read, the segment is not old.
+/// If the time of a segment was not read, the segment does not count as old.
 pub fn removals(
     policy: &RetentionPolicy,
     extents: &[RecordingExtent],
@@ -93,7 +93,7 @@ pub fn removals(
 fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
     let bytes = marked.iter().map(Marked::remaining_bytes);
     let mut total = bytes.fold(0, i64::saturating_add);
-    // Time of the first segment that is left of each recording. The oldest time comes first.
+    // For each recording, the time of its first remaining segment. The oldest time comes first.
     let mut heads: BTreeSet<(i64, usize)> = marked
         .iter()
         .enumerate()
@@ -178,7 +178,7 @@ fn is_stopped_and_old(policy: &RetentionPolicy, extent: &RecordingExtent, now_ms
         .is_some_and(|time_ms| is_old(policy, time_ms, now_ms))
 }
 
-/// Returns whether a time is before the maximum age of the policy.
+/// Returns whether `time_ms` is longer ago than the maximum age of the policy.
 fn is_old(policy: &RetentionPolicy, time_ms: i64, now_ms: i64) -> bool {
     policy
         .max_age_ms

@@ -92,7 +92,7 @@ impl Assembly {
         let objects = match context.objects_url.is_empty() {
             true => None,
             false => {
-                // The directory may be relative in the context.
+                // Passes the canonical path: the directory in the context may be relative.
                 let context = ArchiveContext {
                     archive_dir: directories.archive.clone(),
                     ..context.clone()

@@ -273,7 +273,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// If the Aeron client has ended (`is_abort`), the catalog is not changed. The recovery at the
     /// next start finds the ends of the recordings.
     pub fn close(&mut self, is_abort: bool) {
-        // Its thread writes into the directory, which another archive may take over after this function.
+        // Ends the object thread first, because it writes into the directory. After this function, another archive may
+        // take over the directory.
         self.objects.close();
         if !is_abort {
             self.end_replications();

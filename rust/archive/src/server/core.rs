@@ -122,7 +122,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         })
     }
 
-    /// Copies sealed segments to object storage.
+    /// Sets the object storage to which the archive copies sealed segments; `None` for no object storage.
     #[must_use]
     pub fn with_objects(mut self, objects: Option<ArchiveObjects>) -> Self {
         self.objects = objects;

@@ -28,7 +28,7 @@ const MAX_WAITING: usize = 64;
 /// Maximum number of events, of files that are compared with their copies, and of files in one deletion, in one duty
 /// cycle.
 const STEPS_PER_CYCLE: usize = 16;
-/// The catalog no longer has the segments, and none of their files is deleted.
+/// The catalog no longer has the segments, and none of their files is deleted yet.
 const START_MOVED: Point = Point::new("objects-start-moved");
 
 /// Settings of the local files.
@@ -46,7 +46,7 @@ pub(super) struct ObjectCopies {
     copier: Option<Box<dyn SegmentCopier>>,
     settings: ObjectSettings,
     copied: BTreeMap<i64, CopiedSegments>,
-    /// Copies that are in the manifest, and have not been compared with the local files since the start.
+    /// Copies that are in the manifest, and have not been compared with the local files since the archive started.
     unchecked: VecDeque<(i64, SegmentCopy)>,
     /// Segments that were passed to the copier, and of which no event has come.
     waiting: BTreeSet<(i64, i64)>,
@@ -108,7 +108,7 @@ impl ObjectCopies {
         self.whole(recording)
     }
 
-    /// Returns the recording with the start position of its copies, if it begins before its local files.
+    /// Returns the recording with the start position of its copies, if the copies begin before the local files.
     pub fn whole(&self, recording: &RecordingDescriptor) -> Option<RecordingDescriptor> {
         let start_position = self.range(recording)?.start_position;
         (start_position < recording.start_position).then(|| RecordingDescriptor {
@@ -142,7 +142,8 @@ impl ObjectCopies {
         }
     }
 
-    /// Passes truncations on. Returns whether all are passed on: until then no copy may begin.
+    /// Passes truncations to the copier. Returns whether the copier has accepted all of them. Before that, no copy may
+    /// begin.
     fn pass_truncations(&mut self) -> bool {
         let Some(copier) = &mut self.copier else {
             return false;
@@ -258,8 +259,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         recording.is_ok_and(|recording| RecordingIdentity::of(recording) == *identity)
     }
 
-    /// Compares some copies of the manifest with the local files. A copy counts if its file has not changed since, or
-    /// if it is before the start of the recording in the catalog.
+    /// Compares some copies of the manifest with the local files. A copy is valid if its local file has not changed
+    /// since the copy was made. A copy is also valid if it is before the start of the recording in the catalog.
     fn check_known(&mut self) -> usize {
         let count = self.objects.unchecked.len().min(STEPS_PER_CYCLE);
         for _ in 0..count {
@@ -376,7 +377,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Returns the recorded position of an active recording, otherwise the stop position.
     fn recorded_end(&self, recording: &RecordingDescriptor) -> i64 {
         match recording.is_unfinished() {
-            // Without a position, the recorder is about to begin or to end.
+            // Without a recorded position, the recorder has not begun yet or has just ended.
             true => {
                 let position = self.recordings.position(recording.recording_id);
                 position.unwrap_or(recording.start_position)

@@ -18,11 +18,12 @@ const DELETED_EXTENSION: &str = "rec.del";
 /// because a damaged entry may span any number of segments.
 const MAX_NAMED_FILES: i64 = 64;
 
-/// A file of a segment that is in object storage is deleted, and others are not yet.
+/// The file of one copied segment is deleted. The files of further segments may still exist.
 const COPIED_FILE_DELETED: Point = Point::new("objects-file-deleted");
 
-/// Segment files to be deleted. In the catalog, they are no longer part of the recording. Until the
-/// operation is done, no other deletion of files of this recording can begin.
+/// Segment files to be deleted. In the catalog, they are no longer part of the recording. With
+/// [`DetachedSegments::Kept`], no other deletion of files of this recording can begin until the
+/// operation is done.
 #[derive(Debug)]
 #[must_use = "files are only deleted by `step`"]
 pub struct DeleteOperation {
@@ -203,8 +204,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .collect())
     }
 
-    /// Returns the indexes of a recording of which the segments are only in object storage, in the form of their
-    /// segments. To delete such a segment deletes its index.
+    /// Returns a segment file for each index before `first_base`, because such segments may be only in object storage.
+    /// The segment file itself may be missing. [`DeleteOperation::step`] then deletes only the index.
     pub(super) fn indexes_without_segments(
         &self,
         recording_id: i64,

@@ -44,8 +44,8 @@ pub trait OpenPolicy<S: Storage> {
         Ok(stream.start_position())
     }
 
-    /// Called when the files of a recording end at its new stop position, before this position is in the catalog. If
-    /// the process is killed during the call, the next opening calls it again.
+    /// Called after the files of a recording were cut at its new stop position, and before this position is written
+    /// into the catalog. If the process is killed during the call, the next opening calls this function again.
     ///
     /// # Errors
     /// The archive cannot be opened.
@@ -151,7 +151,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .filter_map(|name| MigrationNote::parse(name))
             .flat_map(|note| note.recordings)
             .collect();
-        // The segments before the start may be in object storage.
+        // A recording with a manifest may have segments in object storage, before its local start. Their indexes stay.
         let copied: HashSet<i64> = names.iter().filter_map(|it| manifest_owner(it)).collect();
         // A dense index stays if its segment is missing: the segment may still be restored from a backup.
         let is_dense = options.index == Some(IndexForm::Dense);

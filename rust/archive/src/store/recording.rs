@@ -79,8 +79,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ///
     /// # Errors
     /// The file system has too little space or returns an error, or a value of the image is not
-    /// valid. Then no recording is active. If the segment file could not be created, an empty
-    /// recording remains.
+    /// valid. Then the recording is not active. If the catalog already had the recording at the time
+    /// of the error, an empty recording remains.
     pub fn start_recording(
         &mut self,
         recording: NewRecording,
@@ -120,7 +120,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ///
     /// # Errors
     /// The recording does not exist, is active, or its end is being deleted. The image does not continue the
-    /// recording. The file system has too little space or returns an error. Then the recording is unchanged.
+    /// recording. The file system has too little space or returns an error. Then the recording is unchanged, with one
+    /// exception: after a failed change of the catalog, the recording may be extended.
     pub fn extend_recording(
         &mut self,
         recording_id: i64,
@@ -187,7 +188,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .with_index(index))
     }
 
-    /// Continues the index of a recording for the recorder of an extension, which is not in the catalog yet.
+    /// Continues the index of a recording for the recorder of an extension. The extension is not in the catalog yet.
     fn reopen_index(
         &self,
         descriptor: &RecordingDescriptor,

@@ -29,16 +29,16 @@ pub struct RecordingActivity {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Ends a recording at `position`: the new stop position. Before the first step of the
+    /// Ends a recording at `position`: the new stop position. Before the first step of the returned
     /// deletion, the caller must stop the replays of the recording.
     ///
     /// Files after the stop position that remain from an earlier truncation are also deleted. They are not counted.
     ///
     /// # Errors
     /// The recording does not exist, is active, or has files that are being deleted. `position` is not in the
-    /// recording, or no frame begins at `position`. The file system returns an error. Then nothing has
-    /// changed. If only the file of `position` could not be shortened, the bytes after the stop position
-    /// remain in it. They are not used.
+    /// recording, or no frame begins at `position`. The file system returns an error. In all these cases, nothing
+    /// has changed, with one exception: if only the file of `position` could not be shortened, the catalog has the
+    /// new stop position, but the files and bytes after this position remain. They are not used.
     pub fn truncate(
         &mut self,
         recording_id: i64,
@@ -132,7 +132,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             files.extend(indexes.into_iter().filter(|it| !held.contains(&it.base)));
         }
         self.catalog.delete(recording_id, stop_position)?;
-        // If this call fails, the next start removes the data of the recording. Until then, they have no effect.
+        // If this call fails, the next start removes the extension data about the recording. Until then, these data
+        // have no effect.
         let _ = self.extensions.forget(recording_id);
         Ok(self.delete_files(recording_id, count, files))
     }

@@ -115,10 +115,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             let start = left.range.start.min(first);
             (start, keeps_indexes || left.keeps_indexes)
         });
-        // After a kill, files before the start position could also be detached segments, which must
-        // stay. The note tells them apart. If the note cannot be written because the disk is full,
-        // the deletion begins nevertheless: free space is more important than complete deletion
-        // after a kill.
+        // After a kill, files before the start position may be left from this deletion, or may be
+        // detached segments, which must stay. The note in the file of extensions shows the next start
+        // which files to delete. If the note cannot be written because the disk is full, the deletion
+        // begins nevertheless: free space is more important than complete deletion after a kill.
         let deletion = SegmentDeletion {
             range: start..new_start,
             keeps_indexes,

@@ -30,8 +30,8 @@ struct Block<'a, F> {
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
-    /// Writes the checksum of the catalog entry of a recording. Then writes the checksum of each data frame, in the
-    /// last segment file or in all segment files.
+    /// Writes the checksum of each data frame of a recording, in the last segment file or in all segment files. Then
+    /// writes the checksum of the recording's catalog entry.
     ///
     /// For a deleted recording, only the checksum of the entry is written. A recording without a
     /// stop position ends after its last whole frame. `on_progress` is called after each segment

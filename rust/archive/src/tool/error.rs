@@ -45,7 +45,7 @@ pub enum ToolError {
         /// Name of the migration's note file.
         note: String,
     },
-    /// A deleted recording cannot be marked.
+    /// The recording to be marked is deleted.
     #[error("(recordingId={recording_id}) state transition DELETED -> {to} is not allowed")]
     Deleted {
         /// Recording id.
@@ -56,7 +56,7 @@ pub enum ToolError {
     /// The entry of a recording has values that no recording can have.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// A position cannot be found by time.
+    /// The search for a position by time failed.
     #[error(transparent)]
     FindPosition(#[from] FindPositionError),
     /// The frames of a recording cannot be read.
@@ -65,7 +65,8 @@ pub enum ToolError {
     /// The end of a recording cannot be found, or the bytes after it cannot be removed.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// Segment files of recordings that do not exist cannot be listed or deleted.
+    /// Listing or deleting segment files failed. The files belong to deleted or invalid recordings, or are outside of
+    /// their recording.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A segment file cannot be read or written.

@@ -66,7 +66,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     ///
     /// A broken recording is marked as `INVALID`. For a sound recording, the stop position of the
     /// files is written. If a sound recording was marked as `INVALID` and has files, it becomes
-    /// valid again. A deleted recording is not changed. If a changed entry has a checksum, a new
+    /// valid again. With [`TornDecision::Truncate`], a last fragment that may be torn is also removed
+    /// from its file. A deleted recording is not changed. If a changed entry has a checksum, a new
     /// checksum is written. Its algorithm is `checksum`, or the algorithm of the previous checksum
     /// if `checksum` is `None`.
     ///

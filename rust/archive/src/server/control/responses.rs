@@ -13,8 +13,8 @@ use crate::server::ArchiveError;
 
 /// Number of attempts to offer a message before it is queued.
 const OFFER_ATTEMPTS: usize = 3;
-/// Maximum number of messages queued for a client. If another message is added, the client does not
-/// read its messages, and the session ends.
+/// Maximum number of messages queued for a client. At this number, the client is regarded as not
+/// reading: the next message ends the session.
 const MAX_QUEUED_MESSAGES: usize = 1024;
 
 /// A response to a request.

@@ -42,7 +42,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 "max searches by time reached {MAX_SEARCHES}: try again later"
             )));
         }
-        // Indexes stay when their segments are only in object storage.
+        // The search includes segments that are only in object storage, because their indexes are still on the disk.
         let whole = self.objects.whole(recording);
         let recording = whole.as_ref().unwrap_or(recording);
         let search = TimeSearch::new(recording, end_position, request.edge, request.timestamp_us)

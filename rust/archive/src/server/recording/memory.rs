@@ -1,9 +1,10 @@
 //! [`SubscriptionMemory`]: stores recording subscriptions, so that the archive can resume them
 //! after a restart.
 //!
-//! The file of extensions has a subscription from the response to its request until the
-//! subscription is stopped. If the channel has a session id, the subscription is removed when the
-//! session ends. A subscription with auto-stop ends with its recording, so it is not stored.
+//! A subscription is written into the file of extensions before the response to its request is sent,
+//! and is removed when it is stopped. If the channel has a session id, the subscription is also
+//! removed when the session ends. A subscription with auto-stop ends with its recording, so it is not
+//! stored.
 
 use std::collections::BTreeMap;
 

@@ -84,7 +84,8 @@ impl<S: Storage + Clone> Recordings<S> {
         })
     }
 
-    /// Returns the purpose of an image without a known former recording.
+    /// Returns the purpose of an image that is recorded without a link. If the subscription extended a recording
+    /// before the restart, the image extends this recording. Otherwise the image becomes a new recording.
     fn purpose_without_link(&self, store: &ArchiveStore<S>, number: u64) -> RecordingPurpose {
         match self.former_extension(number) {
             Some(recording_id) if store.recording(recording_id).is_ok() => {

@@ -46,8 +46,8 @@ pub(super) enum Resumption {
     /// The image begins before the end of this recording. The final choice is made after the bytes
     /// up to the end of the recording are consumed.
     Overlap { recording_id: i64 },
-    /// The image becomes a new recording without a link: no former recording has the image's
-    /// session, or the publisher has begun a new stream with the same session id.
+    /// The image is recorded without a link: no former recording has the image's session, or the
+    /// publisher has begun a new stream with the same session id.
     Unlinked,
 }
 

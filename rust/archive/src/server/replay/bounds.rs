@@ -44,9 +44,8 @@ impl LimitCounter {
     }
 
     fn read(&self) -> LimitValue {
-        // The order of these reads matters. If the counter is not allocated after the read of
-        // `value`, `value` is its last value. If another counter has the id, the registration id
-        // differs.
+        // The order of these reads matters. If the counter is freed before `value` is read, `value` is
+        // its last value. If another counter has the id by then, the registration id differs.
         let is_allocated = self.counters.is_allocated(self.value.id());
         let value = self.value.get();
         match (

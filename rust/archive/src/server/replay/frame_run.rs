@@ -81,7 +81,8 @@ impl FrameRewrite {
     /// The run ends with the frame that reaches `limit`, with padding, or before bytes that are not a complete frame.
     ///
     /// # Errors
-    /// [`RunFault`] says why the first frame cannot be sent. Then no part of the run may be used.
+    /// The first frame is not valid, or the checksum of any frame of the run is wrong. Then no part of the run may be
+    /// used.
     pub fn take_run<W: Words>(
         &mut self,
         position: i64,

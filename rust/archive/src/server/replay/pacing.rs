@@ -10,8 +10,8 @@ use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
 const NS_PER_S: i128 = 1_000_000_000;
-/// A replay that could not send for a while may catch up at most the bytes of one part of a second.
-/// This is the number of parts.
+/// Number of parts of a second. A replay that could not send for a while may catch up at most the
+/// bytes of one such part.
 const BURSTS_PER_S: i64 = 100;
 
 /// The pace that a client requested.

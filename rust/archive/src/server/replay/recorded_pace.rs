@@ -91,7 +91,7 @@ impl<F: StorageFile> RecordedPace<F> {
     /// Opens the index of the first segment.
     ///
     /// # Errors
-    /// The index does not exist, or none of its entries has a time.
+    /// The index does not exist, or it has entries and none of them has a time.
     pub fn open<S: Storage<File = F>>(
         &mut self,
         storage: &S,

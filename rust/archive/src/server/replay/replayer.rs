@@ -66,7 +66,7 @@ impl<S: Storage> Replayer<S> {
         }
     }
 
-    /// Fetches segments that are only in object storage by `fetcher`.
+    /// Makes the replayer use `fetcher` for segments that are only in object storage.
     pub fn fetch_by(mut self, fetcher: Option<Box<dyn SegmentFetcher>>) -> Self {
         if let Some(fetcher) = fetcher {
             self.reads.fetch_by(fetcher);

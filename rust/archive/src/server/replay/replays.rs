@@ -43,8 +43,8 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub requester: RequestIds,
     /// Requested recording id.
     pub recording_id: i64,
-    /// The catalog entry, if the recording exists. If the replay begins in object storage, its start position is that
-    /// of the copies.
+    /// The catalog entry, if the recording exists. If the replay begins in object storage, the start position in this
+    /// entry is replaced by that of the copies.
     pub recording: Option<&'a RecordingDescriptor>,
     /// Start position of the recording in the catalog.
     pub local_start: i64,
@@ -187,8 +187,8 @@ impl Replays {
         Ok(())
     }
 
-    /// Runs one duty cycle: passes replays whose publication was added to the replayer, processes the replayer's
-    /// events, and removes expired tokens. Returns the work count.
+    /// Runs one duty cycle: passes replays to the replayer when the driver has added their publications, processes the
+    /// replayer's events, and removes expired tokens. Returns the work count.
     pub fn poll(&mut self, now_ns: i64, mut on_event: impl FnMut(ReplayEvent)) -> usize {
         self.tokens.expire(now_ns);
         let mut work = self.poll_publications(now_ns, &mut on_event);

@@ -57,7 +57,7 @@ impl<S: Storage> SegmentReads<S> {
         }
     }
 
-    /// Fetches segments that are only in object storage by `fetcher`.
+    /// Sets the fetcher of segments that are only in object storage.
     pub fn fetch_by(&mut self, fetcher: Box<dyn SegmentFetcher>) {
         self.fetcher = Some(fetcher);
     }
@@ -114,7 +114,7 @@ impl<S: Storage> SegmentReads<S> {
             FetchProgress::Failed(reason) => Err(io::Error::other(reason)),
             FetchProgress::Ready => {
                 match self.storage.open(&fetched_name(id, base), Access::Read) {
-                    // Later fetches have displaced the file: the next call requests it again.
+                    // The file was deleted to make room for later fetches. The next call requests the segment again.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         Err(io::ErrorKind::WouldBlock.into())
                     }

@@ -124,8 +124,8 @@ impl ReplicationRequest {
         Ok(tagged)
     }
 
-    /// Returns whether the recording's subscription has tags. Then its destinations are added by
-    /// commands.
+    /// Returns whether the destinations of the recording's subscription are added by commands. This
+    /// is so if the request has a live destination or a tag.
     pub fn has_manual_destinations(&self) -> bool {
         self.live_destination.is_some()
             || self.channel_tag_id.is_some()

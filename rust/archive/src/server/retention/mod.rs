@@ -2,9 +2,10 @@
 //! decides when a round begins, and makes new recordings wait while a round frees space. The module
 //! [`crate::retention`] computes the deletions.
 //!
-//! A round begins when a recording enters a new segment or stops, when policies change, when a client requests it, and
-//! otherwise every five seconds. It works in small steps, one in each duty cycle of the conductor. Without policies
-//! and without readers that can expire, no round begins.
+//! A round begins when a recording enters a new segment or stops, when policies change, when a segment was copied to
+//! object storage, and otherwise every five seconds. Without policies and named readers, no such round begins. A round
+//! also begins when a client requests it, and when a new recording needs space. A round works in small steps, one in
+//! each duty cycle of the conductor.
 
 mod log;
 mod room;

@@ -98,7 +98,8 @@ impl Round {
         self.request.is_some_and(|request| request.dry_run)
     }
 
-    /// Assigns the next recordings to policies, and removes their expired readers.
+    /// Assigns the next recordings to policies. Except in a dry run, also removes the expired readers of these
+    /// recordings.
     fn assign<S: Storage + Clone>(&mut self, from: i64, archive: &mut ArchiveConductor<S>) {
         let ids = archive.store.recordings_from(from);
         let ids: Vec<i64> = ids
@@ -163,7 +164,7 @@ impl Round {
         }
     }
 
-    /// Executes one removal. In a dry run, only adds several removals to the response.
+    /// Executes one removal. In a dry run, executes nothing, and adds the outcomes of several removals to the response.
     fn execute<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
         let count = match self.is_dry_run() {
             true => RECORDINGS_PER_STEP,
@@ -179,8 +180,8 @@ impl Round {
             let Ok(extent) = archive.store.extent(id, recorded) else {
                 continue;
             };
-            // A client has changed the recording after the removal was computed. The next round
-            // takes the change into account.
+            // If a client has changed the recording after the removal was computed, the removal is dropped.
+            // The next round takes the change into account.
             if !extent.is_still(&planned.extent) {
                 continue;
             }
@@ -219,7 +220,8 @@ impl PolicyGroup {
                 Ok(time_ms) => extent.segment_times_ms.push(time_ms),
                 Err(error) => {
                     archive.report(&error.to_string());
-                    // Without its time, this segment is not old. So it and the later segments are not deleted.
+                    // A segment without a known time does not count as old. So this segment and the later segments of
+                    // the recording are not deleted.
                     self.timed += 1;
                 }
             }

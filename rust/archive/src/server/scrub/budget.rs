@@ -6,7 +6,7 @@ const NS_PER_S: i128 = 1_000_000_000;
 #[derive(Debug)]
 pub(super) struct ReadBudget {
     bytes_per_second: i64,
-    /// Number of bytes that may be read now. It is negative after a read of more bytes.
+    /// Number of bytes that may be read now. It is negative after a read of more bytes than this number.
     left: i64,
     updated_ns: Option<i64>,
 }

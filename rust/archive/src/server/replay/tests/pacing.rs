@@ -55,8 +55,8 @@ fn speed(millionths: i64) -> RequestedPace {
     RequestedPace::new(NULL_VALUE, millionths).unwrap()
 }
 
-/// Records messages of 1000 bytes, each after a pause in microseconds. Also returns the end of each
-/// message, and the time of the message after the first message.
+/// Records messages of 1000 bytes, each after a pause in microseconds. For each message, also returns
+/// its end position and the time from the first message to this message, in microseconds.
 fn recorded(pauses_us: &[i64]) -> (Recording, Arc<Clock>, Vec<(i64, i64)>) {
     let clock = Clock::new();
     let mut recording = Recording::indexed(0, clock.clone());
