@@ -1,5 +1,5 @@
-"""`Links`: looks up recordings that continue an earlier recording. Such a recording begins after the archive was away
-while the publisher continued.
+"""`Links`: looks up recordings that continue an earlier recording. An archive begins such a recording if it did not run
+for a while and the publisher continued.
 """
 
 from __future__ import annotations

@@ -244,7 +244,7 @@ def subscribers(client: aeron.Aeron, stream_id: int) -> int:
 
 @contextmanager
 def _ended(spark: SparkSession) -> Iterator[None]:
-    """Stops the queries at the end of the block. Their stream must end later."""
+    """Stops the queries at the end of the block. Until then, the stream that they read must not end."""
     try:
         yield
     finally:
