@@ -26,7 +26,7 @@ const MAX_PARK_NS: u64 = 1_000_000;
 /// Maximum sleep of the thread in nanoseconds while there is no image. It is longer than [`MAX_PARK_NS`], because data
 /// can arrive only after a new image.
 const MAX_LONELY_PARK_NS: u64 = 10_000_000;
-/// Interval at which the recorder checks whether a driver runs.
+/// Interval at which the recorder tries to connect again during an outage.
 const SECOND: Duration = Duration::from_secs(1);
 /// Interval at which the recorder publishes statistics, starts a purge and updates the archive's heartbeat.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
