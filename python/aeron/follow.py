@@ -63,8 +63,8 @@ class Follower:
     follower uses a `PersistentSubscription`. The documentation of that class describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
-    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. If the
-    archive does not run for a while, the live stream may deliver messages that no recording has.
+    publisher: when a recording has ended and is read, it goes on with the next one, and calls `on_change`. If an
+    archive was away, the live stream may deliver messages that no recording has.
 
     A *named reader* stores the position in the archive. A later follower with the same reader name continues at this
     position, and retention does not delete data that the reader has not committed. With ``commit="batch"``, a batch is
@@ -479,8 +479,7 @@ class Follower:
             return False
         if self._subscription is None or self._subscription.state == "AWAIT_LIVE":
             return True
-        # Either the live stream is only ahead of the recording, or the recording has ended and the live stream
-        # continues.
+        # The live stream is ahead of the recording, or it goes on after the end of the recording.
         return self._commits is not None and self._commits.is_refused
 
     def _look(self) -> None:
@@ -490,8 +489,7 @@ class Follower:
         now = self._archive.list_recording(self._current.recording_id)
         if now is not None and now.stop_position is None:
             if now.session_id != self._current.session_id:
-                # A publisher with another session extends the recording. The follower must join the live stream of that
-                # session.
+                # A publisher with another session extends the recording: its live stream is another one.
                 self._open(now, self._position if self._position > self._start_position else self._start_position)
             return
         # Retention may delete a recording that is read.
@@ -516,8 +514,7 @@ class Follower:
             if later.session_id != ended.session_id:
                 return later, later.start_position, None
             if self._position > stop_position:
-                # The follower has read live messages beyond the end of the recording, while the archive did not run. It
-                # does not read these messages again.
+                # The live stream went on without the archive. Its messages are not read again.
                 if later.stop_position is not None and later.stop_position <= self._position:
                     continue
                 if later.start_position > self._position:
