@@ -1,5 +1,5 @@
-"""`Links`: looks up recordings that continue an earlier recording. Such a recording begins after the archive was away
-while the publisher continued.
+"""`Links`: looks up recordings that continue an earlier recording. An archive begins such a recording if it did not run
+for a while and the publisher continued.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ class Links:
         self._is_supported = True
 
     def continues(self, recording: Recording, earlier: Recording) -> bool:
-        """Returns whether a recording continues an earlier one: with the same session, from the same or a later
-        position.
-        """
+        """Returns whether the archive has a link from a recording to an earlier one. Both have the same session."""
         link = self._link(recording)
         return link is not None and link.predecessor_id == earlier.recording_id
 

@@ -409,7 +409,8 @@ class Follower:
             for recording in reversed(recordings):
                 if (found := stored.pop(recording.recording_id, None)) is not None:
                     self._open(recording, found)
-                    # A follower that was killed at the change of the recording has left its reader in the former one.
+                    # A follower that was killed while it changed to this recording may have left its named reader in
+                    # earlier recordings.
                     for former in stored:
                         self._commits.remove(former)
                     return

@@ -64,7 +64,8 @@ def bars(trades: DataFrame, bar_us: int) -> DataFrame:
 
 
 def usual_bar_us(times_ns: npt.NDArray[np.int64]) -> int:
-    """Returns the usual length of a bar that is nearest to 1/40 of the time between the first and the last trade."""
+    """Returns one of the usual lengths of a bar: the one nearest to 1/40 of the time from the first to the last
+    trade."""
     wanted_s = max(int(times_ns.max()) - int(times_ns.min()), 1) / 1e9 / BARS
     return round(1e6 * min(_USUAL_S, key=lambda usual_s: abs(math.log(usual_s / wanted_s))))
 

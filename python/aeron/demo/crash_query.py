@@ -30,7 +30,8 @@ class Query:
     bar_us: int
     place: str
     is_last: bool
-    """Whether this is the last process: it reads all recorded trades, copies all bars to `result`, and ends."""
+    """Whether this is the last process. The last process reads all recorded trades, copies all bars to `result`, and
+    ends."""
 
     @property
     def checkpoint(self) -> Path:

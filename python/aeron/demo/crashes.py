@@ -84,7 +84,8 @@ def run(place: Path, trades: Trades, console: Console) -> Outcome:
         parts.spark.kill()
         parts.finish()
         made = in_order(read_parquet(parts.query.result))
-    # Only the window of the closing record is not complete, so Spark has made all bars of trades.
+    # Spark has made the bars of all trades: only the window of the closing record is not complete, and it has no
+    # trades.
     check_equal(made, bars_by_pandas(records, bar_us))
     return Outcome(len(records), offered_again, parts.spark.starts, len(made))
 
@@ -100,7 +101,8 @@ def report(outcome: Outcome) -> Table:
 
 
 def _kill_in_turn(stream: _Stream, parts: _Parts, count: int) -> None:
-    """Kills each part in the middle of a quarter of the trades, and waits until Spark makes batches again."""
+    """Publishes the trades in four quarters. Kills one part in the middle of each quarter after the first one. After
+    each quarter, waits until Spark has made another batch."""
     quarter = count // 4
     stream.publish_to(quarter)
     stream.wait_for_batches(2)
@@ -209,7 +211,7 @@ class _Parts:
         self.archive.start()
 
     def restart_driver(self) -> None:
-        """Kills the driver. The archive then ends too. Starts both again."""
+        """Kills the driver, and the archive, which cannot continue without its driver. Starts both again."""
         self.driver.kill()
         self.archive.kill()
         self.start_driver()
@@ -225,10 +227,10 @@ class _Parts:
         aeron.connect(self.driver_directory).close()
 
     def check(self) -> None:
-        """Starts Spark again if it has ended, for example because its driver was killed.
+        """Starts Spark again if it has ended, for example because the media driver was killed.
 
         Raises:
-            RuntimeError: the driver or the archive has ended, or Spark has ended ten times.
+            RuntimeError: the driver or the archive has ended, or Spark has ended after more than ten starts.
         """
         for part in (self.driver, self.archive):
             part.check()

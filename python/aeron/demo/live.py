@@ -244,7 +244,8 @@ def subscribers(client: aeron.Aeron, stream_id: int) -> int:
 
 @contextmanager
 def _ended(spark: SparkSession) -> Iterator[None]:
-    """Stops the queries at the end of the block. Their stream must end later."""
+    """Stops the queries at the end of the block, before the contexts of the publisher, the client and the driver
+    end."""
     try:
         yield
     finally:

@@ -130,8 +130,8 @@ def session(place: Path, *, survives_kills: bool = False) -> Iterator[SparkSessi
 
 
 def reason(text: str) -> str:
-    """Returns the line of a long error of Spark that names the cause. If the error contains an exception of this
-    package, returns its line."""
+    """Finds the line that names the cause in the long text of a Spark error. If the text contains an exception of this
+    package, returns the line of that exception."""
     ours: list[str] = re.findall(r"^aeron\.[\w.]+: (.+)$", text, re.MULTILINE)
     return ours[-1] if ours else text.strip().splitlines()[0]
 

@@ -29,8 +29,9 @@ _log = logger()
 class _PushedFilters:
     """The method ``pushFilters`` of a reader.
 
-    Without ``spark.sql.python.filterPushdown.enabled``, Spark refuses each reader that has a method of its own. Spark
-    recognizes such a method by its function. So this object has the function of the base class.
+    If ``spark.sql.python.filterPushdown.enabled`` is not set, Spark refuses a reader that overrides ``pushFilters``.
+    Spark finds an override by comparing the ``__func__`` of the method with the function of the base class. So this
+    object has the function of the base class as its ``__func__``.
     """
 
     def __init__(self) -> None:

@@ -51,9 +51,7 @@ def archive_connections() -> _pipeline.ArchiveConnections:
 
 
 def archive_settings(options: SharedOptions) -> _ArchiveSettings:
-    """Returns the settings of the connection to the archive. Raises an error if the options lack a response channel
-    that has no default.
-    """
+    """Returns the settings of the connection to the archive. Raises the same error as :func:`response_channel`."""
     credentials = options.archive_credentials
     return {
         "client": client_settings(options),
@@ -79,12 +77,14 @@ def recording_selection(options: SharedOptions) -> _RecordingSelection:
 
 
 def replay_channel(options: ArchiveOptions) -> str:
-    """Returns the channel of replays. Raises an error if the response channel must be given and is not."""
+    """Returns the channel of replays; by default, the channel of responses. Raises the same error as
+    :func:`response_channel`."""
     return options.archive_replay_channel or response_channel(options)
 
 
 def response_channel(options: ArchiveOptions) -> str:
-    """Returns the channel of responses. Raises an error if it must be given and is not."""
+    """Returns the channel of responses. Raises :class:`~aeron.spark.errors.AeronOptionError` if the options do not
+    contain it and it has no default. Only control channels over IPC or with a loopback address have a default."""
     return options.archive_response_channel or _default_response_channel(options.archive_control_channel)
 
 

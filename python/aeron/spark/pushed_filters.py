@@ -80,7 +80,7 @@ def _number(column: str, value: Any) -> int | None:
     if column == "timestamp":
         is_time = isinstance(value, datetime) and value.tzinfo is not None
         return (value - _EPOCH) // timedelta(microseconds=1) if is_time else None
-    # The bounds of ranges are one less or more.
+    # A bound of a range may be one less or one more than the value, so the value must not be at the limit of 64 bits.
     is_number = isinstance(value, int) and not isinstance(value, bool) and _LOWEST < value < _HIGHEST
     return value if is_number else None
 

@@ -1,4 +1,4 @@
-"""The connection, names and channels that the tasks and the commit of an exactly-once sink share."""
+"""Functions for the tasks and the commit of an exactly-once sink: they connect, and make names and channels."""
 
 from __future__ import annotations
 
@@ -67,13 +67,15 @@ def alias_of(recording: aeron.Recording) -> str:
 
 
 def source_location(options: RecordedWriteOptions) -> SourceLocation:
-    """Returns whether the archive records from its own driver. A network stream may come from another driver."""
+    """Returns ``LOCAL`` if an IPC channel shows that the archive uses the driver of this process, otherwise
+    ``REMOTE``."""
     channels = (options.archive_control_channel, options.channel)
     return "LOCAL" if any(channel.startswith("aeron:ipc") for channel in channels) else "REMOTE"
 
 
 def named_channel(options: RecordedWriteOptions, alias: str, session_id: int | None = None) -> ChannelUriBuilder:
-    """Returns the channel of the sink with an alias. A local network stream needs no subscriber beside the archive."""
+    """Returns the channel of the sink with an alias. If the archive records a network stream from its own driver, the
+    stream is sent even without a receiver on the network (parameter ``ssc``)."""
     channel = ChannelUriBuilder.parse(options.channel).put("alias", alias).put("session-id", session_id)
     is_network = options.channel.startswith("aeron:udp")
     if is_network and source_location(options) == "LOCAL" and channel.get("ssc") is None:
@@ -86,8 +88,9 @@ def wait_recorded(
 ) -> aeron.Recording:
     """Waits until the archive has recorded a session up to a position. Returns the recording.
 
-    Raises :class:`~aeron.exceptions.ArchiveTimeoutError` if there is no progress for `timeout_s` seconds. Raises the
-    error that the archive sends meanwhile, such as that of a recording that another process has extended first.
+    Raises :class:`~aeron.exceptions.ArchiveTimeoutError` if there is no progress for `timeout_s` seconds. If the
+    archive reports an error during the wait, raises that error, for example because another process already extends the
+    recording.
     """
     recording_id, last, deadline = None, -1, time.monotonic() + timeout_s
     while True:

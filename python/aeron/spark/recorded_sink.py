@@ -1,16 +1,18 @@
 """The exactly-once sink: ``df.writeStream`` into a recording of a running archive.
 
-A task does not publish to the stream of the recording. It *stages* its rows: it records them as a recording of its own,
-on another stream. The commit of the batch then runs in the program of the query (:class:`BatchCommit`):
+A task does not publish on the stream of the query's recording. It *stages* its rows: it publishes them on another
+stream, and the archive records them in a separate recording. The commit of the batch (:class:`BatchCommit`) then runs
+on the Spark driver's machine:
 
-1. It opens the recording of the query, which only one process can do at a time.
-2. It *decides*: the metadata of the recording name the batch and the staged recording of each partition. From now on
-   exactly these rows are the batch, also if Spark runs the batch again.
+1. It opens the recording of the query. Only one process at a time can have this recording open.
+2. It *decides* the batch: it stores the batch id and the ids of the staged recordings in the metadata of the recording.
+   From then on, the batch has exactly these rows, even if Spark runs the batch again.
 3. It appends the staged messages to the recording, and waits until all are recorded.
-4. It stores that the batch is complete, and deletes what was staged for it.
+4. It stores that the batch is complete, and deletes the staged recordings of the batch.
 
-A commit that was killed left its decision. The next commit counts the messages that were appended, and continues there.
-A batch that is complete is not decided again. So each row is in the recording once, and nothing is ever taken back.
+If a commit is killed after the decision, the next commit counts the messages that were appended, and appends the
+others. A complete batch is not decided again. So each row is in the recording once, and no appended row is ever
+removed.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["AeronRecordedStreamWriter", "BatchCommit", "StagedPartition", "TaskName", "stage"]
 
 RETRY_TIMEOUT_S = 60.0
-"""Seconds for which a commit tries again to reach the archive."""
+"""Seconds for which a failed commit is repeated, counted from its first error."""
 
 _RETRY_INTERVAL_S = 0.2
 
@@ -140,7 +142,7 @@ def stage(
 class BatchCommit:
     """Appends the staged partitions of a batch to the recording of its query, exactly once.
 
-    A commit may run any number of times, also at the same time in several processes. The steps are methods, in the
+    A commit may run any number of times, even in several processes at the same time. The steps are methods, in the
     order in which they run.
     """
 
@@ -155,7 +157,7 @@ class BatchCommit:
         self._staged = sorted(staged, key=lambda partition: partition.task.partition)
 
     def run(self) -> None:
-        """Runs all steps. If archive or driver are lost, tries again for :data:`RETRY_TIMEOUT_S`."""
+        """Runs all steps. After an error of the archive or the driver, tries again for :data:`RETRY_TIMEOUT_S`."""
         failed_since = None
         while True:
             try:
@@ -190,16 +192,16 @@ class BatchCommit:
         self._discard(archive, state)
 
     def _decide(self, target: RecordedTarget, state: SinkState) -> SinkState:
-        """Stores which staged recordings are the batch."""
+        """Stores the ids of the staged recordings that make up the batch."""
         recordings = tuple(part.recording_id for part in self._staged if part.recording_id is not None)
         messages = sum(part.messages for part in self._staged)
         position = target.publication.position
         return target.store(state.decide(DecidedBatch(self._batch_id, position, messages, recordings)))
 
     def _appended(self, target: RecordedTarget, decided: DecidedBatch) -> int:
-        """Returns how many messages of a decided batch an earlier commit has appended.
+        """Returns the number of messages of a decided batch that earlier commits have appended.
 
-        Readers of messages drop a message that was recorded partly. So do the replay here and the count.
+        A message of which only a part was recorded does not count. Readers of the recording drop such a message too.
         """
         if target.position == decided.position:
             return 0
@@ -241,7 +243,7 @@ class BatchCommit:
         self, archive: aeron.AeronArchive, decided: DecidedBatch, recording_id: int
     ) -> Iterator[aeron.Batch]:
         try:
-            # A recording that was not stopped ends with its publication, of which the task has waited for all messages.
+            # The staged recording may still be active. It has all messages, because the task waited for them.
             archive.try_stop_recording_by_identity(recording_id)
             end = archive.get_max_recorded_position(recording_id)
             yield from self._replayed(archive, recording_id, 0, end)
@@ -256,7 +258,8 @@ class BatchCommit:
             yield from replay.batches()
 
     def _discard(self, archive: aeron.AeronArchive, state: SinkState) -> None:
-        """Deletes what was staged for complete batches, also by tasks that failed. A failure is only logged."""
+        """Deletes the staged recordings of complete batches, including those of failed tasks. If a deletion fails, this
+        is only logged."""
         for recording in archive.list_recordings(stream_id=self._options.archive_staging_stream_id):
             batch_id = _staged_batch(recording, self._query)
             if batch_id is None or batch_id > state.batch_id:
@@ -317,5 +320,6 @@ class AeronRecordedStreamWriter(DataSourceStreamArrowWriter):
             BatchCommit(self._options, batchId, staged).run()
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Logs that a batch failed. If its commit has begun, the next commit completes it."""
+        """Logs that a batch failed. If the commit of the batch was killed after the decision, the next commit completes
+        the batch."""
         _log.warning("batch %d on %s: aborted; the next start of the query commits it", batchId, self._options.channel)

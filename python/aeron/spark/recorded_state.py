@@ -1,4 +1,4 @@
-"""The state of an exactly-once sink, which its archive keeps as metadata of the recording."""
+"""The state of an exactly-once sink. The archive keeps the state as metadata of the query's recording."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_STATE_LENGTH = 16 * 1024
 
 @dataclass(frozen=True)
 class DecidedBatch:
-    """A batch of which the staged recordings are decided. It is appended completely, whatever is killed.
+    """A batch with decided staged recordings. It is appended completely, even if processes are killed.
 
     `position` is the end of the recording before the batch, in bytes. `recordings` are the ids of the staged recordings
     in the order of the partitions, and `messages` is the number of messages in all of them.
@@ -37,7 +37,7 @@ class SinkState:
     decided: DecidedBatch | None = None
 
     def decide(self, batch: DecidedBatch) -> SinkState:
-        """Returns the state from which on this batch is appended."""
+        """Returns the state in which this batch is decided and not yet complete."""
         return replace(self, decided=batch)
 
     def complete(self) -> SinkState:
@@ -47,7 +47,7 @@ class SinkState:
     def encode(self) -> bytes:
         """Returns the state as JSON.
 
-        Raises :class:`~aeron.spark.errors.AeronSparkError` if it is longer than :data:`MAX_STATE_LENGTH`.
+        Raises :class:`~aeron.spark.errors.AeronSparkError` if the text is longer than :data:`MAX_STATE_LENGTH`.
         """
         value: dict[str, object] = {"spark-sink": 1, "batch": self.batch_id}
         if (decided := self.decided) is not None:
@@ -68,7 +68,7 @@ class SinkState:
 
     @classmethod
     def decode(cls, metadata: bytes) -> SinkState:
-        """Returns the state that :meth:`encode` has made a text of. Raises ``ValueError`` for any other text."""
+        """Parses the text that :meth:`encode` returned. Raises ``ValueError`` for any other text."""
         try:
             value = json.loads(metadata)
             if value["spark-sink"] != 1:

@@ -1,9 +1,9 @@
 """The recording of an exactly-once sink, while one commit extends it.
 
-Only one publication at a time extends a recording, so an open target is a lock: another run of the query waits until
-the archive has stopped the recording. Publication and session with the archive belong to one client. A process that was
-suspended for longer than the client timeout of the driver loses both, so it cannot write anything after another process
-has taken over.
+Only one publication at a time can extend a recording. So an open target is a lock: a commit in another process waits
+until the archive has stopped the recording. The publication and the control session belong to one client. If a process
+is suspended for longer than the driver's client liveness timeout, its client loses both. So the process cannot write
+anything after another process has opened the target.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aeron.spark.recorded_state import SinkState
 __all__ = ["RecordedTarget"]
 
 TAKEOVER_TIMEOUT_S = 60.0
-"""Seconds to wait for the end of another process that extends the recording."""
+"""Seconds to wait while another process extends the recording."""
 
 _TAKEOVER_INTERVAL_S = 0.02
 
@@ -46,10 +46,10 @@ class RecordedTarget:
     def opened(cls, archive: aeron.AeronArchive, options: RecordedWriteOptions, query: str) -> Iterator[RecordedTarget]:
         """Extends the recording of the query, or starts it. At the end of the block the recording is stopped.
 
-        Raises :class:`~aeron.spark.errors.AeronSparkError` if another process does not end for
+        Raises :class:`~aeron.spark.errors.AeronSparkError` if another process still extends the recording after
         :data:`TAKEOVER_TIMEOUT_S`.
         """
-        # Fails before the first recording is started if the archive has no metadata.
+        # If the archive does not support metadata, this request fails. No recording has been started then.
         archive.list_recording_info(recording_id=0)
         deadline = time.monotonic() + TAKEOVER_TIMEOUT_S
         while (target := _try_open(archive, options, query_alias(query))) is None:
@@ -120,7 +120,8 @@ def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias:
         raise
     first = _find(archive, options, alias)
     if first is None or first.recording_id != recording.recording_id:
-        # Two processes have started a recording at the same time. The older recording is the one of the query.
+        # Another process has started a recording at the same time. The query uses the older recording, so this one is
+        # deleted.
         publication.close()
         with suppress(AeronError):
             archive.try_stop_recording(subscription_id)

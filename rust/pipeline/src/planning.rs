@@ -17,7 +17,8 @@ pub trait RecordingMessages {
     /// Reason why the messages cannot be read.
     type Error;
 
-    /// Counts the messages from `from` to `to`. Both positions must be a start, a head or an end of a message.
+    /// Counts the messages from `from` to `to`. Each position must be the start or the head of the recording, or the
+    /// end of a message.
     ///
     /// # Errors
     /// The recording cannot be read.

@@ -23,7 +23,7 @@ pub(super) struct BatchPlanner<'a> {
 type IndexedRecording<'a> = (&'a RecordingInfo, Range<Index<Directory>>);
 
 impl BatchPlanner<'_> {
-    /// Checks that each existing recording reaches its position in `start`.
+    /// Returns an error if an existing recording ends before its position in `start`.
     pub fn check(&self, start: &Offset, recordings: &[RecordingInfo]) -> Result<(), LiveError> {
         for taken in start.recordings() {
             let end = find(recordings, taken.recording_id).map(end_of);
@@ -53,7 +53,7 @@ impl BatchPlanner<'_> {
         }
         let ends = planning::take(&ranges, limits, rows)?;
         let mut taken: Vec<RecordingOffset> = start.recordings().to_vec();
-        // Spark never requests data of a recording that was purged entirely.
+        // A recording that was purged entirely is left out, because Spark never requests its data again.
         taken.retain(|taken| find(recordings, taken.recording_id).is_some());
         for ((recording, range), position) in recorded.into_iter().zip(&ranges).zip(ends) {
             if position > range.from {
@@ -186,7 +186,8 @@ impl BatchPlanner<'_> {
     }
 }
 
-/// Counts the bytes and messages of the recordings after the positions in `answered`.
+/// Counts the bytes and messages that are recorded after the positions of the last returned offset, `answered`. Stores
+/// the sums in the statistics.
 pub(super) fn count_backlog(
     recorder: &StreamRecorder,
     recordings: &[RecordingInfo],

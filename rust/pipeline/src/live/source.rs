@@ -152,7 +152,7 @@ impl LiveSource {
     /// Returns the offset of a new, empty archive. Every call returns the same offset.
     ///
     /// # Errors
-    /// The system has no random bytes.
+    /// The system has no random bytes, or the source is closed.
     pub fn initial_offset(&self) -> Result<String, LiveError> {
         self.check_open()?;
         let mut state = self.state();
@@ -239,7 +239,7 @@ impl LiveSource {
     /// Allows the recorder to delete the data before `end`. Returns before the data is deleted.
     ///
     /// # Errors
-    /// `end` is not an offset.
+    /// `end` is not an offset, or the source is closed.
     pub fn commit(&self, end: &str) -> Result<(), LiveError> {
         self.check_open()?;
         let end = Offset::parse(end)?;
@@ -422,7 +422,7 @@ impl LiveSource {
         error.code() == LiveCode::DataLoss && !self.settings.fail_on_data_loss
     }
 
-    /// Replaces the archive of the checkpoint, which does not exist any more, by a new archive.
+    /// Notes the loss of the checkpoint's archive, and chooses the id of the archive that replaces it.
     fn replace(
         &self,
         state: &mut QueryState,

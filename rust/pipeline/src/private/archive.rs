@@ -131,7 +131,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// Frames between this head and the join position are copied from the earlier recording.
     ///
     /// # Errors
-    /// Too many recordings run, or files cannot be written or read. Then no recording has started.
+    /// Too many recordings run, or files cannot be written or read. In each case, the image is not recorded.
     pub fn start_recording(
         &mut self,
         image: &ImageDescription,
@@ -160,8 +160,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         if let Some(earlier) = start.copy_from
             && let Err(error) = self.copy(earlier, image.join_position, &mut writer, now_us)
         {
-            // The first error is returned because it is more useful. The next open of the archive adds the end to the
-            // catalog entry.
+            // If stopping the recording fails too, the next open of the archive adds the end to the catalog entry. The
+            // first error is returned, because it is more useful.
             let _ = self
                 .store
                 .stop_recording(recording_id, start.position, now_ms);

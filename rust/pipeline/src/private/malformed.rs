@@ -60,7 +60,7 @@ impl MalformedNote {
 }
 
 /// Removes all notes, and returns the sum of the notes for which `counts` returns `true`. The other notes are not
-/// needed: workers read their pieces again and leave new notes.
+/// needed: if a piece is read again, its worker leaves a new note.
 ///
 /// # Errors
 /// The directory cannot be listed.

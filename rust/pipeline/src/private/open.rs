@@ -222,8 +222,8 @@ impl<S: Storage> OpenPolicy<S> for Opening<'_> {
         Ok(recorded)
     }
 
-    /// Repairs the index before the catalog gets the stop position. The last block may lack an index entry only while
-    /// the catalog shows a killed writer.
+    /// Repairs the index before the catalog gets the stop position. A killed writer may leave the last block without an
+    /// index entry. After the catalog has a stop position, a missing entry would count as damage.
     fn recovered(
         &mut self,
         storage: &S,

@@ -21,7 +21,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// they were purged earlier. [`work`](Self::work) removes the files later.
     ///
     /// # Errors
-    /// The catalog cannot be written. A later call removes the files.
+    /// Writing the catalog failed. No file of the failed recording was removed. The next call of `commit` tries again.
     pub fn commit(
         &mut self,
         taken: impl IntoIterator<Item = (i64, i64)>,
@@ -56,8 +56,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         Ok(self.remove_segment()? || !done.is_empty())
     }
 
-    /// Abandons an ended recording that cannot be read any more. Returns the number of its bytes that were not in a
-    /// batch yet.
+    /// Abandons an ended recording that cannot be read any more. Returns the number of its bytes that are not
+    /// committed.
     ///
     /// # Errors
     /// The recording runs, or the catalog cannot be written.

@@ -2,7 +2,7 @@
 //!
 //! An image joins at the position of its driver's slowest subscriber. This position may be below the recorded position,
 //! and within a message. The new recording begins at the head of the earlier one. So the earlier recording delivers the
-//! messages before that position and the new recording delivers the later ones: no message is lost or delivered twice.
+//! messages before this head and the new recording delivers the later ones: no message is lost or delivered twice.
 
 use std::collections::{HashMap, HashSet};
 

@@ -24,7 +24,7 @@ pub struct ArchiveRoots {
 
 #[derive(Debug, Clone)]
 struct Candidate {
-    /// An existing directory of the same file system, for the query of the free space.
+    /// An existing directory on the same file system. It is used to find the number of free bytes.
     file_system: PathBuf,
     directory: PathBuf,
 }

@@ -56,7 +56,7 @@ pub(super) struct Start {
     pub position: i64,
     /// Recording from which to copy the frames between `position` and the join position.
     pub copy_from: Option<i64>,
-    /// Head of the earlier recording, if the stream after it was missed.
+    /// Head of the earlier recording, if bytes between this head and the join position were missed.
     pub missed_since: Option<i64>,
 }
 

@@ -125,8 +125,8 @@ impl<S: Storage> RecordingWriter<S> {
         (gap > 0).then_some(gap)
     }
 
-    /// Returns the head of the earlier recording if the stream after it was missed and [`take_gap`](Self::take_gap) has
-    /// not returned the length yet.
+    /// Returns the head of the earlier recording if bytes between this head and the start of this recording were
+    /// missed, and [`take_gap`](Self::take_gap) has not returned their number yet.
     pub fn missed_since(&self) -> Option<i64> {
         self.missed_since
     }

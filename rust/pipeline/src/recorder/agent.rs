@@ -23,15 +23,15 @@ use crate::private::{ImageDescription, RecordingInfo, RecordingWriter, SessionKe
 
 /// Maximum sleep of the thread in nanoseconds while there are images without new data.
 const MAX_PARK_NS: u64 = 1_000_000;
-/// Maximum sleep of the thread in nanoseconds while there is no image. The sleep may be longer, because data can arrive
-/// only after a new image.
+/// Maximum sleep of the thread in nanoseconds while there is no image. It is longer than [`MAX_PARK_NS`], because data
+/// can arrive only after a new image.
 const MAX_LONELY_PARK_NS: u64 = 10_000_000;
-/// Interval at which the recorder checks whether a driver runs.
+/// Interval at which the recorder tries to connect again during an outage.
 const SECOND: Duration = Duration::from_secs(1);
 /// Interval at which the recorder publishes statistics, starts a purge and updates the archive's heartbeat.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Reason in the error for a gap that came while the query ran.
+/// Reason in the error text for a gap that began while the query ran.
 const IMAGE_LOST: &str =
     "its image went away before the stream ended, and came back at a later position";
 
@@ -56,7 +56,8 @@ pub(super) struct RecorderAgent {
     absence: String,
     /// Set while the recorder has no connection and tries to connect again.
     outage: Option<Outage>,
-    /// Time for which the recorder tries to connect again after a driver or client did not run in time.
+    /// Time for which the recorder tries to connect again after its client ended because the client or the driver did
+    /// not run in time.
     driver_timeout: Duration,
     has_warned_of_space: bool,
     is_purging: bool,

@@ -7,8 +7,8 @@ use aeron_client::{Aeron, Counter, PendingOperation};
 use super::{STATISTICS, Statistics};
 use crate::private::RecordingInfo;
 
-/// Type id of the counters, outside the ranges that Aeron uses. The id must not be 100: clients take a counter of type
-/// 100 for the recording position of an archive.
+/// Type id of the counters, outside the ranges that Aeron uses. The id must not be 100: clients treat a counter of type
+/// 100 as the recorded position of a recording in an archive.
 pub(super) const COUNTER_TYPE_ID: i32 = 20_808;
 /// Maximum number of recordings with a position counter. It is limited because all clients share the driver's counters.
 const MAX_POSITIONS: usize = 256;

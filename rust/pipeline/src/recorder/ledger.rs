@@ -31,7 +31,7 @@ pub(super) struct JoinedImage<'a> {
     pub recording_id: i64,
     /// Position of the image's first frame.
     pub join_position: i64,
-    /// Head of the session's earlier recording, if the stream after it was missed.
+    /// Head of the session's earlier recording, if bytes between this head and the join position were missed.
     pub missed_since: Option<i64>,
     /// Whether the archive has an earlier recording of the session.
     pub is_known: bool,
@@ -88,8 +88,10 @@ impl Ledger {
         self.log_totals(shared);
     }
 
-    /// Settles gaps without an exact end: the writer of the recording after the gap was killed before it knew the end.
-    /// The join position becomes the end. If the recording has no message, the gap is removed.
+    /// Settles the gaps without an exact end. Such a gap is left if the process was killed after the recording that
+    /// follows the gap had begun, and before the exact end was stored. If that recording has a message, the join
+    /// position stays the end of the gap. Otherwise the gap is removed, and the session's next recording reports it
+    /// again.
     fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &SharedRecorder) {
         let pending: Vec<i64> = self
             .totals
@@ -221,8 +223,8 @@ impl Ledger {
         self.is_urgent = true;
     }
 
-    /// Stops waiting for sessions that did not come back in time. `head_of` returns the position up to which a session
-    /// was recorded.
+    /// Stops waiting for sessions that did not come back in time, and adds a gap of unknown length for each of them.
+    /// `head_of` returns the position up to which a session was recorded.
     pub fn give_up_absent(
         &mut self,
         now_ms: i64,

@@ -43,7 +43,8 @@ impl BlockBuffer {
         Self(vec![0; MAX_BLOCK_LENGTH])
     }
 
-    /// Copies a block. Only the header of padding is read, so padding that is longer than the buffer is copied in part.
+    /// Copies a block. Of padding, only the header is needed, so padding that is longer than the buffer is copied only
+    /// in part.
     fn copy(&mut self, block: &Block<'_, SharedBuffer>) -> &[u8] {
         let length = block.length().min(self.0.len());
         let bytes = &mut self.0[..length];

@@ -294,7 +294,8 @@ impl ConnectionLease {
         self.0.has_no_links.store(true, Ordering::Relaxed);
     }
 
-    /// Lists the recordings with copies in object storage. The list of an archive without this request is empty.
+    /// Lists the recordings with copies in object storage. If the archive does not support this request, the list is
+    /// empty.
     pub fn copied_ranges(&self) -> Result<Vec<CopiedRange>, ArchiveClientError> {
         if self.0.lacks_copies.load(Ordering::Relaxed) {
             return Ok(Vec::new());

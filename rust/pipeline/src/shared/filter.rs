@@ -10,7 +10,7 @@ use crate::error::LiveError;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueRanges(Option<Vec<(i64, i64)>>);
 
-/// Conditions that hold together. A range is left out only if none of its rows fulfils all of them.
+/// Conditions that a row must all fulfil. A range is left out only if no row in it fulfils all conditions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowFilter {
     /// Recording ids.

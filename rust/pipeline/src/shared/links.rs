@@ -1,6 +1,7 @@
-//! Links between recordings: an archive that could not extend a recording has begun a new one of the same stream.
+//! Links between recordings. If an archive cannot extend a recording, it begins a new recording of the same stream,
+//! with a link to the earlier recording.
 //!
-//! The messages in between were not recorded.
+//! The messages between the two recordings were not recorded.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +12,8 @@ use super::connection::{ArchiveAccess, ArchiveConnections, ConnectionLease};
 use super::recordings::SharedRecording;
 use crate::error::LiveError;
 
-/// Lists the links of an archive, by the later recording. There are none if the archive does not support them.
+/// Returns the links of an archive, by the id of the later recording. The map is empty if the archive does not support
+/// links.
 ///
 /// # Errors
 /// The archive cannot be reached, or refuses the request.
@@ -44,16 +46,17 @@ pub(super) fn may_be_linked<'a>(mut recordings: impl Iterator<Item = &'a SharedR
     })
 }
 
-/// Returns the positions that were not recorded between the recordings of a link; `None` if there are none.
+/// Returns the range of positions that neither recording of a link has; `None` if there is no such range.
 pub(super) fn gap(link: &RecordingLink) -> Option<(i64, i64)> {
     let to = link.gap_to?;
     (link.gap_from < to).then_some((link.gap_from, to))
 }
 
-/// Returns a line for the log for each of the recordings that continues a recording that `is_read`, after a gap.
+/// Returns a log line for each of `recordings` that continues an earlier recording after a gap, if `is_read` returns
+/// `true` for the id of the earlier recording.
 ///
 /// # Errors
-/// As [`links`].
+/// The same errors as [`links`].
 pub(super) fn gap_lines(
     connections: &ArchiveConnections,
     access: &ArchiveAccess,

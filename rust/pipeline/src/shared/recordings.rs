@@ -114,7 +114,7 @@ impl SharedSelection {
     }
 }
 
-/// Moves the start positions back to those of copies in object storage.
+/// Lowers the start positions of recordings to the start positions of their copies in object storage.
 fn with_copies(
     connection: &ConnectionLease,
     mut descriptors: Vec<RecordingDescriptor>,

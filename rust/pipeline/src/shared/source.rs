@@ -340,7 +340,8 @@ impl SharedSource {
         Ok(())
     }
 
-    /// Returns where a query without a checkpoint starts. Gaps between recordings before this request are only logged.
+    /// Returns the positions at which a query without a checkpoint starts. Gaps between the existing recordings are
+    /// only logged: they do not end the query.
     fn first(&self, state: &mut SharedQueryState, look: &Look) -> Result<Offset, LiveError> {
         let starting = &self.settings.starting;
         let positions = starting.resolve(RangeEnd::Start, &look.archive, &look.recordings)?;
@@ -491,7 +492,8 @@ impl SharedSource {
         }
     }
 
-    /// Reports what was not recorded between the recordings that the query reads and those that continue them.
+    /// Reports each range that was not recorded between a recording that the query reads and a recording in `joined`
+    /// that continues it.
     fn lose_gaps(
         &self,
         state: &mut SharedQueryState,
@@ -613,8 +615,8 @@ impl SharedSource {
     ) -> Result<Vec<SharedRange<'a>>, LiveError> {
         let cutting = self.settings.cutting;
         let is_more_wanted = cutting.min_partitions > ranges.len();
-        // Cuts at terms are not enough if a batch is shorter than a term. With an index, cuts between messages need no
-        // read of frames.
+        // If a batch is shorter than a term, cuts at terms would give too few partitions. With the index in the
+        // archive's directory, cuts between messages are found without reading frames.
         if cutting.max_rows.is_some() || (is_more_wanted && archive.directory.is_some()) {
             return by_rows(archive, ranges, cutting);
         }

@@ -43,7 +43,7 @@ pub(super) fn position_at(
     if found.position <= recording.end {
         return Ok(found.position.max(recording.start()));
     }
-    // Messages were recorded since the recordings were listed.
+    // The position is beyond the listed end, because messages were recorded after the recordings were listed.
     let messages = RecordedMessages {
         archive,
         recording,

@@ -1,4 +1,4 @@
-//! [`SinkPublication`]: a publication of a task, shared with other tasks or its own.
+//! [`SinkPublication`]: a publication that a task uses. Several tasks share it, or it belongs to one task.
 
 use aeron_client::{
     Aeron, AppendError, Appended, CloseCause, Error, ExclusivePublication, MessageBatch,

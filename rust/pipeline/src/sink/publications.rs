@@ -1,8 +1,9 @@
 //! [`SharedPublications`]: clients and publications that stay open after the end of a task for later tasks.
 //!
-//! A worker process runs one task after another. All its tasks, and the tasks of other workers on the machine, publish
-//! into the same session of a channel and stream. A thread closes clients and publications that no task has used for
-//! some time. The thread ends when no client is open.
+//! A worker process runs one task after another. With [`Sharing::Shared`], all its tasks and the tasks of other workers
+//! on the machine publish into the same session of a channel and stream. With [`Sharing::Exclusive`], each task has a
+//! session of its own. A thread closes clients and publications that no task has used for some time. The thread ends
+//! when no client is open.
 
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -84,7 +85,7 @@ impl SharedPublications {
 
     /// Returns the publication of a channel and stream at the driver of a directory. Opens the publication if
     /// necessary. If there is no client of this driver, or the driver was replaced, calls `connect` to create a client.
-    /// The channel of an exclusive publication has a session id that only one task uses.
+    /// The channel of an exclusive publication must have a session id that only one task uses.
     pub(super) fn publication(
         &self,
         directory: &Path,
@@ -102,7 +103,8 @@ impl SharedPublications {
         Ok(Lease(kept))
     }
 
-    /// Returns the counter of a query's rows on a stream, at the driver of a connected client.
+    /// Returns the counter of the rows that a query has published on a stream. Returns `None` if this process has no
+    /// client of the driver in `directory`.
     pub(super) fn rows_counter(
         &self,
         directory: &Path,

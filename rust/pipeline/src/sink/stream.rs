@@ -17,7 +17,8 @@ use super::publications::Lease;
 pub struct StreamReceipt {
     /// The stream.
     pub stream_id: i32,
-    /// Session id. Other tasks of this machine publish into the same session.
+    /// Session id. With [`Sharing::Shared`](super::Sharing::Shared), other tasks of this machine publish into the same
+    /// session.
     pub session_id: i32,
     /// Position of the session before the task's first message was offered.
     pub first_position: i64,

@@ -123,8 +123,8 @@ impl SinkTask {
         }
     }
 
-    /// Publishes the rows in messages that are not full. If `drain` is `true`, waits until all subscribers with a
-    /// counter at the local driver have read the task's messages. Returns the counts of everything that the task
+    /// Publishes the remaining rows, in messages that are not full. If `drain` is `true`, waits until all subscribers
+    /// with a counter at the local driver have read the task's messages. Returns the counts of everything that the task
     /// published.
     ///
     /// # Errors

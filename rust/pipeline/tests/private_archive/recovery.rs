@@ -133,7 +133,7 @@ fn open(
 }
 
 /// Returns two streams, each with the position up to which a test records first. Blocks are several pages long. The
-/// last block of the first stream ends within a term, that of the second one fills a segment.
+/// last block of the first stream ends within a term. The last block of the second stream fills a segment.
 fn streams() -> [(Stream, i64); 2] {
     let mut amid = Stream::new(3 * TERM_LENGTH + 320);
     (0..8).for_each(|_| amid.publish(3000));

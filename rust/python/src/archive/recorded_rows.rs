@@ -51,8 +51,8 @@ struct SharedRows {
 
 struct ReaderState {
     reader: PartitionRowReader<CopiedDirectory>,
-    /// The error that ended the reading. Each later call returns it again, so that no caller takes the error for the
-    /// end of the rows.
+    /// The error that ended the reading. Each later call returns the same error. Otherwise a caller would regard the
+    /// rows before the error as complete.
     error: Option<RowsError>,
 }
 
