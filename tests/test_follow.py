@@ -352,3 +352,83 @@ def test_a_commit_without_a_named_reader_is_refused(archive: aeron.AeronArchive,
         pytest.raises(aeron.InvalidArgumentError, match="no reader to commit"),
     ):
         follower.commit()
+
+
+# ---- extensions, failures and explicit commits -----------------------------------------------------------------------
+
+
+def extend(archive: aeron.AeronArchive, client: aeron.Aeron, recording_id: int, first: int, count: int) -> None:
+    """Extends a stopped recording with numbers by a new session, and stops it again."""
+    recording = archive.list_recording(recording_id)
+    assert recording is not None
+    assert recording.stop_position is not None
+    term, offset = divmod(recording.stop_position, recording.term_buffer_length)
+    initial = recording.initial_term_id
+    channel = (
+        f"{IPC}?term-length={recording.term_buffer_length}|init-term-id={initial}|term-id={initial + term}"
+        f"|term-offset={offset}"
+    )
+    with client.add_exclusive_publication(channel, recording.stream_id) as publication:
+        extended = f"{IPC}?session-id={publication.session_id}"
+        archive.extend_recording(recording_id, extended, recording.stream_id)
+        for number in range(first, first + count):
+            position = publication.publish(b"%d" % number, timeout=5)
+        eventually(lambda: archive.get_max_recorded_position(recording_id) == position)
+        archive.stop_recording(extended, recording.stream_id)
+    eventually(lambda: archive.get_stop_position(recording_id) == position)
+
+
+def test_a_follower_that_waits_reads_an_extension_that_has_stopped_again(
+    archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 3).close()
+    [recording_id] = recordings_of(archive, stream_id)
+    eventually(lambda: archive.get_stop_position(recording_id) is not None)
+    with archive.follow(recording_id) as follower:
+        assert read(follower, 3) == [0, 1, 2]
+        eventually(lambda: follower.poll_batch() is None and follower._subscription.state == "AWAIT_LIVE")
+        # The follower sees neither the beginning nor the end of the extension.
+        extend(archive, client, recording_id, 3, 4)
+        assert read(follower, 4) == [3, 4, 5, 6]
+        extend(archive, client, recording_id, 7, 1)
+        assert read(follower, 1) == [7]
+
+
+def test_a_position_that_retention_has_deleted_fails_the_follower_of_an_active_recording(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publication = archive.add_recorded_exclusive_publication(f"{IPC}?term-length=64k", stream_id)
+    for _ in range(3 * 128):
+        position = publication.publish(bytes(992), timeout=5)
+    archive.wait_recorded(publication, position, timeout=5)
+    [recording_id] = recordings_of(archive, stream_id)
+    archive.purge_segments(recording_id, 128 * 1024)
+    with archive.follow(recording_id, position=0) as follower, pytest.raises(aeron.PersistentSubscriptionError):
+        read(follower, 1)
+
+
+def test_explicit_commits_keep_the_reader_in_the_former_recording_until_a_commit_in_the_later_one(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 4).close()
+    publish(archive, stream_id, 4, 4).close()
+    first, second = recordings_of(archive, stream_id)
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
+        assert read(follower, 8) == list(range(8))
+        assert reader_positions(archive) == {first: 0, second: 0}
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
+        assert read(follower, 8) == list(range(8))
+        follower.commit()
+        assert reader_positions(archive) == {second: 4 * 64}
+
+
+def test_a_commit_after_the_last_delivered_message_is_refused(archive: aeron.AeronArchive, stream_id: int) -> None:
+    publish(archive, stream_id, 0, 4)
+    options: dict[str, Any] = {"channel": IPC, "stream_id": stream_id, "reader": "bars", "commit": "explicit"}
+    with archive.follow(**options) as follower:
+        assert read(follower, 4) == [0, 1, 2, 3]
+        with pytest.raises(aeron.InvalidArgumentError, match=r"position 320 .*: commit at most 256"):
+            follower.commit(5 * 64)
+        follower.commit(2 * 64)
+    [recording_id] = recordings_of(archive, stream_id)
+    assert reader_positions(archive) == {recording_id: 128}

@@ -46,11 +46,18 @@ class ReaderCommits:
         """Removes the named reader from a recording that it has read to the end."""
         self._archive.remove_reader(recording_id, self._name)
 
-    def wait(self, timeout: float | None) -> None:
-        """Waits until the position is stored, at most `timeout` seconds."""
-        deadline = float("inf") if timeout is None else time.monotonic() + timeout
-        while self._advance() and time.monotonic() < deadline:
+    def wait(self, timeout: float) -> bool:
+        """Waits until the position is stored, at most `timeout` seconds. Returns whether it is stored."""
+        deadline = time.monotonic() + timeout
+        while self._advance():
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(0.001)
+        return True
+
+    def forget(self) -> None:
+        """Gives up the position that is not stored yet."""
+        self._wanted = None
 
     def _advance(self) -> bool:
         """Sends a request or processes its response. Returns whether the position is not stored yet."""

@@ -17,6 +17,7 @@ from aeron.exceptions import (
     ArchiveTimeoutError,
     ArgumentTypeError,
     InvalidArgumentError,
+    InvalidPositionError,
     PersistentSubscriptionError,
     UnknownRecordingError,
 )
@@ -181,6 +182,7 @@ class Follower:
         self._position = 0
         self._next_look = 0.0
         self._failure: tuple[PersistentSubscriptionError, float] | None = None
+        self._former: list[int] = []
         self._is_closed = False
         self._check_arguments(position, since, commit)
         self._start(position, since)
@@ -207,6 +209,7 @@ class Follower:
         def deliver(payload: Any, header: Any) -> None:
             handler(payload, header)
             self._position = header.position
+            self._failure = None
 
         try:
             return subscription.poll(deliver, fragment_limit, copy=copy)
@@ -265,7 +268,7 @@ class Follower:
                     self._commit_processed()
                     if self._is_closed:
                         return
-                    if self._is_look_due():
+                    if self._connecting is not None or self._is_look_due():
                         break
             if time.monotonic() >= deadline:
                 return
@@ -294,7 +297,7 @@ class Follower:
                 while (batch := await asyncio.wait_for(anext(batches, None), _LOOK_INTERVAL)) is not None:
                     yield self._taken(batch)
                     self._commit_processed()
-                    if self._is_look_due():
+                    if self._connecting is not None or self._is_look_due():
                         break
             except TimeoutError:
                 pass
@@ -309,23 +312,44 @@ class Follower:
         """Commits a position of the named reader, and waits until the archive has stored it.
 
         Args:
-            position: Position in the recording `recording_id`, in bytes. ``None``: the position after the last
-                delivered message.
+            position: Position in the recording `recording_id`, in bytes: at most the position after the last delivered
+                message. ``None``: that position.
 
         Raises:
-            InvalidArgumentError: If the follower has no reader.
-            ArchiveError: If the archive refuses the position.
+            InvalidArgumentError: If the follower has no reader, or no message up to this position was delivered.
+            InvalidPositionError: If the recording does not have the position, and will not have it: the recording has
+                stopped before, or begins after it.
+            ArchiveError: If the archive refuses the request.
         """
         if self._commits is None or self._current is None:
             raise InvalidArgumentError("the follower has no reader to commit: pass reader='name' to follow")
+        if position is not None and position > self._position:
+            raise InvalidArgumentError(
+                f"position {position} is after the last delivered message: commit at most {self._position}"
+            )
         position = self._position if position is None else position
         try:
-            self._commits.store(self._current.recording_id, position)
-            self._commits.wait(None)
+            self._store(self._commits, self._current.recording_id, position)
         except _LOST_CONNECTION:
             self._use(self._archive.reconnect())
-            self._commits.store(self._current.recording_id, position)
-            self._commits.wait(None)
+            self._store(self._commits, self._current.recording_id, position)
+        # The named reader has a position in this recording, so it needs the former recordings no longer.
+        while self._former:
+            self._commits.remove(self._former.pop())
+
+    def _store(self, commits: ReaderCommits, recording_id: int, position: int) -> None:
+        """Stores a position, and waits until the archive has it."""
+        commits.store(recording_id, position)
+        while not commits.wait(_LOOK_INTERVAL):
+            now = self._archive.list_recording(recording_id) if commits.is_refused else None
+            if now is None:
+                continue
+            stop = now.stop_position
+            if position < now.start_position or (stop is not None and position > stop):
+                commits.forget()
+                raise InvalidPositionError(
+                    f"recording {recording_id} has the positions {now.start_position} to {stop}, not {position}"
+                )
 
     def close(self) -> None:
         """Stops reading. With ``commit="batch"``, commits the position if the last batch was processed. Idempotent.
@@ -374,9 +398,11 @@ class Follower:
 
     def __exit__(self, exception_type: object, _error: object, _traceback: object) -> None:
         """Closes the follower. If the block raised an exception, the last batch is not committed."""
-        if exception_type is None and not self._is_explicit:
-            self._commit_processed()
-        self.close()
+        try:
+            if exception_type is None and not self._is_explicit:
+                self._commit_processed()
+        finally:
+            self.close()
 
     def __repr__(self) -> str:
         """Returns the recording id and the position as text."""
@@ -406,13 +432,15 @@ class Follower:
             return
         if position is None and since is None and self._commits is not None:
             stored = self._commits.stored_in([recording.recording_id for recording in recordings])
-            for recording in reversed(recordings):
+            # With explicit commits, the reader stays in a recording until the program commits in the next one.
+            for recording in recordings if self._is_explicit else reversed(recordings):
                 if (found := stored.pop(recording.recording_id, None)) is not None:
                     self._open(recording, found)
-                    # A follower that was killed while it changed to this recording may have left its named reader in
-                    # earlier recordings.
-                    for former in stored:
-                        self._commits.remove(former)
+                    if not self._is_explicit:
+                        # A follower that was killed while it changed to this recording may have left its named reader
+                        # in earlier recordings.
+                        for former in stored:
+                            self._commits.remove(former)
                     return
         if since is not None:
             since_ms = epoch_us(since, "since") // 1_000
@@ -444,9 +472,9 @@ class Follower:
             self._recording_id = recording.recording_id
         self._position = position if position >= 0 else self._archive.get_max_recorded_position(recording.recording_id)
         self._start_position = position
-        if self._commits is not None:
+        if self._commits is not None and not (self._is_explicit and self._commits.stored_in([recording.recording_id])):
             # The named reader must exist before the first message is read, so that retention does not delete unread
-            # data.
+            # data. With explicit commits, an existing reader keeps its position.
             self._commits.store(recording.recording_id, self._position)
             self._commits.wait(_LAST_COMMIT_TIMEOUT)
         self._subscription = self._archive.persistent_subscription(
@@ -522,7 +550,9 @@ class Follower:
         assert self._subscription is not None
         self._subscription.close()
         self._subscription = None
-        self._failure = (failure, time.monotonic() + _SUCCESSOR_TIMEOUT)
+        if self._failure is None:
+            # The time begins with the first of several failures without a message between them.
+            self._failure = (failure, time.monotonic() + _SUCCESSOR_TIMEOUT)
         self._next_look = 0.0
 
     def _look(self) -> None:
@@ -530,21 +560,37 @@ class Follower:
             self._start(None, None)
             return
         now = self._archive.list_recording(self._current.recording_id)
+        self._check_failure(now)
+        if now is not None and self._must_open_again(now, self._current):
+            self._open(now, self._position if self._position > self._start_position else self._start_position)
+            return
         if now is not None and now.stop_position is None:
-            if self._subscription is None or now.session_id != self._current.session_id:
-                # The recording is active again. If another session extends it, the live stream of that session must be
-                # joined.
-                self._open(now, self._position if self._position > self._start_position else self._start_position)
             return
         # A recording that is read to its end may have been deleted by retention.
         ended = now or self._current
         stop_position = self._position if ended.stop_position is None else ended.stop_position
         if (later := self._successor(ended, stop_position)) is not None:
             self._change_to(later, ended, stop_position)
-        elif self._subscription is None and self._failure is not None:
-            failure, deadline = self._failure
-            if now is None or self._position < now.start_position or time.monotonic() > deadline:
-                raise failure
+        elif now is None and self._failure is not None:
+            raise self._failure[0]
+
+    def _check_failure(self, now: Recording | None) -> None:
+        """Raises the failure of the subscription if waiting for another recording cannot help, or did not help."""
+        if self._subscription is not None or self._failure is None:
+            return
+        failure, deadline = self._failure
+        if time.monotonic() > deadline or (now is not None and self._position < now.start_position):
+            raise failure
+
+    def _must_open_again(self, now: Recording, opened: Recording) -> bool:
+        """Returns whether the recording was extended since it was opened, or is active without a subscription to it.
+
+        The extension may have another session, and may have stopped already.
+        """
+        if self._subscription is None and now.stop_position is None:
+            return True
+        was_stopped = opened.stop_position is not None
+        return now.session_id != opened.session_id or (was_stopped and now.stop_position != opened.stop_position)
 
     def _successor(self, ended: Recording, stop_position: int) -> Recording | None:
         """Returns the recording to read after an ended recording; `None` if there is none yet."""
@@ -574,20 +620,27 @@ class Follower:
             ended.recording_id, stop_position, later.recording_id, later.start_position, lost_bytes
         )
         self._open(later, start)
-        if self._commits is not None:
+        self._failure = None
+        if self._commits is not None and self._is_explicit:
+            self._former.append(ended.recording_id)
+        elif self._commits is not None:
             self._commits.remove(ended.recording_id)
         if self._on_change is not None:
             self._on_change(change)
 
     def _taken(self, batch: Batch) -> Batch:
         self._position = int(batch.positions[-1])
+        self._failure = None
         return batch
 
     def _commit_processed(self) -> None:
         """Commits the position after the last delivered message. Does not wait."""
-        if self._commits is None or self._is_explicit or self._current is None:
+        if self._commits is None or self._is_explicit or self._current is None or self._connecting is not None:
             return
-        self._commits.store(self._current.recording_id, self._position)
+        try:
+            self._commits.store(self._current.recording_id, self._position)
+        except _LOST_CONNECTION:
+            self._connecting = self._archive.async_reconnect()
 
 
 # Users import the classes from `aeron`, so representations and pickles must contain this module name.

@@ -78,6 +78,21 @@ def test_other_filters_restrict_nothing(filter: Filter) -> None:
     assert row_filter([filter]) is None
 
 
+@pytest.mark.parametrize("column", ["recording_id", "stream_id", "session_id", "position"])
+def test_a_filter_on_a_record_field_with_the_name_of_a_header_restricts_nothing(column: str) -> None:
+    options = shared_read_options(
+        {
+            "archive.controlChannel": "aeron:ipc",
+            "streamId": "1",
+            "valueFormat": "struct",
+            "valueSchema": f"{column.upper()} i64, price f64",
+        }
+    )
+    reader = AeronReader(options, StructType())
+    reader.pushFilters([EqualTo(at(column), 5)])
+    assert reader._pushed.row_filter is None
+
+
 def test_all_filters_are_left_to_spark_and_only_readers_of_a_running_archive_take_them() -> None:
     filters: list[Filter] = [EqualTo(at("stream_id"), 7)]
     shared = AeronReader(shared_read_options({"archive.controlChannel": "aeron:ipc"}), StructType())

@@ -131,6 +131,18 @@ def test_a_batch_that_runs_again_after_its_commit_is_not_recorded_again(sink: Si
     assert sink.staged() == 0
 
 
+def test_a_batch_before_the_last_recorded_one_is_refused(sink: Sink) -> None:
+    """The checkpoint was restored from an older copy. Its batch has other rows than the recorded one."""
+    for batch_id in range(3):
+        sink.commit(batch_id, sink.stage(batch_id, numbered("a", 10)))
+    with pytest.raises(AeronSparkError, match="the recording already has batch 2 of this query; the checkpoint is old"):
+        sink.commit(1, sink.stage(1, numbered("b", 10)))
+    assert sink.recorded() == numbered("a", 10) * 3
+    # The refused rows stay staged. Other tests count the staged recordings.
+    for recording in sink.archive.list_recordings(stream_id=STAGING_STREAM_ID):
+        sink.archive.purge_recording(recording.recording_id)
+
+
 def test_the_rows_of_a_task_that_failed_are_not_recorded(sink: Sink) -> None:
     def failing() -> Iterator[pa.RecordBatch]:
         yield from batches(numbered("lost", 500))

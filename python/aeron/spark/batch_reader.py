@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from aeron import _pipeline
 from aeron.spark.clients import archive_connections, archive_settings, recording_selection
-from aeron.spark.columns import has_arrival_time
+from aeron.spark.columns import has_arrival_time, hidden_headers
 from aeron.spark.logs import logger
 from aeron.spark.options import ReadOptions, SharedReadOptions
 from aeron.spark.pushed_filters import row_filter
@@ -34,7 +34,8 @@ class _PushedFilters:
     object has the function of the base class as its ``__func__``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hidden: frozenset[str]) -> None:
+        self._hidden = hidden
         self.row_filter: _RowFilter | None = None
 
     @property
@@ -44,7 +45,7 @@ class _PushedFilters:
 
     def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
         """Keeps the filters for the plan. Returns all of them, so that Spark evaluates them too."""
-        self.row_filter = row_filter(filters)
+        self.row_filter = row_filter(filters, self._hidden)
         return filters
 
 
@@ -54,7 +55,7 @@ class AeronReader(DataSourceReader):
     def __init__(self, options: ReadOptions | SharedReadOptions, schema: StructType) -> None:
         self._options = options
         self._schema = schema
-        self._pushed = _PushedFilters()
+        self._pushed = _PushedFilters(hidden_headers(options))
         if isinstance(options, SharedReadOptions):
             self.pushFilters = self._pushed  # type: ignore[method-assign]
 

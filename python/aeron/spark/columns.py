@@ -97,6 +97,12 @@ def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
     return "timestamp" in names and "timestamp" not in {name.lower() for name in _fields(options)}
 
 
+def hidden_headers(options: SourceOptions) -> frozenset[str]:
+    """Returns the names of the record fields, in lower case. A record field hides a header column of the same name."""
+    is_record = options.value_format == "struct"
+    return frozenset(name.lower() for name in _fields(options)) if is_record else frozenset()
+
+
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Returns the exact Arrow schema that Spark expects for rows with `schema`."""
     from pyspark.sql.pandas.types import to_arrow_schema

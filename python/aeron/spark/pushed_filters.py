@@ -5,7 +5,7 @@ The ranges only make the plan smaller. Spark evaluates every filter again on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,12 +33,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = ("recording_id", "stream_id", "session_id", "position", "timestamp")
 
 
-def row_filter(filters: Iterable[Filter]) -> _RowFilter | None:
-    """Returns the values that rows must have in each column; ``None`` if the filters restrict no such column."""
+def row_filter(filters: Iterable[Filter], hidden: Set[str] = frozenset()) -> _RowFilter | None:
+    """Returns the values that rows must have in each header column; ``None`` if the filters restrict no such column.
+
+    Args:
+        filters: The filters.
+        hidden: Names of record fields, in lower case. A filter on a record field restricts no header column.
+    """
     found: dict[str, Ranges] = {}
     for each in filters:
         column, ranges = _restriction(each)
-        if ranges is not None:
+        if ranges is not None and column not in hidden:
             found[column] = _both(found[column], ranges) if column in found else ranges
     if not found:
         return None

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import random
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -107,7 +107,7 @@ def stage(
     first = next((batch for batch in batches if batch.num_rows), None)
     if first is None:
         return StagedPartition(task, None, 0, 0, 0)
-    session_id = random.randrange(-(2**31), 2**31)
+    session_id = secrets.randbits(32) - 2**31
     channel = named_channel(options, task.alias, session_id).build()
     stream_id = options.archive_staging_stream_id
     with connected(options) as archive, contextlib.closing(SharedPublications(1)) as publications:
@@ -187,6 +187,12 @@ class BatchCommit:
             state = target.state()
             if state.decided is not None:
                 state = self._complete(target, state, self._appended(target, state.decided))
+            if state.batch_id > self._batch_id:
+                raise AeronSparkError(
+                    f"batch {self._batch_id} on {self._options.channel}: the recording already has batch "
+                    f"{state.batch_id} of this query; the checkpoint is older than the recording, or another "
+                    "application uses a copy of it: start with a new checkpoint and startingOffsets of the source"
+                )
             if state.batch_id < self._batch_id:
                 state = self._complete(target, self._decide(target, state), 0)
         self._discard(archive, state)
