@@ -1,4 +1,5 @@
-"""Benchmarks against peers: `python -m bench` measures between two processes and writes `docs/performance.md`.
+"""Benchmarks against peers. `python -m bench` runs them, in most cases between two processes, and writes
+`docs/performance.md`.
 
 A *line* is a row in the tables of that document. It compares *ours* (this project) with *peers* (other software). If
 there are no peers, the line compares ours with a fixed upper bound. A *cell* is one measured program with its settings.

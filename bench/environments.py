@@ -26,7 +26,7 @@ def peers():
 
 @functools.cache
 def ours():
-    """Returns the path of a Python of the same version with our package, installed from a release wheel."""
+    """Returns the path of a Python with our package from a release wheel. The version of Python is that of `peers`."""
     wheels = toolchain.CACHE / "bench-wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     _run(sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", wheels)

@@ -1,4 +1,4 @@
-"""The measured lines and their goals."""
+"""Cells and goals of the benchmarks over IPC, and the list of all parts."""
 
 from bench import environments as env
 from bench.archive import server

@@ -95,8 +95,8 @@ class Results:
 def measure(results):
     """Runs the groups one after the other. A round measures each cell of a group once.
 
-    Each round begins with another cell. The first cell of a round is slower if the kernel has reclaimed memory, because
-    this cell must obtain the memory again.
+    Each round begins with another cell, because the first cell of a round may be slower: if the kernel has reclaimed
+    memory, that cell must obtain the memory again.
     """
     for group in results.groups:
         for turn in range(results.runs):

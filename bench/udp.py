@@ -1,4 +1,5 @@
-"""Measurements over UDP with our native client, on our driver and on the real C driver, on one host or between two."""
+"""Measurements over UDP with our native client, through our driver or the real C driver. Sender and receiver run on one
+host or on two."""
 
 import json
 from collections.abc import Callable

@@ -1,5 +1,5 @@
-"""The lines over UDP, and the goals of these lines. They compare our driver with the real C driver, both with our
-native client."""
+"""Cells and goals of the benchmarks over UDP. They compare our driver with the real C driver, mostly with our native
+client."""
 
 from bench import environments as env
 from bench.runner import Goal, Group

@@ -135,7 +135,7 @@ def archive_vector(name: str) -> bytes:
 
 
 def archive_messages() -> Iterator[bytes]:
-    """Each captured or constructed message. Examples that are not messages are refused."""
+    """Each captured or constructed message. The target refuses the examples that are not messages."""
     for name, key in (("captured", "messages"), ("examples", "examples")):
         for message in vectors(f"protocol/tests/vectors/archive/{name}.json")[key]:
             yield bytes.fromhex(message["hex"])

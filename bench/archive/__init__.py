@@ -1,1 +1,2 @@
-"""Benchmarks of our archive and the real Java archive. Both run on our driver, in most cases with the same client."""
+"""Benchmarks of our archive and the real Java archive. Both run on our driver. Most benchmarks use the same client
+for both."""

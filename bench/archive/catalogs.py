@@ -79,7 +79,8 @@ def many_recordings(parent, count, is_stopped):
 def _record_one(directory, is_stopped):
     """Makes recording 0 with three messages.
 
-    The archive stops the recording before it ends, or it is killed during the recording.
+    If `is_stopped`, the recording is stopped before the archive ends. Otherwise the archive is killed during the
+    recording.
     """
     with ExitStack() as stack:
         driver, _ = stack.enter_context(running_driver("ours", SHARED))
@@ -155,8 +156,7 @@ def _driver_start_ms():
 
 @dataclass
 class List:
-    """Time in which the real client lists all recordings of a large archive, or our client lists them as an Arrow
-    table."""
+    """Time to list all recordings of a large archive, with the real client, or with our client as an Arrow table."""
 
     name: str
     kind: str

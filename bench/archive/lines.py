@@ -1,4 +1,4 @@
-"""The lines of the archive, and the goals of the lines relative to the real archive."""
+"""Cells and goals of the benchmarks of the archive. Most goals compare our archive with the real one."""
 
 from bench.archive.catalogs import IdleArchive, List, Start, StreamsAtRest
 from bench.archive.streams import DISK, Files, PythonRead, RecordAndReplay, Recorded

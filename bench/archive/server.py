@@ -108,7 +108,7 @@ def _command(kind, settings):
 
 
 def missing():
-    """Returns the reason why this machine cannot measure the lines of the archive, or `None` if it can."""
+    """Returns the reason why this machine cannot run the benchmarks of the archive, or `None` if it can."""
     try:
         toolchain.java_command({}, "")
     except toolchain.Unavailable as reason:

@@ -28,8 +28,8 @@ _IPC = "aeron:ipc"
 _RECORDING_POSITION_TYPE = 100
 _SAMPLE_S = 0.001
 _WARM_UP_S = 0.4
-# Longest recording on a disk, in seconds. The bytes of such a recording are less than a tenth of the free memory. Above
-# that share the kernel by default begins to write to the disk.
+# Longest recording on a disk, in seconds. Such a recording has fewer bytes than a tenth of the free memory. If more
+# bytes wait to be written, the kernel begins by default to write them to the disk.
 _DISK_S = 0.8
 
 

@@ -1,5 +1,6 @@
-"""Benchmarks of `format("aeron")` against peers that only pass prepared data to Spark, or only count rows.
+"""Benchmarks of `format("aeron")`. Most peers only pass prepared rows to Spark, or only count rows. The other peers are
+hand-written code and Kafka.
 
-All cases use one Spark session in local mode. The first two runs of most cases are warm-up runs, which do not count. A
-run fails if a row that was published, read or written is missing.
+Each cell is a *case*. All cases use one Spark session in local mode. The first two runs of most cases are warm-up runs,
+which do not count. A run fails if a row that was published, read or written is missing.
 """

@@ -1,5 +1,5 @@
-"""Content of messages. The records are made once, before the measurement. After the last record of this ring, the first
-one is sent again."""
+"""Content of messages. `RING` records are made before the measurement. A publisher sends them in order, and begins
+again with the first record after the last one."""
 
 import json
 from dataclasses import dataclass

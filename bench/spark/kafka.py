@@ -28,11 +28,11 @@ from bench.spark.source import (
 )
 
 ROWS = 1_000_000
-"""Number of rows in a run of one second, for both sources. Kafka's source needs several seconds to read these rows."""
+"""Number of rows of both sources in a run with `seconds` = 1. Kafka's source needs several seconds to read them."""
 SETTLE_S = 3
 """Seconds until a query has settled. The latency of messages that were sent earlier does not count."""
 STEADY_SECONDS = 8
-"""Duration of the measurement in a run of one second, in seconds. The latency of messages from this time counts."""
+"""Seconds of sending after the query has settled, in a run with `seconds` = 1. The latency of these messages counts."""
 _TIMEOUT_S = 120
 _STAMP = struct.Struct("<q")
 
@@ -57,7 +57,7 @@ def _sender(python, role, address, *words):
 
 
 class AeronDrain(Drain):
-    """Our source with the number of rows of Kafka's source. Measures the CPU time of all processes."""
+    """Reads with our source as many rows as `KafkaDrain` reads. Measures the CPU time of all processes."""
 
     def once(self, seconds):
         measured = super().once(seconds * ROWS / self.kind.rate)

@@ -1,4 +1,4 @@
-"""The lines with Spark, and the goals of these lines."""
+"""Cells and goals of the benchmarks with Spark."""
 
 import tempfile
 
@@ -33,8 +33,8 @@ def _goal(text, ours, peer, at_least):
 
 
 def _source(kind):
-    """Returns lines that compare our source and batch read with prepared rows, and the rate of recording with the
-    source."""
+    """Returns a group for one kind of messages. Its goals compare `readStream` and `read` of our source with readers of
+    prepared rows, and the rate of recording with the rate of `readStream`."""
     cells, goals = [], []
     for partitions in (1, 2):
         what = f"{kind.name}, {partitions} partition{'s' * (partitions > 1)}"
@@ -74,7 +74,7 @@ def _from_json(frame):
 
 
 def _typed():
-    """Returns lines that read the same data as typed columns, as JSON text, and as binary values through a UDF."""
+    """Returns a group of cells that read typed columns, decode JSON text, and decode binary values in a UDF."""
 
     def by_udf(frame):
         import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Peers of our source and sink in Spark. They read prepared record batches, only count rows, or are hand-written code.
+"""Peers of our source and sink in Spark: sources of prepared rows, sinks that only count rows, and hand-written code.
 
 Spark's workers import this module. A reader prepares its data once in each task.
 """

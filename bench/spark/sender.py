@@ -1,8 +1,9 @@
-"""Publishes the messages of the lines with Kafka. Runs as a process.
+"""The sending process of the benchmarks that compare our source with Kafka's source.
 
-`fill ADDRESS TOPIC KIND ROWS` fills a topic. `kafka ADDRESS TOPIC SECONDS` and `aeron DIRECTORY SECONDS` print `ready`
-and wait for a line. Then they send messages at a steady rate, and print the number of sent messages. Each message
-begins with its send time."""
+`fill ADDRESS TOPIC KIND ROWS` sends the ring of a kind to a topic until the topic has ROWS messages.
+`kafka ADDRESS TOPIC SECONDS` and `aeron DIRECTORY SECONDS` print `ready` and wait for a line of input. Then they send
+messages at a steady rate. Each of these messages begins with its send time. At the end, each role prints the number of
+sent messages."""
 
 import os
 import struct

@@ -20,8 +20,8 @@ from interop import toolchain
 from interop.drivers import Driver
 
 NO_LIMIT = 2**31 - 1
-"""Value of `spark.sql.execution.arrow.maxBytesPerBatch`. With a lower value, the JVM computes the size of every written
-row."""
+"""Value of `spark.sql.execution.arrow.maxBytesPerBatch` for no limit. With any lower value, the JVM computes the size
+of every written row."""
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 DEFAULT_BYTES_PER_BATCH = 64 * 1024 * 1024
 
@@ -51,7 +51,7 @@ def session():
     builder = SparkSession.builder.master("local[2]").appName("aeron bench")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    with suppress(toolchain.Unavailable):  # without Maven, the lines with Kafka are not measured
+    with suppress(toolchain.Unavailable):  # without Maven, Kafka is not measured
         if jars := kafka_broker.connector_jars():
             builder = builder.config("spark.jars", ",".join(map(str, jars)))
     spark = builder.getOrCreate()

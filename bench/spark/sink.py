@@ -155,8 +155,8 @@ def by_zmq(kind, rows):
 
 @dataclass
 class EachRow(Case):
-    """`foreachPartition` with one call for each row. `way` is `by_offer` or `by_zmq`, which make the function with the
-    call."""
+    """`foreachPartition` with one call for each row. `way` is `by_offer` or `by_zmq`: it yields the function that makes
+    the calls."""
 
     name: str
     way: Callable

@@ -1,4 +1,5 @@
-"""Cases that read: a backlog, recordings, a live stream, the rate of the stream recorder, and the cost of a trigger."""
+"""Cases of the source: reading a backlog, a recording or a live stream, recording a stream, short triggers, and the
+resources of long queries."""
 
 import json
 import os
@@ -49,10 +50,10 @@ class Case:
 
 @dataclass
 class Recorded:
-    """Messages that a query has recorded. Queries that read prepared rows use only `path`.
+    """Directories of a query and its driver, and the duration of its recording in seconds.
 
-    `path` contains the query's checkpoint and archives. `directory` is the driver's directory. `seconds` is the
-    duration of the recording."""
+    `path` contains the query's checkpoint and archives. `directory` is the driver's directory, and `driver` is the
+    driver's process. A query that records nothing, such as a query of prepared rows, needs only `path`."""
 
     path: object
     directory: str
@@ -153,7 +154,7 @@ def prebuilt(kind, rows, partitions, **options):
 
 @dataclass
 class Drain(Case):
-    """Reads a backlog from the private archive, through the operations of `change`, and drops the rows."""
+    """Reads a backlog from the private archive, applies `change` to the frame, and drops the rows."""
 
     name: str
     kind: content.Kind
@@ -217,7 +218,7 @@ class SharedDrain(Case):
 
 @dataclass
 class PrebuiltDrain(Case):
-    """Reads a stream of prepared rows and drops the rows. Their number is the same as in `Drain`."""
+    """Reads a stream of as many prepared rows as `Drain` reads, and drops them."""
 
     name: str
     kind: content.Kind
@@ -273,7 +274,7 @@ class BatchRead(Case):
 
 @dataclass
 class PrebuiltRead(Case):
-    """Reads prepared rows in a batch query. Their number is the same as in `BatchRead`."""
+    """Reads as many prepared rows as `BatchRead` reads, in a batch query."""
 
     name: str
     kind: content.Kind
@@ -378,7 +379,7 @@ def trigger_p50(progress):
 
 
 def hooks_p50(hooks):
-    """Returns the median milliseconds of `latestOffset` and `partitions` together.
+    """Returns the sum of the medians of `latestOffset` and `partitions`, in milliseconds.
 
     The first call of each hook does not count, because it opens the archive. The last call does not count either.
     """

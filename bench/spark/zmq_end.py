@@ -1,6 +1,7 @@
-"""Sends or receives the messages of a pyzmq peer in Spark. Runs as a process: `push|pull ADDRESS ROWS LENGTH`.
+"""The process that sends to Spark, or receives from Spark, through pyzmq: `push|pull ADDRESS ROWS LENGTH`.
 
-The receiver checks the order of the messages, and prints the number of faults.
+`push` sends ROWS messages and waits until it is killed. `pull` receives ROWS messages, checks their order, and prints
+the number of faults.
 """
 
 import sys

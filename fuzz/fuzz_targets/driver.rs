@@ -608,7 +608,7 @@ impl LogStorage for Logs {
     }
 
     fn create(&mut self, log: LogId, length: usize) -> io::Result<SharedBuffer> {
-        // A term may be up to a gibibyte, and the heap is not sparse.
+        // Longer logs are refused: a term may have up to a gibibyte, and the heap is not sparse.
         if length > 1024 * KIB {
             return Err(io::ErrorKind::StorageFull.into());
         }

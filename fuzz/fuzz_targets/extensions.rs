@@ -1,6 +1,6 @@
-//! A file of extensions of any content, with correct checksums. An archive with this file opens, deletes no file
-//! outside its recordings, and stores further changes. Retention by the policies in the file deletes no data that the
-//! readers in the file need.
+//! A file of extensions with any records. The input decides for each record whether its checksum is correct. An archive
+//! with this file opens, deletes no segment when it opens, and stores further changes. Retention by the policies in the
+//! file deletes no data that the readers in the file need.
 #![no_main]
 
 use aeron_archive::extensions::{EXTENSIONS_FILE_NAME, ExtensionChange, NamedReader};
@@ -146,14 +146,14 @@ fn segments(storage: &MemoryStorage) -> Vec<String> {
         .collect()
 }
 
-/// Returns a valid header, and the bytes as records with correct lengths and checksums. If the second byte of a record
-/// is 255, its checksum is wrong.
+/// Returns a valid header, followed by the input as records with correct lengths. For each record, the input decides
+/// whether its checksum is correct.
 fn sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = b"AEXT\x01\0\0\0\0\0\0\0".to_vec();
     bytes.extend(crc32fast::hash(&bytes).to_le_bytes());
     assert_eq!(bytes.len(), HEADER_LENGTH);
     let mut rest = data;
-    // The input has for each record: the length in one byte, a byte that is 255 for a wrong checksum, and the message.
+    // For each record, the input has a byte with the length, a byte that is 255 for a wrong checksum, and the message.
     while let [length, is_damaged, after @ ..] = rest {
         let length = usize::from(*length).min(after.len());
         let (message, next) = after.split_at(length);

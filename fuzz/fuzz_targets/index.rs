@@ -1,6 +1,6 @@
-//! An index file of any content, with correct checksums. The times and counts in it are read, and opening a private
-//! archive repairs the file. An archive server with this file either refuses to start, or starts and extends the
-//! recording.
+//! An index file of any content, in which the input decides for each slot whether the checksum is correct. The times
+//! and counts in the file are read, and opening a private archive repairs the file. An archive server with this file
+//! either refuses to start, or starts and extends the recording.
 #![no_main]
 
 use aeron_archive::index::{IndexFile, IndexForm};

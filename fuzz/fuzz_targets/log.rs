@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// The driver's own record of the log, which is always valid.
+    /// Returns the position as the driver itself would have recorded it: aligned, and below the maximum position.
     fn own_position(&self, log: &LogBuffers<SharedBuffer>) -> i64 {
         self.position(log)
             .clamp(0, log.positions().max_position() - 1)

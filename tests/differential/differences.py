@@ -19,8 +19,9 @@ def _once_or_twice(theirs, ours):
 
 # Allowed differences after a step: name of an observation, check, and reason.
 OBSERVED = {
-    # If the sender limit allows only the frames before a frame, the C driver counts a stall. In the next duty cycle it
-    # counts the same stall again, because frames were sent in between. Ours counts each stall once.
+    # If a frame does not fit below the sender limit, the sender sends the frames before it, and the C driver counts a
+    # stall. In the next duty cycle, the C driver counts the same stall again, because frames were sent after the first
+    # count. Ours counts each stall once.
     "snd-bpe": _once_or_twice,
 }
 

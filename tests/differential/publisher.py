@@ -143,7 +143,8 @@ class SendScene:
         self.sockets[by].send(datagram, self.control_address)
 
     def _earn(self, by, receiver):
-        """Raises the allowance of a new receiver above the bytes of a series. The status messages are for no stream."""
+        """Raises the allowance of a new receiver above the bytes of a series, by status messages for a session that
+        does not exist."""
         if (by, receiver) not in self._has_earned:
             self._has_earned.add((by, receiver))
             message = wire.status(0, 0, 0, 0, 0, receiver, flags=wire.SM_SETUP)
@@ -164,8 +165,8 @@ class SendScene:
         return self.sockets
 
     def hear_everything(self):
-        """Makes the first socket a destination of a dynamic publication, with a status message that is for no
-        stream."""
+        """Makes the first socket a destination of a dynamic publication, by a status message for a session that does
+        not exist."""
         if self.is_mdc:
             self.send(wire.status(0, 0, 0, 0, 0, 0x0B5E, flags=wire.SM_SETUP))
 

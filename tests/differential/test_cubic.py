@@ -139,7 +139,7 @@ def test_cubic_congestion_control_has_nearly_the_same_windows_in_both_drivers(pa
     """04-165, 04-166, 04-189"""
     environments, on_time = list(_ENVIRONMENT), 0
     for attempt in range(_MOST_ATTEMPTS):
-        # `fixed-loss` drops each range of a stream only once.
+        # `fixed-loss` drops each range of a stream only once, so each attempt has another stream.
         environments, reasons, longest = _play(pairs, environments, stream + 1000 * attempt, seed)
         if not environments:
             return
@@ -185,7 +185,7 @@ def _assert_series_alike(name, theirs, ours):
 
 
 def _assert_alike(what, theirs, ours):
-    """Checks the windows from the first loss. Each must occur in the other driver within the time tolerance."""
+    """Checks all windows after the first loss. Each must occur in the other driver within the time tolerance."""
     assert max(window for _, window in ours) <= _MAX_WINDOW
     theirs = [(at, differences.cubic_window(window, _MAX_WINDOW)) for at, window in theirs]
     theirs, ours = _from_first_loss(theirs), _from_first_loss(ours)
@@ -202,7 +202,7 @@ def _assert_alike(what, theirs, ours):
 
 
 def _from_first_loss(series):
-    """Returns the windows from the first loss. Earlier ones depend on the time at which a driver created its image."""
+    """Returns the windows after the first loss. Earlier ones depend on the time at which a driver created its image."""
     losses = [n for n, (before, after) in enumerate(itertools.pairwise(series)) if after[1] < before[1]]
     assert losses, f"no loss shows in {series}"
     return series[losses[0] + 1 :]

@@ -96,7 +96,8 @@ _ROUND_S = 0.5
 _STEPS_S = 0.2
 _TIMEOUT_S = 0.75
 # A driver also removes a dynamic destination 5 s after its last frame. If `PACE` is 1, no frame of the previous two
-# rounds reaches this age during the steps, at any of these paces.
+# rounds becomes 5 s old during the steps, at any of these paces. Frames may become 5 s old between
+# the steps of two rounds.
 _PACES = (PACE, 3 * PACE, 7 * PACE)
 _TIMED = {"min": None, "min,g:/2": None, f"tagged,g:{_TAG}": _TAG}
 
@@ -108,9 +109,10 @@ class _TooSlow(Exception):
 def test_silent_receivers_leave_flow_control_at_the_same_step_in_both_drivers(pairs, stream):
     """04-122, 04-125"""
     for pace in _PACES[:-1]:
-        # Two receivers may send their last frames a few milliseconds apart. If one driver does not run during this
-        # time, it removes both receivers in one duty cycle. The other driver removes them in two duty cycles, so the
-        # limits of the drivers differ. This difference does not occur at every pace. A defect occurs at every pace.
+        # Two receivers may send their last frames a few milliseconds apart, so their timeouts also end a few
+        # milliseconds apart. If one driver does not run between these two moments, it removes both receivers in one
+        # duty cycle. The other driver removes them in two duty cycles, so the limits of the drivers differ. This
+        # difference does not occur at every pace. The difference that a defect causes occurs at every pace.
         with suppress(_TooSlow, AssertionError):
             return _play_rounds(pairs(), stream, pace)
     return _play_rounds(pairs(), stream, _PACES[-1])

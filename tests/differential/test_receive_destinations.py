@@ -142,7 +142,8 @@ class Destination:
                 return ttl, struct.unpack_from("<3i", datagram, 16), wire.flags(datagram), datagram[36:].hex()
 
     def message(self):
-        """Returns whether the reserved value and each word of the payload are the source's, in this order."""
+        """Returns a list of booleans: whether the reserved value is the source's, and the same for each eight bytes of
+        the payload."""
         eventually(lambda: struct.unpack("<i", os.pread(self.log, 4, 0))[0] > 0, timeout_s=5 * PACE)
         expected = bytes(8) + _PAYLOAD
         found = os.pread(self.log, len(expected), 24)

@@ -90,8 +90,8 @@ def test_the_resolver_handles_a_malformed_datagram_like_the_c_driver(pairs, case
     pair = pairs(**_SETTINGS)
     known = case.name in differences.MALFORMED
     if known:
-        # The C driver reads bytes after the end of the datagram, so only our driver runs. These settings start separate
-        # drivers: the state of the shared drivers does not change.
+        # The C driver would read bytes after the end of the datagram, so the script uses only our driver. The
+        # additional setting starts another pair of drivers, so that the state of the shared pair does not change.
         pair = pairs(**_SETTINGS, AERON_EVENT_LOG="")[1:]
     with Duel(pair, ResolverScene) as duel:
         duel.step("start")
@@ -99,7 +99,7 @@ def test_the_resolver_handles_a_malformed_datagram_like_the_c_driver(pairs, case
             own = lambda scene: datagram.replace(_PORT_IN_VECTORS, struct.pack("<H", scene.side.port))  # noqa: E731, B023
             duel.step(f"{case.name}: {datagram.hex()}", lambda scene, own=own: scene.send(own(scene)))
         duel.step("wait")
-        # Before either driver has handled the datagram, the drivers are equal too. So the count must follow.
+        # The drivers are also equal if neither has handled the datagram yet. So the test waits for the expected count.
         eventually(lambda: duel.step("wait")["Invalid packets"] == case.counts_as_invalid)
         assert duel.scenes[-1].side.is_alive()
 

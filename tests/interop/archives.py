@@ -118,7 +118,7 @@ class Archive:
 def archive_command(kind, settings):
     """Returns the command that starts an archive of a kind."""
     if kind == "java":
-        # The class path contains the test classes, because a test may configure an authenticator of them.
+        # The class path contains the test classes, because a setting may name one of them as the authenticator.
         *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
         return (*java, *(f"-D{name}={value}" for name, value in settings.items()), program)
     if kind == "ours":

@@ -17,7 +17,7 @@ _TRICKLE_S = 0.01
 
 
 def message(number, length=100):
-    """Returns message `number` of a stream. The number repeats, so parts of two messages also differ at each offset."""
+    """Returns message `number` of a stream. It repeats the number, so each part of the message shows the number."""
     return (number.to_bytes(8, "little") * (length // 8 + 1))[: max(length, 8)]
 
 
@@ -56,7 +56,7 @@ class Source:
     def trickle(self):
         """Sends a message if the last one was sent 10 ms ago or earlier.
 
-        With more messages, a reader that joins the live stream would soon lose it again.
+        At a higher rate, a reader that has joined the live stream would soon lose it again.
         """
         if time.monotonic() >= self._next_offer:
             self._next_offer = time.monotonic() + _TRICKLE_S

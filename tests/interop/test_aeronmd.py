@@ -231,7 +231,7 @@ def test_no_setting_deletes_the_directory_of_a_live_driver(kind, start_driver):
 
 @pytest.mark.parametrize("kind", ["c", "java"])
 def test_a_real_driver_takes_over_from_our_killed_driver_and_ours_from_a_killed_real_driver(kind, start_driver):
-    """The real driver also removes our lock file. With that file, our driver would regard the real driver as dead."""
+    """The real driver also removes our lock file. If it stayed, our driver would regard the real driver as dead."""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     killed = start_driver("ours", settings)
     heartbeat = ControlClient(killed.directory).driver_heartbeat

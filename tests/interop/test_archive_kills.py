@@ -1,4 +1,4 @@
-"""Kills archives at random times. After the next start, each recording has at least the positions that clients saw.
+"""Kills archives at random times. After the next start, no recording ends before a position that clients have seen.
 
 `make soak` sets the variable `SOAK`, which raises the number of kills to 200.
 """

@@ -609,7 +609,8 @@ def test_the_archive_has_the_counters_of_the_real_archive_and_frees_them_at_its_
 @each_archive_on_ours
 def test_a_second_archive_with_the_same_archive_id_is_refused(world, kinds, drivers, start_archive):
     """07-135"""
-    # Our archive waits for the client liveness timeout until the counters of a killed archive are freed.
+    # At its start, our archive waits until the driver has freed the counters of a killed archive with the same id. It
+    # waits for the client liveness timeout at most.
     liveness = {"AERON_CLIENT_LIVENESS_TIMEOUT": "3s"}
     it = world(kinds, None, liveness)
     with pytest.raises(AssertionError, match=f"found existing archive for archiveId={it.archive_id}"):

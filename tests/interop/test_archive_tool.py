@@ -97,8 +97,8 @@ def test_the_tool_and_our_recovery_find_the_same_end_of_a_killed_recording(brick
     ],
 )
 def test_the_tool_accepts_the_files_after_our_recovery(bricks, written, state, known):
-    """08-14, 08-24: without our recovery, the tool refuses a directory after a kill while a file is created or
-    truncated."""
+    """08-14, 08-24: if a kill interrupted the creation or truncation of a file, the tool accepts the directory only
+    after our recovery."""
     recovered, ends = _recovered(bricks, written(state), *known)
     tool = ArchiveTool(recovered)
     before, segments = tool.positions(), _segments(recovered)

@@ -25,7 +25,7 @@ def test_publishers_work_while_a_driver_has_thousands_of_publications_and_floode
         subscription = client.add_subscription("aeron:ipc?alias=large", -1)
         publication = client.add_exclusive_publication("aeron:ipc?term-length=16m", -1)
         publication.wait_connected(timeout=10)
-        subscription.wait_connected(timeout=10)  # no subscriber polls while a call of `publish` waits
+        subscription.wait_connected(timeout=10)  # before `publish`, which blocks the polling thread
         received = 0
         for _ in range(MESSAGES):
             publication.publish(MESSAGE, timeout=10)

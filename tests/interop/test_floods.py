@@ -9,7 +9,7 @@ WAIT_S = 0.25
 # publication may take longer than _LONGEST_WAIT_S.
 _TOLERATED = 0.01
 _LONGEST_WAIT_S = 1
-# The flood lasts until thousands of its first images end at a time while other images are created.
+# The flood lasts so long that thousands of its first images end at once, while other images are created.
 FLOOD_S = 8
 
 

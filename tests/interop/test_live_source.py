@@ -1,4 +1,4 @@
-"""Test of a live source on real drivers that is killed within a block. The real tool reads the remaining archive."""
+"""Test of a live source that is killed within a block, on real drivers. The real tool reads the remaining archive."""
 
 import shutil
 import time
@@ -33,8 +33,8 @@ def home():
 def test_a_killed_and_restarted_source_on_a_real_driver_returns_every_message_once(
     drivers, home, stream, kind, point, pause
 ):
-    """08-14, 08-20: `ArchiveTool` verifies a copy of the archive after the kill. Over UDP, the query would miss the
-    messages of the pause."""
+    """08-14, 08-20: `ArchiveTool` verifies a copy of the archive after the kill. The stream is over IPC, because over
+    UDP the query would miss the messages of the pause."""
     directory = drivers(kind, SETTINGS).directory
     settings = {
         "channel": "aeron:ipc?term-length=64k",

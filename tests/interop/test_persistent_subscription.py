@@ -396,7 +396,7 @@ def test_a_purged_recording_fails_the_subscription_only_after_the_live_stream_is
 
 
 def _purged(archive, recording_id):
-    """Purges a recording. Returns whether the archive accepted it: it refuses while a replay of the recording ends."""
+    """Requests a purge, and returns whether the archive accepted it. A replay that has not ended causes a refusal."""
     try:
         archive.purge_recording(recording_id)
     except aeron.ArchiveError:

@@ -226,7 +226,7 @@ def test_backlog_and_stream_views_agree_with_the_java_tools(shared_drivers, star
 
 
 def _views(driver, sample, name, option):
-    """Returns the first lines of the Java tool and of ours. No status message moved a limit between both outputs."""
+    """Returns the first lines of the Java tool and of ours. Tries again if a status message moved a limit meanwhile."""
     for _ in range(10):
         before, theirs, ours = _our_view(driver, option), _their_view(driver, sample, name), _our_view(driver, option)
         if before == ours:

@@ -36,8 +36,8 @@ def receivers(peer, publication):
 
 
 def fill(publication):
-    """Sends until the window has been full for 0.5 s, in which status messages arrive. Returns the number of sent
-    messages."""
+    """Sends until the window has been full for 0.5 s, so that late status messages have arrived. Returns the number of
+    sent messages."""
     sent, full_since = 0, time.monotonic()
     while (result := publication.offer(LENGTHS[0])) > 0 or time.monotonic() - full_since < 0.5:
         if result > 0:
@@ -155,7 +155,8 @@ def test_min_flow_control_removes_a_silent_receiver_after_its_timeout(
     eventually(lambda: receivers(publisher, publication) == 2)
     killed.kill()
     transfer([publication], [reading], MORE_THAN_A_TERM, LENGTHS)
-    # A driver that was not scheduled for this time also removes the other receiver until the next status message.
+    # If the driver was not scheduled for a whole receiver timeout, it also removes the other receiver. The next status
+    # message adds that receiver again.
     eventually(lambda: receivers(publisher, publication) == 1)
 
 

@@ -5,9 +5,10 @@
 //! * `recorded` measures the time until an archive has recorded a message.
 //! * `bare` measures the speed of the memory, and `files` that of the file system. Both need no other process.
 //!
-//! Each role prints one line of JSON at its end. `sub` and `pong` print `ready` when they can receive. `pub` prints
-//! `ready` when it is connected, and `recorded` when its stream is recorded. `peers/c_client.c` has the roles `pub`,
-//! `sub`, `ping` and `pong` with the C client. If you change a loop here, change the loop there too.
+//! Each role prints one line of JSON at its end. Some roles first print `ready`: `sub` and `pong` when they can
+//! receive, `pub` when it is connected, and the role `recorded` when an archive records its stream. `peers/c_client.c`
+//! has the roles `pub`, `sub`, `ping` and `pong` with the C client. If you change a loop here, change the loop there
+//! too.
 
 #![forbid(unsafe_code)]
 

@@ -149,7 +149,7 @@ final class ArchiveClient
         };
     }
 
-    /** Starts a replay and subscribes to it. The session id excludes other replays of the channel. */
+    /** Starts a replay and subscribes to its session id, so that other replays on the channel are not received. */
     private Object replay(final Request request)
     {
         final Subscription subscription = archive.replay(
@@ -319,7 +319,7 @@ final class ArchiveClient
         return new Credentials(request.bytes("credentials"), request.bytes("challenge_answer"), key);
     }
 
-    /** With a key, the response to a challenge is its HMAC-SHA-256. */
+    /** With a key, the response to a challenge is the HMAC-SHA-256 of the challenge. */
     private record Credentials(byte[] atConnect, byte[] atChallenge, byte[] key) implements CredentialsSupplier
     {
         public byte[] encodedCredentials()

@@ -41,7 +41,7 @@ public final class JavaArchive
         };
     }
 
-    /** Starts an archive on the driver of a directory. A checksum is stored in each frame's session id. */
+    /** Starts an archive on the driver of a directory. A requested checksum is stored in each frame's session id. */
     private Map<String, Object> open(final Request request)
     {
         final Archive.Context context = new Archive.Context()
@@ -65,7 +65,7 @@ public final class JavaArchive
         return Map.of();
     }
 
-    /** Publishes messages and waits until they are recorded. The publication stays open unless it has to stop. */
+    /** Publishes messages and waits until they are recorded. With {@code stop}, then stops the recording and closes. */
     private Map<String, Object> record(final Request request)
     {
         final String channel = request.text("channel");

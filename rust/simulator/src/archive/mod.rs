@@ -1,4 +1,4 @@
-//! Simulates archives and their clients. These schedules are separate from the others.
+//! Simulates archives and their clients. Runs with archives have their own types of schedules.
 //!
 //! Two hosts each have a driver and an archive. Three clients request recordings, replays, listings, extensions,
 //! truncations, purges and replications. Archives are killed during any write, disks fail, and machines lose power. All

@@ -203,8 +203,7 @@ mod tests {
 
     const SESSION: i64 = 7;
     const KEY: [u8; 16] = [0xA5; 16];
-    // The hash is the example in the documentation of passlib. A hash with cheaper parameters would
-    // make the tests no faster, because a test would have to compute it first.
+    // The hash is the example in the documentation of passlib, so other software has computed it.
     const PASSWORD: &[u8] = b"password";
     const SECRET: &str =
         "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iCs5E";
