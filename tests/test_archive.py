@@ -592,7 +592,7 @@ def test_a_session_stays_alive_while_the_program_makes_no_calls(
         time.sleep(2)
         assert archive.state == "CONNECTED"
         assert archive.list_recordings() == ()
-        # For comparison, a client without that thread loses its session, because the program does not poll it.
+        # For comparison, a client without threads loses its session, because the program does not poll it.
         eventually(lambda: [invoked.do_work(), unpolled.state][1] == "DISCONNECTED", timeout=30)
 
 

@@ -33,18 +33,18 @@ COPIED, FREED, FETCHED, FAILURES = 20_106, 20_107, 20_108, 20_109
 
 
 def message(number: int) -> bytes:
-    """A message whose frame has 1024 bytes: a segment has 64 of them."""
+    """Returns a message with a frame of 1024 bytes. A segment has 64 such frames."""
     return number.to_bytes(8, "little") * 124
 
 
 def counter(client: aeron.Aeron, type_id: int) -> int:
-    """Returns the value of the newest counter: those of the archive before may still be there."""
+    """Returns the value of the newest counter of a type. Counters of an earlier archive may still exist."""
     found = [each for each in client.counters_reader if each.type_id == type_id]
     return max(found, key=lambda each: each.registration_id).value
 
 
 def record(client: aeron.Aeron, stream_id: int, count: int = COUNT) -> int:
-    """Records messages with their numbers, and stops the recording. Returns its id."""
+    """Records messages with their numbers, and stops the recording. Returns the recording id."""
     with aeron.connect_archive(client) as archive:
         publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
         for number in range(count):
@@ -72,7 +72,7 @@ def replayed(client: aeron.Aeron, recording_id: int, position: int, stream_id: i
 
 
 def segments(directory: Path, recording_id: int) -> list[int]:
-    """Returns the bases of the local segments."""
+    """Returns the start positions of the local segments of a recording."""
     names = [path.stem.split("-") for path in directory.glob("*.rec")]
     return sorted(int(base) for id, base in names if int(id) == recording_id)
 
@@ -123,11 +123,11 @@ def test_copied_segments_are_deleted_and_a_replay_fetches_them_back(
         assert replayed(client, id, SEGMENT + 1024, stream_id + 2) == list(range(65, COUNT))
         assert counter(client, FETCHED) == 4 * SEGMENT
         assert counter(client, FAILURES) == 0
-    # The next archive finds the copies again, and removes what was fetched.
+    # The next archive finds the copies again. At its start it deletes the segments that the first archive had fetched.
     with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
         assert not list(directory.glob("*.fetched"))
         assert replayed(client, id, 0, stream_id + 3) == list(range(COUNT))
-        # The indexes stay, and with them the arrival times.
+        # Only segment files are deleted. The arrival times are in the index files, which stay on the disk.
         table = pa.table(aeron.read_recording(directory, id))
         assert table["timestamp"].null_count == 0
         with aeron.connect_archive(client) as archive:
@@ -149,7 +149,8 @@ def test_by_default_no_local_file_is_deleted(
         time.sleep(0.1)
         assert segments(directory, id) == [number * SEGMENT for number in range(5)]
         before = {path.name: path.stat().st_mtime_ns for path in bucket.rglob("*.rec")}
-    # The manifest has the times of the files, so that a restart copies nothing again.
+    # The manifest has the modification time of each copied file. The times are still the same, so a restarted archive
+    # copies nothing again.
     with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
         with aeron.connect_archive(client) as archive:
             eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 4 * SEGMENT)])
@@ -178,7 +179,7 @@ def test_readers_of_the_directory_fetch_copies_too(
     assert rows.from_position == 0
     table = pa.table(rows)
     assert [int.from_bytes(value[:8], "little") for value in table["value"].to_pylist()] == list(range(COUNT))
-    # The indexes stay, and with them the arrival times.
+    # Only segment files are deleted. The arrival times are in the index files, which stay on the disk.
     assert table["timestamp"].null_count == 0
     listed = run("archive", "list", directory)
     header, line = listed.stdout.splitlines()[0], listed.stdout.splitlines()[-1]
@@ -189,7 +190,7 @@ def test_readers_of_the_directory_fetch_copies_too(
     assert entry["copies"] == positions
     described = run("archive", "describe", directory).stdout
     assert f"[CopiedRange]:recordingId={id}|startPosition=0|localStartPosition={4 * SEGMENT}" in described
-    # Without the copies, the error names what is missing.
+    # After the copies are deleted, a read raises an error that names the missing copy.
     for path in bucket.rglob("*.rec"):
         path.unlink()
     with pytest.raises(aeron.ArchiveError, match=r"object storage: .* not found"):
@@ -349,7 +350,7 @@ with aeron.Archive(directory, driver=driver, segment_file_length=65536, low_stor
 
 @pytest.fixture
 def launch(driver: aeron.MediaDriver, directory: Path, bucket: Path, tmp_path: Path) -> Iterator[Any]:
-    """Starts an archive as a process, with environment variables."""
+    """Yields a function that starts an archive in a process with additional environment variables."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(**environment: str) -> subprocess.Popen[str]:
@@ -377,7 +378,8 @@ def test_a_disk_without_room_for_a_fetched_segment_fails_the_replay(
         id = record(client, stream_id)
         eventually(lambda: segments(directory, id) == [4 * SEGMENT])
     process = launch()
-    # No file of the archive can be longer than half a segment: the write fails as on a full disk.
+    # The limit for the length of files simulates the full disk: the archive cannot write more than half of a fetched
+    # segment.
     no_limit = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (SEGMENT // 2, resource.RLIM_INFINITY))
     with aeron.connect_archive(client) as archive:
         with pytest.raises(aeron.ArchiveError, match=rf"object storage: {id}-0.fetching: File too large"):
@@ -420,7 +422,8 @@ def test_a_kill_at_each_point_loses_no_message(
     objects = len(list(bucket.rglob("*.rec")))
     print(f"killed at {point}: {left} local segments, {objects} copies")
     assert left + objects >= 5
-    # Before the third copy is read back, the file of the first one may be deleted.
+    # At the point `objects-put:3`, the local file of the first copy may already be deleted. At all other points, the
+    # number of local files is known.
     if point.endswith(":1"):
         assert (left == 5) == ("deleted" not in point)
     with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):

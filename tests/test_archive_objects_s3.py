@@ -54,7 +54,8 @@ def test_segments_go_to_a_bucket_and_come_back(
         assert counter(client, FAILURES) == 0
         with aeron.connect_archive(client) as archive:
             assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
-    # Another process than the archive reads the bucket with the credentials of its own environment.
+    # The archive has ended. The reader itself fetches the copies, with the credentials in the environment of its own
+    # process.
     rows = aeron.read_recording(directory, id)
     assert sum(batch.num_rows for batch in rows) == COUNT
     for path in directory.iterdir():

@@ -59,7 +59,7 @@ def wait_recorded(archive: aeron.AeronArchive, recording_id: int, publication: a
 
 
 def numbers(archive: aeron.AeronArchive, recording_id: int) -> list[int]:
-    """Returns the numbers of a stopped recording."""
+    """Returns the numbers in the messages of a stopped recording."""
     with archive.replay(recording_id, length=aeron.REPLAY_ALL_AND_STOP) as replay:
         return [int(message) for batch in replay.batches(timeout=5) for message in batch.to_list()]
 
@@ -124,7 +124,7 @@ def test_a_stream_that_advanced_without_the_archive_gets_a_new_recording_with_a_
             received: list[bytes] = []
             eventually(lambda: received.extend(subscription.poll_batch(100).to_list()) or len(received) == 100)
             begin = publication.position
-            # The driver has noticed the position of the subscriber.
+            # Waits until the driver has read the subscriber's last position, at which the archive's next image begins.
             eventually(lambda: publication.available_window == 32 * 1024)
             with place.archive() as archive:
                 eventually(lambda: active(archive, stream_id) == [1])
@@ -157,7 +157,7 @@ def linked(place: Place, client: aeron.Aeron, stream_id: int) -> Iterator[tuple[
         received: list[bytes] = []
         eventually(lambda: received.extend(subscription.poll_batch(100).to_list()) or len(received) == 200)
         begin = publication.position
-        # The driver has noticed the position of the subscriber.
+        # Waits until the driver has read the subscriber's last position, at which the archive's next image begins.
         eventually(lambda: publication.available_window == 32 * 1024)
         with place.archive() as archive:
             eventually(lambda: active(archive, stream_id) == [1])
@@ -217,7 +217,7 @@ def test_a_named_reader_of_a_recording_continues_in_the_linked_recording(
 
 
 def follow_on(follower: aeron.Follower, read: list[int], count: int) -> None:
-    """Polls until there are `count` numbers."""
+    """Polls until `read` has `count` numbers."""
 
     def has_all() -> bool:
         if (batch := follower.poll_batch()) is not None:
@@ -282,7 +282,7 @@ def test_a_follower_that_read_the_live_stream_without_the_archive_reads_no_messa
             eventually(lambda: follower.poll_batch() is None and follower.is_live)
         publish(publication, 100, 100)
         follow_on(follower, read, 200)
-        # The driver has noticed the position of the follower.
+        # Waits until the driver has read the follower's last position, at which the archive's next image begins.
         eventually(lambda: publication.available_window == 32 * 1024)
         with place.archive() as archive:
             eventually(lambda: active(archive, stream_id) == [1])
@@ -347,7 +347,7 @@ def test_a_restarted_archive_continues_the_extension_of_a_recording(
             archive.extend_recording(0, "aeron:ipc?alias=extension", stream_id)
             publish(publication, 10, 10)
             wait_recorded(archive, 0, publication)
-    # Another session may extend the extended recording again, as it could before the restart.
+    # After the restart, another session still extends recording 0: the archive has resumed the extension.
     with place.archive() as archive:
         channel = extension_of(archive.list_recording(0))
         with client.add_exclusive_publication(channel, stream_id) as publication:

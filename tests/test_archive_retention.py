@@ -154,7 +154,7 @@ def test_retention_never_deletes_the_segments_that_a_replay_reads(
     stream.record(3 * 64)
     id = stream.recording_id
     with archive.replay(id, length=aeron.REPLAY_ALL_AND_FOLLOW) as replay:
-        # The replay waits for its subscriber in one of the first segments.
+        # The subscriber has not polled yet, so the replay stays in one of the first segments.
         eventually(lambda: replay.is_connected)
         archive.set_retention(recording_id=id, max_bytes=0)
         [outcome] = archive.apply_retention()

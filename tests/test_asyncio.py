@@ -219,8 +219,8 @@ def test_an_idle_wait_needs_less_than_five_percent_of_a_core(stream: Stream) -> 
 
 @pytest.fixture
 def idle_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes an event loop leave polling to the native thread after its first poll. Without this, the loop would leave
-    it after a second."""
+    """Makes the native thread poll for an event loop immediately after the loop's first poll. Without this fixture, the
+    loop itself would poll for one second."""
     monkeypatch.setattr(aio, "_IDLE_AFTER_NS", 0)
 
 

@@ -1,5 +1,5 @@
-"""Tests of the archive's benchmarks. Each goal names existing cells and has one bound, and a short run measures a
-start."""
+"""Tests of the archive's benchmarks. Each goal names existing cells and has one bound. A short run measures the start
+of an archive."""
 
 from __future__ import annotations
 

@@ -446,7 +446,7 @@ def test_commands_that_delete_files_ask_first(torn: Path, command: str) -> None:
     assert asked.exit_code == 0
     assert "WARNING" in asked.stderr
     assert sorted(path.name for path in torn.iterdir()) == before
-    # If standard input has no response, the command fails and deletes nothing.
+    # If standard input is empty, the command fails and deletes nothing.
     assert run("archive", command, torn).exit_code == 1
     assert sorted(path.name for path in torn.iterdir()) == before
     assert run("archive", command, torn, input="y\n").exit_code == 0

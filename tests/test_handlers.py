@@ -15,7 +15,7 @@ import aeron
 
 
 class Owner:
-    """An object of a program that owns a client and has methods as the client's handlers."""
+    """An object that owns a client. Methods of the object are handlers of the client."""
 
     def __init__(self, driver: aeron.MediaDriver, stream_id: int, where: str) -> None:
         self.calls: list[str] = []

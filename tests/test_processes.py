@@ -509,7 +509,7 @@ def test_no_sequence_of_calls_crashes_the_interpreter(seed: int) -> None:
 
 
 def test_a_handler_that_the_garbage_collector_has_cleared_is_not_called() -> None:
-    """The garbage collector clears a handler before the client, and other threads may run between the two."""
+    """The garbage collector clears a handler before it clears the client. Other threads may run in between."""
     result = run(
         """
     import aeron, gc, threading, time

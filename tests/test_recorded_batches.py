@@ -272,7 +272,7 @@ def test_the_error_for_a_damaged_or_missing_segment_has_file_and_position(
     segment.unlink()
     with pytest.raises(aeron.ArchiveDirectoryError, match=rf"{segment.name}.*No such file"):
         list(aeron.read_recording(copy, id))
-    # The rest is still readable.
+    # The segments after the missing one are still readable.
     after = aeron.read_recording(copy, id, from_position=2 * SEGMENT_LENGTH)
     assert pa.table(after)["position"].to_pylist()[-1] == trades.stop_position
 

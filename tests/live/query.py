@@ -1,9 +1,9 @@
 """Uses a live source as Spark does.
 
-A query logs the end offset of a batch before it plans the batch. It commits the offset after its next request for the
-latest offset. The checkpoint is a directory: the query writes `offsets/<n>` before it plans batch n, and `rows/<n>`
-(the idempotent sink) and then `commits/<n>` at the end of the batch. As a program, this module is a source process that
-tests kill."""
+A query logs the end offset of a batch before it plans the batch. After it has logged the end offset of batch n, it
+commits the end offset of batch n - 2. The checkpoint is a directory: the query writes `offsets/<n>` before it plans
+batch n, and `rows/<n>` (the idempotent sink) and then `commits/<n>` at the end of the batch. As a program, this module
+is a source process that tests kill."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Query:
         return (self.checkpoint / "offsets" / str(batch)).read_text()
 
     def run_batch(self, *, limited: bool = True) -> list[Message] | None:
-        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` without new
-        data."""
+        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` if there is no
+        new data."""
         batch = self.done
         if batch == self.logged:
             start = self.offset(batch - 1) if batch else self.source.initial_offset()

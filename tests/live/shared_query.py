@@ -43,7 +43,7 @@ class SharedArchive:
     timeout_ms: int = 5000
     connections: _aeron.ArchiveConnections = field(default_factory=lambda: CONNECTIONS)
     lines: list[str] = field(default_factory=list)
-    """Lines for the log of the last plan."""
+    """Log lines of the last call of `plan`."""
 
     @property
     def settings(self) -> Any:
@@ -133,8 +133,8 @@ class SharedQuery:
         return pa.concat_tables([SCHEMA.empty_table(), *tables])
 
     def run_batch(self) -> pa.Table | None:
-        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` without new
-        data."""
+        """Runs the unfinished batch if there is one, or else the next batch. Returns the rows, or `None` if there is no
+        new data."""
         if len(self.finished) == len(self.logged) and not self.log():
             return None
         rows = self.rows_of(len(self.finished))

@@ -117,7 +117,8 @@ def test_messages_from_the_network_that_a_killed_source_missed_are_reported_as_a
     print(f"killed at {point}")
     published = publisher.count
     if is_dead:
-        # This number of messages exceeds the window, so the driver must have removed the stopped subscriber before.
+        # So many messages exceed the window. The publisher can send them only after the driver has removed the stopped
+        # subscriber.
         eventually(lambda: publisher.count > published + 200, timeout=LIVENESS_S + 20)
     else:
         time.sleep(1.0)
@@ -143,7 +144,8 @@ def test_a_source_continues_with_a_reported_gap_after_a_pause_beyond_the_client_
     eventually(lambda: len(query.rows()) > 100, timeout=20)
     process.process.send_signal(signal.SIGSTOP)
     published = publisher.count
-    # This number of messages exceeds the window, so the driver must have removed the stopped subscriber before.
+    # So many messages exceed the window. The publisher can send them only after the driver has removed the stopped
+    # subscriber.
     eventually(lambda: publisher.count > published + 500, timeout=LIVENESS_S + 20)
     process.process.send_signal(signal.SIGCONT)
     late = publisher.count

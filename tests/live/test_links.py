@@ -1,4 +1,8 @@
-"""Queries on recordings that an archive has linked: it could not extend the former one after it was down."""
+"""Tests of queries on two linked recordings of one stream.
+
+The archive missed messages while it was down, so it could not continue the first recording. It recorded the rest of the
+stream in a second recording, with a link to the first one.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ CHANNEL = "aeron:ipc?term-length=64k"
 
 
 class Interrupted:
-    """A recorded stream, of which the archive misses some messages while it is down."""
+    """A stream that an archive records. The archive misses the messages that are sent while it is down."""
 
     def __init__(self, driver: aeron.MediaDriver, directory: Path, stream_id: int) -> None:
         self.shared = SharedArchive(str(driver.dir))
@@ -46,7 +50,7 @@ class Interrupted:
         self.sent += count
 
     def recorded(self, recording_id: int) -> None:
-        """Waits until a recording has all that was sent."""
+        """Waits until a recording exists, and is recorded up to the position of the publication."""
 
         def is_recorded() -> bool:
             with aeron.connect_archive(self._client) as archive:
@@ -57,12 +61,12 @@ class Interrupted:
         eventually(is_recorded)
 
     def interrupt(self) -> tuple[int, int]:
-        """Sends messages that the archive misses, and messages that it records afterwards. Returns the gap."""
+        """Sends messages that the archive misses, and then one that it records. Returns start and end of the gap."""
         begin = self.publication.position
         self._server.close()
         self.send(100)
         end = self.publication.position
-        # The image of the next archive begins where the driver has seen the other subscriber.
+        # Waits until the driver has read the other subscriber's last position. The archive's next image begins there.
         eventually(lambda: not self._other.poll_batch() and self.publication.available_window == 32 * 1024)
         self._server = self._start()
         eventually(lambda: self._is_recorded(1))

@@ -153,7 +153,7 @@ def test_the_loss_of_an_image_during_a_query_is_data_loss(
         subscription = client.add_subscription(CHANNEL, stream_id)
         publication = client.add_exclusive_publication(CHANNEL, stream_id)
         subscription.wait_connected(timeout=5)
-        # The source has recorded a message before the fast messages exceed its limit.
+        # The source must record one message before the following messages exceed its limit.
         publication.publish(number_message(0), timeout=5)
         eventually(lambda: query.report()["retainedBytes"] > 0)
         count = 1

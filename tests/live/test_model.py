@@ -84,7 +84,8 @@ class World:
         self.query.source.close()
         before = self.query.rows()
         last = self.query.done - 1
-        # A request for the latest offset after a batch shows the source that the batch has finished.
+        # A batch of an earlier run stays finished: the source may have got a request for the latest offset after the
+        # batch, which shows that the batch has finished.
         unfinished = unfinished and last >= self.done_before
         if unfinished:
             (self.query.checkpoint / "commits" / str(last)).unlink()

@@ -308,7 +308,7 @@ def test_a_deleted_archive_is_data_loss_for_an_unfinished_batch(
     assert query.report()["lostBytes"] == lost
     assert any("is gone" in line for line in query.source.take_lines())
     assert query.run_batch() == [], "a new archive has no recordings"
-    # The source subscribes to the stream when it plans this batch.
+    # The source has subscribed to the stream when it planned the empty batch, so it records these messages.
     publish(publication, 10, first=100)
     assert [number(row) for row in query.run_until(10)] == list(range(100, 110))
     report = query.report()

@@ -607,7 +607,8 @@ def test_a_filter_on_times_plans_the_segments_that_can_match(
         assert selected == expected
         assert len(selected) < len(pieces)
     assert files.plan(stream_id, filter={**ALL, "timestamp": [(0, 1)]}) == []
-    # Without the directory there are no times, and Spark finds no matching row itself.
+    # Without the archive's directory, the source knows no arrival times, so it plans all partitions. Spark then drops
+    # the rows that do not match.
     assert len(replays.plan(stream_id, filter={**ALL, "timestamp": [(0, 1)]})) == len(pieces)
 
 

@@ -1,4 +1,4 @@
-"""Queries on recordings of which segments are only in object storage, by files and by replays."""
+"""Tests of queries on recordings with segments that are only in object storage. Rows come from files or replays."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class Batches:
 def running(
     frame: DataFrame, checkpoint: object, batches: Batches | None = None, **trigger: Any
 ) -> Iterator[StreamingQuery]:
-    """Starts a query on `frame`, waits for its first batch, so that it has subscribed, and stops it at the end of the
-    block.
+    """Runs a query on `frame` during the block. The query has subscribed when the block begins, because this function
+    waits for the first batch.
     """
     writer = frame.writeStream.option("checkpointLocation", str(checkpoint))
     writer = writer.format("noop") if batches is None else writer.foreachBatch(batches.take)

@@ -1,6 +1,6 @@
 """Tests of ``aeron demo --archive --spark``: the kills of its processes, and the comparison of its bars with pandas.
 
-`make test-spark-connect` runs this file, because other tests run without pandas.
+The tests need pandas. Other tests must run without it, so only `make test-spark-connect` runs this file.
 """
 
 from __future__ import annotations

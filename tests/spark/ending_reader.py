@@ -1,7 +1,7 @@
-"""A source process that Spark ends in two ways. Usage: `ending_reader.py <options as JSON> <line>`.
+"""A source process that ends in both ways in which Spark ends it. Usage: `ending_reader.py <options as JSON> <line>`.
 
-Spark has closed the socket, so the process stops the reader. In addition, SIGTERM arrives before the given line of
-:meth:`AeronStreamReader.stop`, counted from 0.
+The process stops its reader, as it does after Spark has closed the socket. In addition, SIGTERM arrives before the
+given line of :meth:`AeronStreamReader.stop`, counted from 0.
 """
 
 from __future__ import annotations

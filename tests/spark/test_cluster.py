@@ -25,7 +25,7 @@ def spark_settings() -> dict[str, str]:
 def test_executors_read_the_recordings_of_the_source_process(
     live: Callable[..., DataFrame], publisher: Publisher, tmp_path: Path
 ) -> None:
-    """08-53, and 08-59: an address space of 1 GiB is enough for segments of that length."""
+    """08-53, and 08-59: a process with an address space of 1 GiB can read segments of 1 GiB."""
     publication = publisher(5001, "aeron:ipc?term-length=1g")
     batches = Batches()
     frame = live(5001, "value BINARY", minPartitions=2)

@@ -99,5 +99,6 @@ def test_all_filters_are_left_to_spark_and_only_readers_of_a_running_archive_tak
     assert list(shared.pushFilters(filters)) == filters
     directory = AeronReader(read_options({"archiveDir": "/dev/shm/archive"}), StructType())
     for reader in (shared, directory):
-        # Without its setting, Spark refuses a reader of which this is another function.
+        # If the setting for the pushdown of filters is off, Spark compares these two functions, and refuses the reader
+        # if they differ.
         assert reader.pushFilters.__func__ is DataSourceReader.pushFilters

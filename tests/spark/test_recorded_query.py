@@ -54,7 +54,7 @@ def archive(media_driver: aeron.MediaDriver) -> Iterator[aeron.AeronArchive]:
 
 
 def numbers_recorded(archive: aeron.AeronArchive, stream_id: int) -> list[int]:
-    """The numbers in the one recording of a stream."""
+    """Returns the numbers in the only recording of a stream."""
     [found] = archive.list_recordings(stream_id=stream_id)
     end = archive.get_max_recorded_position(found.recording_id)
     with archive.replay(found.recording_id, stream_id=9100, position=0, length=end) as replay:
@@ -62,13 +62,14 @@ def numbers_recorded(archive: aeron.AeronArchive, stream_id: int) -> list[int]:
 
 
 def check_once(numbers: list[int], rows_per_batch: int) -> None:
-    """Checks that each number is there once, batch after batch."""
+    """Checks that each number occurs once, and that the batches are in order."""
     assert sorted(numbers) == list(range(len(numbers)))
     assert [number // rows_per_batch for number in numbers] == [at // rows_per_batch for at in range(len(numbers))]
 
 
 class FailingWriter(AeronRecordedStreamWriter):
-    """A writer of which the first attempts fail: in the middle of the rows, or after all of them are staged."""
+    """A writer that fails in the first attempt of each task. The task of partition 0 fails in the middle of its rows.
+    The other tasks fail after all their rows are staged."""
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
         """Stages the rows, and fails on the first attempt."""
@@ -123,7 +124,8 @@ def test_a_batch_of_which_the_commit_was_lost_is_recorded_once(
     frame = rate_stream(spark).selectExpr("cast(value as string) as value")
     for batch in (0, 1, 1):
         commit = tmp_path / "commits" / str(batch)
-        # For the second run of batch 1: the state after a kill of the application after its commit.
+        # The last round removes Spark's commit of batch 1. This is the state if the application was killed after the
+        # sink's commit, and before Spark's commit.
         commit.unlink(missing_ok=True)
         commit.with_name(f".{batch}.crc").unlink(missing_ok=True)
         with running(frame, archive_options, tmp_path, streamId=7002, interval=ONE_BATCH):

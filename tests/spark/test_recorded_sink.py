@@ -62,7 +62,7 @@ class Sink:
         BatchCommit(self.options, batch_id, staged).run()
 
     def recorded(self) -> list[bytes]:
-        """The messages of the one recording of the stream, as any reader of the archive sees them."""
+        """Returns the messages in the only recording of the stream, as a replay delivers them."""
         [recording] = self.archive.list_recordings(stream_id=self.stream_id)
         if recording.stop_position == recording.start_position:
             return []
@@ -206,7 +206,7 @@ def test_a_message_that_was_recorded_partly_is_there_once_for_each_reader(
     [recording] = sink.archive.list_recordings(stream_id=sink.stream_id)
     with sink.archive.replay(recording.recording_id, stream_id=9002) as replay:
         ends = [position for batch in replay.batches() for position in batch.positions]
-    # The state after a kill that lost the last message but for its first frames.
+    # Of the last message, only the first frames stay. This is the state after a kill while the message was recorded.
     sink.archive.truncate_recording(recording.recording_id, ends[-2] + fragments * 1408)
     sink.commit(0, sink.stage(0, [], attempt=1))
     sink.commit(1, sink.stage(1, numbered("b", 3)))

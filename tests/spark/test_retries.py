@@ -93,7 +93,8 @@ def test_a_repeated_batch_has_identical_rows(
             super().take(frame, batch_id)
             batches.take(frame, batch_id)
             if batches.tables[batch_id].num_rows and next(failures, False):
-                # After the query has failed, no subscriber reads the remaining messages.
+                # The query fails only after all messages are sent. After the failure, no subscriber would read further
+                # messages.
                 is_sent.wait(60)
                 raise RuntimeError("the sink fails")
 

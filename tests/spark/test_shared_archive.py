@@ -95,7 +95,7 @@ def test_a_batch_read_of_files_has_the_same_rows_as_a_batch_read_of_replays(
 
 @pytest.fixture
 def pushdown(spark: SparkSession) -> Iterator[Callable[[bool], None]]:
-    """`pushdown(is_enabled)`: whether Spark pushes filters down to sources in Python."""
+    """Yields `pushdown(is_enabled)`, which sets whether Spark pushes filters down to sources in Python."""
     name = "spark.sql.python.filterPushdown.enabled"
     yield lambda is_enabled: spark.conf.set(name, str(is_enabled).lower())
     spark.conf.unset(name)

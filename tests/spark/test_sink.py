@@ -195,7 +195,7 @@ def test_a_query_stopped_under_back_pressure_ends_at_once_and_its_task_ends_with
             began = time.monotonic()
         assert time.monotonic() - began < 10
         subscription.close()
-        # The worker can run the next task.
+        # The worker must be able to run the next task.
         subscription = client.add_subscription(IPC, 71)
         write(spark.range(0, 2, 1, 2).selectExpr("'a' as value"), sink_options, streamId=71)
         eventually(lambda: len(subscription.poll_batch()) > 0)

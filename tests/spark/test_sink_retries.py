@@ -31,8 +31,9 @@ def spark_settings() -> dict[str, str]:
 
 
 class FailingReader(DataSourceReader):
-    """Reads numbers of 1000 digits in record batches of 500 rows. The rows do not fit into buffers. A first attempt
-    fails after two record batches, when the file `received` exists."""
+    """Reads numbers of 1000 digits in record batches of 500 rows. So many bytes do not fit into the buffers before the
+    sink, so the sink publishes rows before the failure. The first attempt of a task reads two record batches, waits for
+    the file `received`, and fails."""
 
     def __init__(self, received: str) -> None:
         self._received = Path(received)

@@ -254,7 +254,7 @@ def test_each_accepted_row_resets_the_time_of_back_pressure(task: Tasks, reader:
 def test_all_tasks_of_a_machine_share_one_session(task: Tasks, reader: Callable[..., Reader]) -> None:
     """08-71"""
     subscriber = reader()
-    # Resources stay open for the next task, even if they are unused.
+    # Each worker keeps its publication open between tasks.
     workers = SharedPublications(), SharedPublications()
     for number in range(4):
         one = task(shared=workers[number % 2])

@@ -38,7 +38,8 @@ def stop_at(step: str, stop: Callable[[], object], set_attribute: Callable[[type
     elif step == "decided":
         wrap(BatchCommit, "_decide")
     elif step == "appending":
-        # The first part of the messages is appended, the last one of them partly recorded or not recorded.
+        # Stops after the first half of the messages is published. The archive may have recorded the last message of
+        # this half only in part, or not at all.
         append = BatchCommit._append
 
         def partly(self: BatchCommit, publication: aeron.ExclusivePublication, messages: aeron.Batch) -> None:
@@ -58,7 +59,7 @@ def stop_at(step: str, stop: Callable[[], object], set_attribute: Callable[[type
 
 
 def to_json(part: StagedPartition) -> list[Any]:
-    """The values of a staged partition."""
+    """Returns the values of a staged partition, for the arguments of this program."""
     task = part.task
     names = [task.query, task.batch_id, task.partition, task.attempt]
     return [*names, part.recording_id, part.rows, part.messages, part.bytes]

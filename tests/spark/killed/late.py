@@ -1,5 +1,5 @@
-"""The Spark application that a test kills while batches run whose offsets are not logged yet (asynchronous progress
-tracking).
+"""The Spark application of the test of asynchronous progress tracking. Batches run before Spark logs their offsets. The
+test kills the application after such a batch, and before the log.
 
 usage: late.py PLACE STREAM_ID DIRECTORY_OF_DRIVER ROWS
 

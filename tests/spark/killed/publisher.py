@@ -1,5 +1,5 @@
-"""Publishes numbered messages of many lengths at a fixed rate until it reads a line from its input. Ends at the end of
-the input.
+"""Publishes numbered messages of many lengths at a fixed rate until a line arrives on standard input. Then prints the
+number of messages, and stays connected until the end of the input.
 
 usage: publisher.py DIRECTORY CHANNEL STREAM_ID RATE FILE
 

@@ -21,10 +21,10 @@ ROWS_PER_BATCH = 2000
 
 
 class KillingDataSource(AeronDataSource):
-    """The format ``aeron`` with a commit that kills the application at a step, once it has recorded a batch."""
+    """The format ``aeron`` with a commit that kills the application at a step, after two batches have finished."""
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> Any:
-        """Returns the writer. Its commit kills the processes of which the environment names the first one."""
+        """Returns the writer. Its commit kills the process in the variable `APPLICATION`, and all its children."""
         step, application = os.environ["KILLED_AT"], psutil.Process(int(os.environ["APPLICATION"]))
 
         def kill() -> None:

@@ -68,8 +68,8 @@ class Application:
             time.sleep(0.02)
 
     def kill(self, whom):
-        """Kills one process of the application, or all. Then kills the remaining processes, because an application with
-        a failed query ends too.
+        """Kills one process of the application, or all. If it kills one, it then also kills the remaining processes,
+        because an application ends when its query has failed.
         """
         family = psutil.Process(self.process.pid).children(recursive=True)
         if whom != "application":

@@ -20,7 +20,8 @@ with aeron.MediaDriver(dir=sys.argv[1], ipc_term_buffer_length=1 << 20, client_l
     signal.pause()
 """
 
-# The driver starts at the same time, and its directory may still have the files of a killed driver.
+# Starts the archive again after an error: the driver starts at the same time, and until then its directory may have the
+# files of a killed driver.
 ARCHIVE = """
 import signal, sys, time, aeron
 
@@ -49,7 +50,7 @@ class Servers:
         self.start("archive")
 
     def start(self, name: str) -> None:
-        """Starts a process after an earlier one was killed."""
+        """Starts the driver or the archive. A killed predecessor may have left its files."""
         program = {"driver": DRIVER, "archive": ARCHIVE}[name]
         self.processes[name] = subprocess.Popen(
             [sys.executable, "-c", program, str(self.dir), str(self.archive_directory)]
@@ -74,7 +75,7 @@ class Servers:
             yield archive
 
     def _clients(self) -> list[aeron.Aeron]:
-        """A client of a driver and an archive that may be starting; empty if there is none yet."""
+        """Returns a list with a client. The list is empty while the driver or the archive does not respond yet."""
         client = None
         try:
             client = aeron.connect(self.dir)
