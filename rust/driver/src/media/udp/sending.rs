@@ -1,5 +1,7 @@
 //! [`GsoSender`]: sends GSO batches with segmentation offload if the path supports it, and otherwise datagram by
 //! datagram.
+//!
+//! A *train* is a GSO batch of more than one datagram.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,8 +12,8 @@ use rustix::io::Errno;
 use super::is_not_now;
 use crate::media::transport::{GsoBatch, MAX_GSO_BATCH_DATAGRAMS};
 
-/// Maximum number of remembered destinations that refuse trains. At the maximum, all destinations are forgotten and
-/// tested again.
+/// Maximum number of remembered destinations that refuse trains. If one more destination refuses a train, the others
+/// are forgotten, and trains to them are tried again.
 const MAX_PLAIN_DESTINATIONS: usize = 4_096;
 
 /// Maximum number of datagrams that one call sends from a refused GSO batch.
@@ -49,7 +51,7 @@ impl GsoSender {
         }
     }
 
-    /// Forgets the connected peer, because it was replaced.
+    /// Forgets whether the connected peer refuses trains, because the peer was replaced.
     pub fn forget_peer(&mut self) {
         self.plain_destinations.remove(&None);
     }
