@@ -335,6 +335,21 @@ def test_a_recording_that_is_truncated_and_extended_is_copied_again(
         eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 2 * SEGMENT)])
 
 
+def test_a_refused_truncation_keeps_the_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())),
+        aeron.connect_archive(client) as archive,
+    ):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        with pytest.raises(aeron.ArchiveError):
+            archive.truncate_recording(id, SEGMENT)
+        assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+
+
 # ---- kills -----------------------------------------------------------------------------------------------------------
 
 ARCHIVE = """

@@ -10,7 +10,6 @@ use std::time::UNIX_EPOCH;
 
 use aeron_protocol::archive::NULL_VALUE;
 
-use super::ArchiveError;
 use super::conductor::ArchiveConductor;
 use crate::catalog::RecordingDescriptor;
 use crate::objects::{
@@ -127,13 +126,16 @@ impl ObjectCopies {
         }))
     }
 
-    fn forget(&mut self, recording: &RecordingDescriptor, position: i64) {
+    /// Forgets the copies of a recording that reach beyond `position`, because the recording was truncated there.
+    pub fn forget(&mut self, recording: &RecordingDescriptor, position: i64) {
         let id = recording.recording_id;
+        let length = i64::from(recording.segment_length);
         if let Some(copied) = self.copied.get_mut(&id) {
-            copied.truncate(position, recording.segment_length.into());
+            copied.truncate(position, length);
         }
-        self.unchecked
-            .retain(|(recording_id, _)| *recording_id != id);
+        self.unchecked.retain(|(recording_id, copy)| {
+            *recording_id != id || copy.base.saturating_add(length) <= position
+        });
         self.waiting.retain(|(recording_id, _)| *recording_id != id);
         self.missing.retain(|(recording_id, _)| *recording_id != id);
         if self.is_enabled() {
@@ -187,20 +189,6 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.delete_copied(&recording);
         }
         work + 1
-    }
-
-    /// Forgets the copies of a recording that reach beyond `position`, because the recording is truncated there.
-    ///
-    /// # Errors
-    /// The recording does not exist.
-    pub(super) fn forget_copies(
-        &mut self,
-        recording_id: i64,
-        position: i64,
-    ) -> Result<(), ArchiveError> {
-        let recording = self.store.recording(recording_id)?;
-        self.objects.forget(recording, position);
-        Ok(())
     }
 
     fn poll_copier(&mut self) -> usize {
