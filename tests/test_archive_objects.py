@@ -168,6 +168,23 @@ def test_the_newest_bytes_stay_on_the_disk(
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
+def test_the_segments_that_a_named_reader_needs_stay_on_the_disk(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        with aeron.connect_archive(client) as archive:
+            archive.commit_reader(id, "bars", 2 * SEGMENT + 1024)
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        eventually(lambda: segments(directory, id) != [number * SEGMENT for number in range(5)])
+        time.sleep(1.2)
+        assert segments(directory, id) == [2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT]
+        with aeron.connect_archive(client) as archive:
+            archive.commit_reader(id, "bars", 4 * SEGMENT)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+
+
 def test_readers_of_the_directory_fetch_copies_too(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
 ) -> None:

@@ -316,8 +316,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let first = recording.first_segment_base();
         // The segment with the last byte stays, so that the recording never looks empty.
         let kept = self.objects.settings.local_bytes.max(1);
-        let mut limit = self.recorded_end(recording).saturating_sub(kept).max(first);
-        if let Some(position) = self.replays.lowest_replay_position(id) {
+        let end = self.recorded_end(recording);
+        let mut limit = end.saturating_sub(kept).max(first);
+        let holders = self.holders(id, end);
+        let readers = holders.readers.iter().map(|(_, position)| *position);
+        // A follower is a named reader, and cannot read copies.
+        if let Some(position) = readers.chain(holders.lowest_replay_position).min() {
             limit = limit.min(position.max(first));
         }
         let limit = recording.segment_base(limit);
