@@ -339,6 +339,24 @@ def test_retention_waits_for_the_copies_and_leaves_them(
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
+def test_retention_deletes_no_segment_that_has_changed_since_its_copy(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        first = directory / f"{id}-0.rec"
+        changed = bytearray(first.read_bytes())
+        changed[100] ^= 1
+        first.write_bytes(changed)
+        archive.set_retention(recording_id=id, max_bytes=SEGMENT)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        assert bytes(changed) in [path.read_bytes() for path in bucket.rglob("*.rec")]
+
+
 def test_a_recording_that_is_truncated_and_extended_is_copied_again(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
 ) -> None:

@@ -401,10 +401,11 @@ impl<'a> ObjectThread<'a> {
             start_timestamp_ms: i64::MIN,
             initial_term_id: i32::MIN,
         };
-        // A catalog uses an id only once, so at most one manifest has it.
-        let (_, manifest) = self.manifests.range(first..).next()?;
-        let source =
-            FetchSource::of(manifest, base).filter(|it| it.recording.recording_id == id)?;
+        // A replication may have replaced an empty recording. The manifest of the former recording then has no copies.
+        let manifests = self.manifests.range(first..);
+        let source = manifests
+            .take_while(|(recording, _)| recording.recording_id == id)
+            .find_map(|(_, manifest)| FetchSource::of(manifest, base))?;
         let length = source.length;
         if self.fetching.contains_key(&segment) {
             return Some(length);

@@ -202,9 +202,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         destination_recording_id: i64,
     ) -> Result<(), ArchiveError> {
         self.retention.restart();
+        let source = self.store.recording(source_recording_id)?.clone();
+        let destination = self.store.recording(destination_recording_id)?.clone();
         let migration = self
             .store
             .migrate_segments(source_recording_id, destination_recording_id)?;
+        self.objects.on_migrated(&source, &destination);
         let count = migration.moved;
         self.deletions
             .begin(requester, count, migration.deletion, &mut self.outbox);

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::time::UNIX_EPOCH;
 
 use aeron_protocol::archive::NULL_VALUE;
@@ -17,6 +18,7 @@ use crate::objects::{
     SegmentCopy,
 };
 use crate::pause::{self, Point};
+use crate::retention::{RetentionHolder, RetentionOutcome};
 use crate::segments::segment_name;
 use crate::storage::{Access, Storage, StorageFile};
 
@@ -142,6 +144,20 @@ impl ObjectCopies {
             let identity = RecordingIdentity::of(recording);
             self.truncations.push_back((identity, position));
         }
+    }
+
+    /// Forgets the copies that are wrong after a migration. The arguments are the recordings as they were before it.
+    pub fn on_migrated(&mut self, source: &RecordingDescriptor, destination: &RecordingDescriptor) {
+        // The source is now truncated to its start.
+        self.forget(source, source.start_position);
+        // Copies of the destination from before its start may be of the positions that the moved segments have.
+        let is_before = source.stop_position == destination.start_position;
+        let valid_end = if is_before {
+            0
+        } else {
+            destination.stop_position
+        };
+        self.forget(destination, valid_end);
     }
 
     /// Passes truncations to the copier. Returns whether the copier has accepted all of them. Before that, no copy may
@@ -329,24 +345,45 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let Some(copied) = self.objects.copied_base(recording, limit) else {
             return;
         };
-        let mut new_start = first;
-        while new_start < copied {
-            let copy = self
-                .objects
-                .copied
-                .get(&id)
-                .and_then(|it| it.get(new_start));
-            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
-                if let Some(copied) = self.objects.copied.get_mut(&id) {
-                    copied.remove(new_start);
-                }
-                break;
-            }
-            new_start += length;
-        }
+        let new_start = self.unchanged_up_to(id, first..copied, length);
         if new_start > first {
             self.delete_before(recording, first, new_start);
         }
+    }
+
+    /// Reduces a deletion by retention to the segments with copies of their present bytes.
+    pub(super) fn limit_to_copied(&mut self, outcome: &mut RetentionOutcome, first: i64) {
+        let id = outcome.recording_id;
+        let Ok(recording) = self.store.recording(id) else {
+            return;
+        };
+        let length = i64::from(recording.segment_length);
+        if !self.objects.is_enabled() || outcome.is_nothing() {
+            return;
+        }
+        let end = self.unchanged_up_to(id, first..outcome.new_start_position, length);
+        if end < outcome.new_start_position {
+            outcome.new_start_position = end.max(outcome.start_position);
+            outcome.held_by = RetentionHolder::Copy;
+            outcome.reader.clear();
+            self.objects.trigger();
+        }
+    }
+
+    /// Returns the base of the first segment in `bases` without a copy of its present bytes; the end if there is none.
+    /// If that segment has a copy of other bytes, the copy is forgotten, so that the segment is copied again.
+    fn unchanged_up_to(&mut self, id: i64, bases: Range<i64>, length: i64) -> i64 {
+        for base in bases.clone().step_by(length as usize) {
+            let copied = self.objects.copied.get(&id);
+            let copy = copied.and_then(|copied| copied.get(base));
+            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
+                if let Some(copied) = self.objects.copied.get_mut(&id) {
+                    copied.remove(base);
+                }
+                return base;
+            }
+        }
+        bases.end
     }
 
     fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
@@ -384,4 +421,125 @@ fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
     let modified = storage.open(name, Access::Read)?.modified()?;
     let since_epoch = modified.duration_since(UNIX_EPOCH).ok();
     Ok(since_epoch.and_then(|time| i64::try_from(time.as_nanos()).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    const LENGTH: i64 = 64 * 1024;
+
+    /// Accepts all requests, and notes the truncations.
+    #[derive(Clone, Default)]
+    struct Copier(Arc<Mutex<Vec<(i64, i64)>>>);
+
+    impl SegmentCopier for Copier {
+        fn copy(&mut self, _: SealedSegment) -> bool {
+            true
+        }
+
+        fn forget(&mut self, recording: RecordingIdentity, position: i64) -> bool {
+            let mut forgotten = self.0.lock().unwrap();
+            forgotten.push((recording.recording_id, position));
+            true
+        }
+
+        fn poll(&mut self) -> Option<CopierEvent> {
+            None
+        }
+
+        fn close(&mut self) {}
+    }
+
+    fn recording(
+        recording_id: i64,
+        start_position: i64,
+        stop_position: i64,
+    ) -> RecordingDescriptor {
+        RecordingDescriptor {
+            control_session_id: 0,
+            correlation_id: 0,
+            recording_id,
+            start_timestamp_ms: 1,
+            stop_timestamp_ms: 2,
+            start_position,
+            stop_position,
+            initial_term_id: 0,
+            segment_length: LENGTH as i32,
+            term_length: LENGTH as i32,
+            mtu_length: 1_408,
+            session_id: 0,
+            stream_id: 1,
+            stripped_channel: "aeron:ipc".into(),
+            original_channel: "aeron:ipc".into(),
+            source_identity: "aeron:ipc".into(),
+        }
+    }
+
+    fn copy(number: i64) -> SegmentCopy {
+        SegmentCopy {
+            base: number * LENGTH,
+            from: number * LENGTH,
+            modified_ns: None,
+        }
+    }
+
+    /// Recording 1 has four copies, recording 2 has eight. Each has waiting and missing segments.
+    fn copies(copier: &Copier) -> ObjectCopies {
+        let settings = ObjectSettings {
+            is_local_deleted: false,
+            local_bytes: 0,
+        };
+        let mut objects = ObjectCopies::new(Some(Box::new(copier.clone())), settings);
+        for (id, count) in [(1, 4), (2, 8)] {
+            let copied = objects.copied.entry(id).or_default();
+            (0..count).for_each(|number| copied.insert(copy(number)));
+            objects.waiting.insert((id, count * LENGTH));
+            objects.missing.insert((id, count * LENGTH));
+        }
+        objects
+    }
+
+    fn numbers(objects: &ObjectCopies, id: i64) -> Vec<i64> {
+        let copied = objects.copied[&id].iter();
+        copied.map(|copy| copy.base / LENGTH).collect()
+    }
+
+    #[test]
+    fn a_migration_forgets_the_copies_of_the_moved_positions() {
+        let copier = Copier::default();
+        // Segments 2 and 3 of recording 1 move before the start of recording 2.
+        let mut objects = copies(&copier);
+        let (source, destination) = (
+            recording(1, 2 * LENGTH, 4 * LENGTH),
+            recording(2, 4 * LENGTH, 9 * LENGTH),
+        );
+        objects.on_migrated(&source, &destination);
+        assert_eq!(numbers(&objects, 1), [0, 1]);
+        assert_eq!(numbers(&objects, 2), [0; 0]);
+        assert!(objects.waiting.is_empty() && objects.missing.is_empty());
+        assert!(objects.pass_truncations());
+        let forgotten = std::mem::take(&mut *copier.0.lock().unwrap());
+        assert_eq!(forgotten, [(1, 2 * LENGTH), (2, 0)]);
+        // Segments of recording 2 move to the end of recording 1. The copies of recording 1 stay valid.
+        let mut objects = copies(&copier);
+        let (source, destination) = (
+            recording(2, 4 * LENGTH, 9 * LENGTH),
+            recording(1, 0, 4 * LENGTH),
+        );
+        objects.on_migrated(&source, &destination);
+        assert_eq!(numbers(&objects, 1), [0, 1, 2, 3]);
+        assert_eq!(numbers(&objects, 2), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_truncation_keeps_the_copies_of_the_manifest_before_its_position() {
+        let mut objects = copies(&Copier::default());
+        objects.unchecked = (0..4).map(|number| (1, copy(number))).collect();
+        objects.forget(&recording(1, 0, 4 * LENGTH), 2 * LENGTH + 32);
+        assert_eq!(objects.unchecked, [(1, copy(0)), (1, copy(1))]);
+        assert_eq!(numbers(&objects, 1), [0, 1]);
+    }
 }
