@@ -274,18 +274,21 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             let Ok(recording) = self.store.recording(id) else {
                 continue;
             };
-            if copy.base < recording.first_segment_base() || self.is_unchanged(id, &copy) {
+            let is_in_recording = copy.base.saturating_add(recording.segment_length.into())
+                <= self.recorded_end(recording);
+            if copy.base < recording.first_segment_base()
+                || (is_in_recording && self.is_unchanged(id, &copy))
+            {
                 self.objects.copied.entry(id).or_default().insert(copy);
             }
         }
         count
     }
 
-    /// Returns whether the local file is the one that was copied.
+    /// Returns whether the local file is the one that was copied, or does not exist.
     fn is_unchanged(&self, recording_id: i64, copy: &SegmentCopy) -> bool {
         let name = segment_name(recording_id, copy.base);
-        let modified = modified_ns(self.store.storage(), &name);
-        copy.modified_ns.is_some() && modified.is_ok_and(|modified| modified == copy.modified_ns)
+        is_unchanged(modified_ns(self.store.storage(), &name), copy)
     }
 
     fn request_copies(&mut self, recording: &RecordingDescriptor) {
@@ -416,6 +419,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
+/// Returns whether a copy has the bytes of its local file. A loss of power may have undone the change of the catalog but
+/// not the deletion of the file. Then only the copy is left.
+fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> bool {
+    match modified_ns {
+        Ok(modified_ns) => modified_ns.is_some() && modified_ns == copy.modified_ns,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 /// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if that is not representable.
 fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
     let modified = storage.open(name, Access::Read)?.modified()?;
@@ -532,6 +544,22 @@ mod tests {
         objects.on_migrated(&source, &destination);
         assert_eq!(numbers(&objects, 1), [0, 1, 2, 3]);
         assert_eq!(numbers(&objects, 2), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_copy_is_valid_if_its_file_has_the_same_time_or_does_not_exist() {
+        let copied = SegmentCopy {
+            modified_ns: Some(7),
+            ..copy(0)
+        };
+        assert!(is_unchanged(Ok(Some(7)), &copied));
+        assert!(!is_unchanged(Ok(Some(8)), &copied));
+        assert!(!is_unchanged(Ok(None), &copy(0)));
+        assert!(is_unchanged(Err(io::ErrorKind::NotFound.into()), &copied));
+        assert!(!is_unchanged(
+            Err(io::ErrorKind::PermissionDenied.into()),
+            &copied
+        ));
     }
 
     #[test]
