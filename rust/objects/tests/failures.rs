@@ -368,3 +368,46 @@ fn a_truncation_removes_the_copy_from_the_manifests() {
     }
     assert!(matches!(world.fetch(), FetchProgress::Failed(_)));
 }
+
+#[test]
+fn a_fetch_after_a_truncation_and_a_new_copy_has_the_new_bytes() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    let fetched = world.directory.path().join(fetched_name(0, 0));
+    assert_eq!(std::fs::read(&fetched).unwrap(), bytes());
+    let identity = RecordingIdentity::of(&recording());
+    assert!(world.objects.copier.forget(identity, 64));
+    let changed: Vec<u8> = bytes().iter().map(|byte| byte ^ 1).collect();
+    std::fs::write(world.directory.path().join("0-0.rec"), &changed).unwrap();
+    world.request_copy();
+    while !matches!(world.event(), CopierEvent::Copied { .. }) {}
+    assert!(!fetched.exists());
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    assert_eq!(std::fs::read(&fetched).unwrap(), changed);
+}
+
+#[test]
+fn a_segment_that_is_on_the_disk_is_not_fetched_in_advance() {
+    let mut world = World::new(Mode::Sound);
+    let directory = world.directory.path().to_owned();
+    std::fs::write(directory.join(format!("0-{SEGMENT}.rec")), bytes()).unwrap();
+    for base in [0, SEGMENT as i64] {
+        let segment = SealedSegment {
+            recording: recording(),
+            base,
+        };
+        assert!(world.objects.copier.copy(segment));
+        while !matches!(world.event(), CopierEvent::Copied { .. }) {}
+    }
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    assert_eq!(
+        world.event(),
+        CopierEvent::Fetched {
+            bytes: SEGMENT as i64
+        }
+    );
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!directory.join(fetched_name(0, SEGMENT as i64)).exists());
+}
