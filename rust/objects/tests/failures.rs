@@ -36,6 +36,7 @@ enum Mode {
     Changes,
     /// Refuses manifests, and stores segments.
     RefusesManifests,
+    Panics,
 }
 
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl FaultyStore {
     }
 
     async fn pass(&self, object: &Path) -> Result<()> {
+        assert!(!self.is(Mode::Panics), "the storage has a fault");
         if self.is(Mode::Hangs) {
             std::future::pending::<()>().await;
         }
@@ -410,4 +412,17 @@ fn a_segment_that_is_on_the_disk_is_not_fetched_in_advance() {
     );
     std::thread::sleep(Duration::from_millis(50));
     assert!(!directory.join(fetched_name(0, SEGMENT as i64)).exists());
+}
+
+#[test]
+fn an_end_of_the_object_thread_is_reported_once_and_fails_the_fetches() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    world.set(Mode::Panics);
+    let ended = "the object thread has ended: restart the archive".to_owned();
+    assert_eq!(world.fetch(), FetchProgress::Failed(ended.clone()));
+    assert_eq!(world.failure(), ended);
+    assert_eq!(world.fetch(), FetchProgress::Failed(ended));
+    assert_eq!(world.objects.copier.poll(), None);
 }

@@ -180,10 +180,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Processes events of the copier, and continues the search for segments to be copied and for files to be deleted.
     /// Returns the work count.
     pub(super) fn copy_segments(&mut self) -> usize {
+        let polled = self.poll_copier();
         if !self.objects.pass_truncations() {
-            return 0;
+            return polled;
         }
-        let work = self.poll_copier() + self.check_known();
+        let work = polled + self.check_known();
         let objects = &mut self.objects;
         if objects.next_recording_id.is_none() && self.now_ns >= objects.next_search_ns {
             objects.next_search_ns = self.now_ns.saturating_add(SEARCH_INTERVAL_NS);
