@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender as RequestSender, channel as request_channel};
 
 use crate::cache::FetchedSegment;
-use crate::local::{read_manifest, remove_leftovers, write_location};
+use crate::local::{check_location, read_manifest, remove_leftovers, write_location};
 use crate::location::{ObjectLocation, ObjectStorage};
 use crate::thread::{CopierRequest, Fetched, ThreadParts, known, run};
 
@@ -35,7 +35,8 @@ const ENDED: &str = "the object thread has ended: restart the archive";
 /// Opens the object storage of an archive, and starts its thread.
 ///
 /// # Errors
-/// A setting is not valid, the catalog cannot be read, or the file system returns an error. Whether the storage can be
+/// A setting is not valid, the copies are in another storage, the catalog cannot be read, or the file system returns an
+/// error. Whether the storage can be
 /// reached is not checked: copies are tried until it can.
 pub fn open_objects(context: &ArchiveContext) -> Result<ArchiveObjects, String> {
     let location = ObjectLocation::of(context);
@@ -57,6 +58,7 @@ pub fn open_with(
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let recordings = recordings(&directory)?;
     let ids: BTreeSet<i64> = recordings.iter().map(|it| it.recording_id).collect();
+    check_location(&directory, location)?;
     remove_leftovers(&directory, |id| ids.contains(&id)).map_err(failed)?;
     write_location(&directory, location).map_err(failed)?;
     let (mut manifests, mut unlisted) = (Vec::new(), Vec::new());

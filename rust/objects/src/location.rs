@@ -56,6 +56,18 @@ impl ObjectLocation {
         }
     }
 
+    /// Returns whether both locations have the same objects: url and endpoint are equal.
+    pub(crate) fn is_same_storage(&self, other: &Self) -> bool {
+        let storage = |it: &Self| {
+            let (url, endpoint) = (
+                it.url.trim_end_matches('/'),
+                it.endpoint.trim_end_matches('/'),
+            );
+            (url.to_owned(), endpoint.to_owned())
+        };
+        storage(self) == storage(other)
+    }
+
     /// Opens the storage. Sends no request.
     ///
     /// # Errors

@@ -154,13 +154,22 @@ fn recording() -> RecordingDescriptor {
 }
 
 fn open(directory: &FilePath, store: &Arc<FaultyStore>) -> ArchiveObjects {
+    open_at(directory, store, "s3://bucket/a").expect("the directory is there")
+}
+
+fn open_at(
+    directory: &FilePath,
+    store: &Arc<FaultyStore>,
+    url: &str,
+) -> std::result::Result<ArchiveObjects, String> {
     let context = ArchiveContext {
         archive_dir: directory.to_owned(),
+        objects_url: url.to_owned(),
         ..ArchiveContext::default()
     };
     let location = ObjectLocation::of(&context);
     let storage = ObjectStorage::new(Arc::clone(store) as _, Duration::from_millis(50));
-    open_with(&context, &location, storage).expect("the directory is there")
+    open_with(&context, &location, storage)
 }
 
 impl World {
@@ -425,4 +434,34 @@ fn an_end_of_the_object_thread_is_reported_once_and_fails_the_fetches() {
     assert_eq!(world.failure(), ended);
     assert_eq!(world.fetch(), FetchProgress::Failed(ended));
     assert_eq!(world.objects.copier.poll(), None);
+}
+
+#[test]
+fn another_storage_than_that_of_the_copies_is_refused() {
+    let mut world = World::new(Mode::Sound);
+    let directory = world.directory.path().to_owned();
+    // Before the first copy, the storage may change.
+    for url in ["s3://bucket/b", "s3://bucket/a"] {
+        assert!(open_at(&directory, &world.store, url).is_ok());
+    }
+    world.request_copy();
+    world.assert_copied();
+    world.objects.copier.close();
+    // The catalog names no recording here, and a start removes manifests without one.
+    for url in ["s3://bucket/a", "s3://bucket/a/"] {
+        let manifest = std::fs::read(directory.join("archive-objects-0.manifest")).unwrap();
+        assert!(open_at(&directory, &world.store, url).is_ok());
+        std::fs::write(directory.join("archive-objects-0.manifest"), manifest).unwrap();
+    }
+    let error = open_at(&directory, &world.store, "s3://bucket/b")
+        .err()
+        .unwrap();
+    assert!(
+        error.contains("aeron.archive.objects.url=s3://bucket/b"),
+        "{error}"
+    );
+    assert!(error.contains("which is s3://bucket/a"), "{error}");
+    assert!(directory.join("archive-objects-0.manifest").exists());
+    std::fs::remove_file(directory.join("archive-objects.json")).unwrap();
+    assert!(open_at(&directory, &world.store, "s3://bucket/b").is_ok());
 }
