@@ -169,6 +169,23 @@ def test_the_newest_bytes_stay_on_the_disk(
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
+def test_the_segments_that_a_named_reader_needs_stay_on_the_disk(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        with aeron.connect_archive(client) as archive:
+            archive.commit_reader(id, "bars", 2 * SEGMENT + 1024)
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        eventually(lambda: segments(directory, id) != [number * SEGMENT for number in range(5)])
+        time.sleep(1.2)
+        assert segments(directory, id) == [2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT]
+        with aeron.connect_archive(client) as archive:
+            archive.commit_reader(id, "bars", 4 * SEGMENT)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+
+
 def test_readers_of_the_directory_fetch_copies_too(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
 ) -> None:
@@ -323,6 +340,24 @@ def test_retention_waits_for_the_copies_and_leaves_them(
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
+def test_retention_deletes_no_segment_that_has_changed_since_its_copy(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        id = record(client, stream_id)
+        eventually(lambda: counter(client, COPIED) == 4)
+        first = directory / f"{id}-0.rec"
+        changed = bytearray(first.read_bytes())
+        changed[100] ^= 1
+        first.write_bytes(changed)
+        archive.set_retention(recording_id=id, max_bytes=SEGMENT)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        assert bytes(changed) in [path.read_bytes() for path in bucket.rglob("*.rec")]
+
+
 def test_a_recording_that_is_truncated_and_extended_is_copied_again(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
 ) -> None:
@@ -334,6 +369,21 @@ def test_a_recording_that_is_truncated_and_extended_is_copied_again(
         eventually(lambda: counter(client, COPIED) == 4)
         archive.truncate_recording(id, 2 * SEGMENT + 1024)
         eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 2 * SEGMENT)])
+
+
+def test_a_refused_truncation_keeps_the_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())),
+        aeron.connect_archive(client) as archive,
+    ):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        with pytest.raises(aeron.ArchiveError):
+            archive.truncate_recording(id, SEGMENT)
+        assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
 # ---- kills -----------------------------------------------------------------------------------------------------------

@@ -10,8 +10,11 @@ pub type FetchedSegment = (i64, i64);
 pub struct FetchCache {
     max_bytes: u64,
     bytes: u64,
-    segments: VecDeque<(FetchedSegment, u64)>,
+    segments: VecDeque<Held>,
 }
+
+/// A fetched segment, the CRC-32C of its bytes, and its length.
+type Held = (FetchedSegment, u32, u64);
 
 impl FetchCache {
     /// Creates an empty cache of at most `max_bytes`. The latest segment stays even if it alone exceeds this limit.
@@ -26,7 +29,7 @@ impl FetchCache {
 
     /// Returns whether the segment is on the disk. If it is, it counts as the latest one from now on.
     pub fn touch(&mut self, segment: FetchedSegment) -> bool {
-        let at = self.segments.iter().position(|(held, _)| *held == segment);
+        let at = self.segments.iter().position(|(held, ..)| *held == segment);
         let found = at.and_then(|at| self.segments.remove(at));
         self.segments.extend(found);
         found.is_some()
@@ -38,22 +41,44 @@ impl FetchCache {
         self.max_bytes / 2 >= length
     }
 
-    /// Adds a segment. Returns the segments to be deleted.
-    pub fn add(&mut self, segment: FetchedSegment, length: u64) -> Vec<FetchedSegment> {
+    /// Adds a segment with the CRC-32C of its bytes. Returns the segments to be deleted.
+    pub fn add(
+        &mut self,
+        segment: FetchedSegment,
+        crc32c: u32,
+        length: u64,
+    ) -> Vec<FetchedSegment> {
         if self.touch(segment) {
             return Vec::new();
         }
-        self.segments.push_back((segment, length));
+        self.segments.push_back((segment, crc32c, length));
         self.bytes += length;
         let mut displaced = Vec::new();
         while self.bytes > self.max_bytes
             && self.segments.len() > 1
-            && let Some((segment, length)) = self.segments.pop_front()
+            && let Some((segment, _, length)) = self.segments.pop_front()
         {
             self.bytes -= length;
             displaced.push(segment);
         }
         displaced
+    }
+
+    /// Removes the segments for which `is_valid` returns false for their CRC-32C. Returns the segments to be deleted.
+    pub fn retain(
+        &mut self,
+        is_valid: impl Fn(FetchedSegment, u32) -> bool,
+    ) -> Vec<FetchedSegment> {
+        let mut removed = Vec::new();
+        self.segments.retain(|(segment, crc32c, length)| {
+            let is_kept = is_valid(*segment, *crc32c);
+            if !is_kept {
+                self.bytes -= length;
+                removed.push(*segment);
+            }
+            is_kept
+        });
+        removed
     }
 }
 
@@ -76,7 +101,7 @@ mod tests {
                 prop_assert_eq!(cache.touch(segment), is_held);
                 if !is_held {
                     held.push((segment, length));
-                    for displaced in cache.add(segment, length) {
+                    for displaced in cache.add(segment, 0, length) {
                         prop_assert_ne!(displaced, segment);
                         held.retain(|(held, _)| *held != displaced);
                     }
@@ -85,5 +110,16 @@ mod tests {
                 prop_assert!(bytes <= max_bytes || held.len() == 1);
             }
         }
+    }
+
+    #[test]
+    fn a_segment_with_other_bytes_is_removed_and_its_room_is_free_again() {
+        let mut cache = FetchCache::new(100);
+        assert!(cache.add((1, 0), 7, 50).is_empty());
+        assert!(cache.add((1, 64), 8, 50).is_empty());
+        assert_eq!(cache.retain(|_, crc32c| crc32c != 7), [(1, 0)]);
+        assert!(!cache.touch((1, 0)));
+        assert!(cache.touch((1, 64)));
+        assert!(cache.add((1, 0), 9, 50).is_empty());
     }
 }

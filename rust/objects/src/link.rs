@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender as RequestSender, channel as request_channel};
 
 use crate::cache::FetchedSegment;
-use crate::local::{read_manifest, remove_leftovers, write_location};
+use crate::local::{check_location, read_manifest, remove_leftovers, write_location};
 use crate::location::{ObjectLocation, ObjectStorage};
 use crate::thread::{CopierRequest, Fetched, ThreadParts, known, run};
 
@@ -30,11 +30,13 @@ const QUEUE_CAPACITY: usize = 64;
 const OUTCOME_AGE: Duration = Duration::from_secs(5);
 /// Maximum time that the end of the archive waits for work that the runtime cannot cancel.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
+const ENDED: &str = "the object thread has ended: restart the archive";
 
 /// Opens the object storage of an archive, and starts its thread.
 ///
 /// # Errors
-/// A setting is not valid, the catalog cannot be read, or the file system returns an error. Whether the storage can be
+/// A setting is not valid, the copies are in another storage, the catalog cannot be read, or the file system returns an
+/// error. Whether the storage can be
 /// reached is not checked: copies are tried until it can.
 pub fn open_objects(context: &ArchiveContext) -> Result<ArchiveObjects, String> {
     let location = ObjectLocation::of(context);
@@ -56,6 +58,7 @@ pub fn open_with(
     let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
     let recordings = recordings(&directory)?;
     let ids: BTreeSet<i64> = recordings.iter().map(|it| it.recording_id).collect();
+    check_location(&directory, location)?;
     remove_leftovers(&directory, |id| ids.contains(&id)).map_err(failed)?;
     write_location(&directory, location).map_err(failed)?;
     let (mut manifests, mut unlisted) = (Vec::new(), Vec::new());
@@ -92,6 +95,7 @@ pub fn open_with(
         copier: Box::new(ObjectCopier {
             requests: Some(copies),
             events: copier_events,
+            is_end_reported: false,
             thread: Some(thread),
         }),
         fetcher: Box::new(ObjectFetcher {
@@ -130,6 +134,8 @@ struct ObjectCopier {
     /// `None` after the close.
     requests: Option<RequestSender<CopierRequest>>,
     events: Receiver<CopierEvent>,
+    /// Whether an unexpected end of the thread was reported.
+    is_end_reported: bool,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -153,7 +159,15 @@ impl SegmentCopier for ObjectCopier {
     }
 
     fn poll(&mut self) -> Option<CopierEvent> {
-        self.events.try_recv().ok()
+        match self.events.try_recv() {
+            Ok(event) => Some(event),
+            Err(TryRecvError::Disconnected) if self.requests.is_some() && !self.is_end_reported => {
+                self.is_end_reported = true;
+                let text = ENDED.to_owned();
+                Some(CopierEvent::Failed { text })
+            }
+            Err(_) => None,
+        }
     }
 
     fn close(&mut self) {
@@ -187,11 +201,16 @@ struct Outcome {
 
 impl SegmentFetcher for ObjectFetcher {
     fn fetch(&mut self, recording_id: i64, base: i64) -> FetchProgress {
-        while let Ok(Fetched { segment, result }) = self.results.try_recv() {
-            let received = Instant::now();
-            self.states
-                .insert(segment, Some(Outcome { result, received }));
-        }
+        let has_ended = loop {
+            match self.results.try_recv() {
+                Ok(Fetched { segment, result }) => {
+                    let received = Instant::now();
+                    self.states
+                        .insert(segment, Some(Outcome { result, received }));
+                }
+                Err(error) => break error == TryRecvError::Disconnected,
+            }
+        };
         // If a replay ends before its fetch, it does not take the outcome.
         self.states.retain(|_, outcome| {
             let received = outcome.as_ref().map(|outcome| outcome.received);
@@ -205,6 +224,7 @@ impl SegmentFetcher for ObjectFetcher {
                     Err(reason) => FetchProgress::Failed(reason),
                 };
             }
+            Some(None) if has_ended => return FetchProgress::Failed(ENDED.to_owned()),
             Some(None) => {
                 self.states.insert(segment, None);
                 return FetchProgress::Waiting;
@@ -217,9 +237,7 @@ impl SegmentFetcher for ObjectFetcher {
                 FetchProgress::Waiting
             }
             Err(TrySendError::Full(_)) => FetchProgress::Waiting,
-            Err(TrySendError::Closed(_)) => {
-                FetchProgress::Failed("the object thread has ended".to_owned())
-            }
+            Err(TrySendError::Closed(_)) => FetchProgress::Failed(ENDED.to_owned()),
         }
     }
 }

@@ -61,6 +61,42 @@ pub(crate) fn read_location(directory: &Path) -> io::Result<Option<ObjectLocatio
     }
 }
 
+/// Checks that the copies that the manifests name are in the storage of the settings.
+///
+/// # Errors
+/// A text with the former storage, and what to do.
+pub(crate) fn check_location(directory: &Path, location: &ObjectLocation) -> Result<(), String> {
+    let shown = directory.join(LOCATION_FILE);
+    let shown = shown.display();
+    let former = read_location(directory)
+        .map_err(|error| format!("{shown}: {error}: write the former url and endpoint into it"))?;
+    let Some(former) = former.filter(|former| !former.is_same_storage(location)) else {
+        return Ok(());
+    };
+    let has_manifests = has_manifests(directory).map_err(|error| format!("{shown}: {error}"))?;
+    match has_manifests {
+        true => Err(format!(
+            "aeron.archive.objects.url={} and aeron.archive.objects.endpoint={} are not the storage with the copies of this archive, which is {} with the endpoint {:?}: use the former settings, or copy all objects to the new storage and then delete {shown}",
+            location.url, location.endpoint, former.url, former.endpoint
+        )),
+        false => Ok(()),
+    }
+}
+
+fn has_manifests(directory: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(directory)? {
+        if entry?
+            .file_name()
+            .to_str()
+            .and_then(manifest_owner)
+            .is_some()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Removes fetched segments that a former process has left, and manifests of recordings that do not exist.
 ///
 /// # Errors

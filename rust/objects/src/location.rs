@@ -56,6 +56,18 @@ impl ObjectLocation {
         }
     }
 
+    /// Returns whether both locations have the same objects: url and endpoint are equal.
+    pub(crate) fn is_same_storage(&self, other: &Self) -> bool {
+        let storage = |it: &Self| {
+            let (url, endpoint) = (
+                it.url.trim_end_matches('/'),
+                it.endpoint.trim_end_matches('/'),
+            );
+            (url.to_owned(), endpoint.to_owned())
+        };
+        storage(self) == storage(other)
+    }
+
     /// Opens the storage. Sends no request.
     ///
     /// # Errors
@@ -127,12 +139,10 @@ impl ObjectLocation {
         })?;
         let mut builder = AmazonS3Builder::from_env()
             .with_bucket_name(bucket)
-            .with_client_options(
-                ClientOptions::new()
-                    .with_timeout(timeout)
-                    .with_connect_timeout(timeout.min(Duration::from_secs(5)))
-                    .with_allow_http(self.endpoint.starts_with("http://")),
-            )
+            .with_client_options(client_options(
+                timeout,
+                self.endpoint.starts_with("http://"),
+            ))
             .with_retry(RetryConfig {
                 backoff: BackoffConfig::default(),
                 max_retries: MAX_RETRIES,
@@ -153,6 +163,16 @@ impl ObjectLocation {
             .build()
             .map_err(|error| format!("aeron.archive.objects.url={}: {error}", self.url))
     }
+}
+
+/// Returns the options of the HTTP client. The time limit is for each wait, so that a long segment can be read over a slow
+/// link.
+fn client_options(timeout: Duration, is_http_allowed: bool) -> ClientOptions {
+    ClientOptions::new()
+        .with_timeout_disabled()
+        .with_read_timeout(timeout)
+        .with_connect_timeout(timeout.min(Duration::from_secs(5)))
+        .with_allow_http(is_http_allowed)
 }
 
 impl ObjectStorage {
@@ -204,5 +224,56 @@ impl fmt::Debug for ObjectStorage {
             .debug_struct("ObjectStorage")
             .field("prefix", &self.prefix)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::thread;
+
+    use object_store::ObjectStoreExt;
+    use tokio::runtime::Builder;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(600);
+    const PIECES: usize = 12;
+
+    #[test]
+    fn an_object_may_take_longer_than_the_time_limit_while_bytes_arrive() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            assert!(client.read(&mut [0; 4096]).unwrap() > 0);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {PIECES}\r\nETag: \"1\"\r\nLast-Modified: Thu, 01 Jan 1970 00:00:00 GMT\r\n\r\n"
+            );
+            client.write_all(head.as_bytes()).unwrap();
+            for _ in 0..PIECES {
+                thread::sleep(TIMEOUT / 6);
+                // The client may have given up.
+                let _ = client.write_all(b"x");
+            }
+        });
+        let store = AmazonS3Builder::new()
+            .with_bucket_name("bucket")
+            .with_region(DEFAULT_REGION)
+            .with_endpoint(endpoint)
+            .with_skip_signature(true)
+            .with_client_options(client_options(TIMEOUT, true))
+            .with_retry(RetryConfig {
+                max_retries: 0,
+                ..RetryConfig::default()
+            })
+            .build()
+            .unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let bytes = runtime.block_on(async { store.get(&Path::from("x")).await?.bytes().await });
+        assert_eq!(bytes.unwrap().len(), PIECES);
+        server.join().unwrap();
     }
 }

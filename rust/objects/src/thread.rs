@@ -113,7 +113,7 @@ enum Done {
         result: Result<(), ObjectError>,
     },
     Listed(RecordingDescriptor, Result<Box<Manifest>, ObjectError>),
-    Fetched(FetchedSegment, u64, Result<(), ObjectError>),
+    Fetched(FetchedSegment, FetchSource, Result<(), ObjectError>),
 }
 
 /// Runs the object thread until the archive closes it.
@@ -265,6 +265,21 @@ impl<'a> ObjectThread<'a> {
         {
             self.truncated.insert(recording);
         }
+        self.remove_stale();
+    }
+
+    /// Removes fetched segments that a manifest no longer names with the same bytes.
+    fn remove_stale(&mut self) {
+        let manifests = &self.manifests;
+        let is_valid =
+            |segment, crc32c| source(manifests, segment).is_some_and(|it| it.copy.crc32c == crc32c);
+        let stale = self.cache.retain(is_valid);
+        stale.into_iter().for_each(|it| self.remove_fetched(it));
+    }
+
+    fn remove_fetched(&self, (id, base): FetchedSegment) {
+        // If the removal fails, the next start of the archive removes the file.
+        let _ = std::fs::remove_file(self.directory.join(fetched_name(id, base)));
     }
 
     fn on_done(&mut self, done: Done) {
@@ -276,7 +291,7 @@ impl<'a> ObjectThread<'a> {
                 result,
             } => self.on_stored(*manifest, copies, result),
             Done::Listed(recording, manifest) => self.on_listed(&recording, manifest),
-            Done::Fetched(segment, length, result) => self.on_fetched(segment, length, result),
+            Done::Fetched(segment, source, result) => self.on_fetched(segment, &source, result),
         }
     }
 
@@ -344,6 +359,7 @@ impl<'a> ObjectThread<'a> {
             self.tell(CopierEvent::Copied { recording, copy });
         }
         self.manifests.insert(recording, manifest);
+        self.remove_stale();
     }
 
     fn on_listed(
@@ -382,7 +398,9 @@ impl<'a> ObjectThread<'a> {
             Some(length) => {
                 self.fetching.insert(segment, true);
                 let next = (recording_id, base.saturating_add(length as i64));
-                if self.cache.has_room_for_two(length) && !self.cache.touch(next) {
+                let local = self.directory.join(segment_name(next.0, next.1));
+                if self.cache.has_room_for_two(length) && !self.cache.touch(next) && !local.exists()
+                {
                     self.begin_fetch(next);
                 }
             }
@@ -395,16 +413,7 @@ impl<'a> ObjectThread<'a> {
 
     /// Begins a fetch, unless it is in progress. Returns the length of the segment; `None` if it has no copy.
     fn begin_fetch(&mut self, segment: FetchedSegment) -> Option<u64> {
-        let (id, base) = segment;
-        let first = RecordingIdentity {
-            recording_id: id,
-            start_timestamp_ms: i64::MIN,
-            initial_term_id: i32::MIN,
-        };
-        // A catalog uses an id only once, so at most one manifest has it.
-        let (_, manifest) = self.manifests.range(first..).next()?;
-        let source =
-            FetchSource::of(manifest, base).filter(|it| it.recording.recording_id == id)?;
+        let source = source(&self.manifests, segment)?;
         let length = source.length;
         if self.fetching.contains_key(&segment) {
             return Some(length);
@@ -413,7 +422,7 @@ impl<'a> ObjectThread<'a> {
         let (storage, directory) = (self.storage, self.directory);
         self.jobs.push(Box::pin(async move {
             let fetched = fetch_to_directory(storage, directory, &source).await;
-            Done::Fetched(segment, length, fetched)
+            Done::Fetched(segment, source, fetched)
         }));
         Some(length)
     }
@@ -421,15 +430,23 @@ impl<'a> ObjectThread<'a> {
     fn on_fetched(
         &mut self,
         segment: FetchedSegment,
-        length: u64,
+        fetched: &FetchSource,
         result: Result<(), ObjectError>,
     ) {
         let is_awaited = self.fetching.remove(&segment) == Some(true);
-        if result.is_ok() {
-            for (id, base) in self.cache.add(segment, length) {
-                // If the removal fails, the next start of the archive removes the file.
-                let _ = std::fs::remove_file(self.directory.join(fetched_name(id, base)));
+        let copy = source(&self.manifests, segment).map(|it| it.copy);
+        if copy.map(|copy| copy.crc32c) != Some(fetched.copy.crc32c) {
+            // The recording was truncated during the fetch.
+            self.remove_fetched(segment);
+            if is_awaited {
+                self.on_fetch_requested(segment);
             }
+            return;
+        }
+        if result.is_ok() {
+            let (crc32c, length) = (fetched.copy.crc32c, fetched.length);
+            let displaced = self.cache.add(segment, crc32c, length);
+            displaced.into_iter().for_each(|it| self.remove_fetched(it));
             let bytes = length as i64;
             self.tell(CopierEvent::Fetched { bytes });
         }
@@ -468,6 +485,25 @@ impl<'a> ObjectThread<'a> {
     fn tell_fetched(&self, segment: FetchedSegment, result: Result<(), String>) {
         let _ = self.fetched.send(Fetched { segment, result });
     }
+}
+
+/// Returns the copy of a segment; `None` if no manifest names one.
+fn source(
+    manifests: &BTreeMap<RecordingIdentity, Manifest>,
+    (recording_id, base): FetchedSegment,
+) -> Option<FetchSource> {
+    let first = RecordingIdentity {
+        recording_id,
+        start_timestamp_ms: i64::MIN,
+        initial_term_id: i32::MIN,
+    };
+    // A replication may have replaced an empty recording. The manifest of the former recording then has no copies.
+    let manifests = manifests
+        .range(first..)
+        .take_while(|(recording, _)| recording.recording_id == recording_id);
+    manifests
+        .map(|(_, manifest)| manifest)
+        .find_map(|manifest| FetchSource::of(manifest, base))
 }
 
 /// Returns the event with the copies of a manifest.

@@ -36,6 +36,7 @@ enum Mode {
     Changes,
     /// Refuses manifests, and stores segments.
     RefusesManifests,
+    Panics,
 }
 
 #[derive(Debug)]
@@ -50,6 +51,7 @@ impl FaultyStore {
     }
 
     async fn pass(&self, object: &Path) -> Result<()> {
+        assert!(!self.is(Mode::Panics), "the storage has a fault");
         if self.is(Mode::Hangs) {
             std::future::pending::<()>().await;
         }
@@ -152,13 +154,22 @@ fn recording() -> RecordingDescriptor {
 }
 
 fn open(directory: &FilePath, store: &Arc<FaultyStore>) -> ArchiveObjects {
+    open_at(directory, store, "s3://bucket/a").expect("the directory is there")
+}
+
+fn open_at(
+    directory: &FilePath,
+    store: &Arc<FaultyStore>,
+    url: &str,
+) -> std::result::Result<ArchiveObjects, String> {
     let context = ArchiveContext {
         archive_dir: directory.to_owned(),
+        objects_url: url.to_owned(),
         ..ArchiveContext::default()
     };
     let location = ObjectLocation::of(&context);
     let storage = ObjectStorage::new(Arc::clone(store) as _, Duration::from_millis(50));
-    open_with(&context, &location, storage).expect("the directory is there")
+    open_with(&context, &location, storage)
 }
 
 impl World {
@@ -367,4 +378,90 @@ fn a_truncation_removes_the_copy_from_the_manifests() {
         std::thread::sleep(Duration::from_millis(1));
     }
     assert!(matches!(world.fetch(), FetchProgress::Failed(_)));
+}
+
+#[test]
+fn a_fetch_after_a_truncation_and_a_new_copy_has_the_new_bytes() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    let fetched = world.directory.path().join(fetched_name(0, 0));
+    assert_eq!(std::fs::read(&fetched).unwrap(), bytes());
+    let identity = RecordingIdentity::of(&recording());
+    assert!(world.objects.copier.forget(identity, 64));
+    let changed: Vec<u8> = bytes().iter().map(|byte| byte ^ 1).collect();
+    std::fs::write(world.directory.path().join("0-0.rec"), &changed).unwrap();
+    world.request_copy();
+    while !matches!(world.event(), CopierEvent::Copied { .. }) {}
+    assert!(!fetched.exists());
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    assert_eq!(std::fs::read(&fetched).unwrap(), changed);
+}
+
+#[test]
+fn a_segment_that_is_on_the_disk_is_not_fetched_in_advance() {
+    let mut world = World::new(Mode::Sound);
+    let directory = world.directory.path().to_owned();
+    std::fs::write(directory.join(format!("0-{SEGMENT}.rec")), bytes()).unwrap();
+    for base in [0, SEGMENT as i64] {
+        let segment = SealedSegment {
+            recording: recording(),
+            base,
+        };
+        assert!(world.objects.copier.copy(segment));
+        while !matches!(world.event(), CopierEvent::Copied { .. }) {}
+    }
+    assert_eq!(world.fetch(), FetchProgress::Ready);
+    assert_eq!(
+        world.event(),
+        CopierEvent::Fetched {
+            bytes: SEGMENT as i64
+        }
+    );
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!directory.join(fetched_name(0, SEGMENT as i64)).exists());
+}
+
+#[test]
+fn an_end_of_the_object_thread_is_reported_once_and_fails_the_fetches() {
+    let mut world = World::new(Mode::Sound);
+    world.request_copy();
+    world.assert_copied();
+    world.set(Mode::Panics);
+    let ended = "the object thread has ended: restart the archive".to_owned();
+    assert_eq!(world.fetch(), FetchProgress::Failed(ended.clone()));
+    assert_eq!(world.failure(), ended);
+    assert_eq!(world.fetch(), FetchProgress::Failed(ended));
+    assert_eq!(world.objects.copier.poll(), None);
+}
+
+#[test]
+fn another_storage_than_that_of_the_copies_is_refused() {
+    let mut world = World::new(Mode::Sound);
+    let directory = world.directory.path().to_owned();
+    // Before the first copy, the storage may change.
+    for url in ["s3://bucket/b", "s3://bucket/a"] {
+        assert!(open_at(&directory, &world.store, url).is_ok());
+    }
+    world.request_copy();
+    world.assert_copied();
+    world.objects.copier.close();
+    // The catalog names no recording here, and a start removes manifests without one.
+    for url in ["s3://bucket/a", "s3://bucket/a/"] {
+        let manifest = std::fs::read(directory.join("archive-objects-0.manifest")).unwrap();
+        assert!(open_at(&directory, &world.store, url).is_ok());
+        std::fs::write(directory.join("archive-objects-0.manifest"), manifest).unwrap();
+    }
+    let error = open_at(&directory, &world.store, "s3://bucket/b")
+        .err()
+        .unwrap();
+    assert!(
+        error.contains("aeron.archive.objects.url=s3://bucket/b"),
+        "{error}"
+    );
+    assert!(error.contains("which is s3://bucket/a"), "{error}");
+    assert!(directory.join("archive-objects-0.manifest").exists());
+    std::fs::remove_file(directory.join("archive-objects.json")).unwrap();
+    assert!(open_at(&directory, &world.store, "s3://bucket/b").is_ok());
 }

@@ -469,7 +469,17 @@ impl<S: Storage> Catalog<S> {
             .map_err(|error| io_error("write it", error))
     }
 
-    /// Forces the catalog to the disk.
+    /// Forces the catalog to the disk at any sync level.
+    ///
+    /// # Errors
+    /// The file system returns an error.
+    pub(crate) fn force(&self) -> Result<(), CatalogError> {
+        self.file
+            .sync(SyncLevel::Data)
+            .map_err(|error| io_error("sync it", error))
+    }
+
+    /// Forces the catalog to the disk, as its sync level requires.
     ///
     /// # Errors
     /// The file system returns an error.

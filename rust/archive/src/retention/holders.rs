@@ -113,12 +113,10 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         by: RetentionHolder::Replay,
         reader: "",
     });
-    let copies = holders
-        .copied_base
-        .map(|base| extent.base_of(base))
-        .filter(|base| *base < extent.last_base());
-    let copies = copies.map(|base| Hold {
-        new_start: base,
+    // The last segment has no copy, and without the recording the copies could not be read. So a recording with object
+    // storage is never deleted as a whole.
+    let copies = holders.copied_base.map(|base| Hold {
+        new_start: extent.base_of(base),
         by: RetentionHolder::Copy,
         reader: "",
     });

@@ -105,8 +105,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         recording_id: i64,
         position: i64,
     ) -> Result<(), ArchiveError> {
-        self.forget_copies(recording_id, position)?;
-        let operation = self.store.truncate(recording_id, position)?;
+        let operation = self.store.truncate(recording_id, position);
+        // After some errors, the catalog has the new stop position nevertheless.
+        if let Ok(recording) = self.store.recording(recording_id)
+            && recording.stop_position == position
+        {
+            self.objects.forget(recording, position);
+        }
+        let operation = operation?;
         self.stop_replays_of(recording_id);
         self.retention.restart();
         self.delete(requester, operation);
@@ -196,9 +202,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         destination_recording_id: i64,
     ) -> Result<(), ArchiveError> {
         self.retention.restart();
+        let source = self.store.recording(source_recording_id)?.clone();
+        let destination = self.store.recording(destination_recording_id)?.clone();
         let migration = self
             .store
             .migrate_segments(source_recording_id, destination_recording_id)?;
+        self.objects.on_migrated(&source, &destination);
         let count = migration.moved;
         self.deletions
             .begin(requester, count, migration.deletion, &mut self.outbox);

@@ -6,11 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
+use std::ops::Range;
 use std::time::UNIX_EPOCH;
 
 use aeron_protocol::archive::NULL_VALUE;
 
-use super::ArchiveError;
 use super::conductor::ArchiveConductor;
 use crate::catalog::RecordingDescriptor;
 use crate::objects::{
@@ -18,6 +18,7 @@ use crate::objects::{
     SegmentCopy,
 };
 use crate::pause::{self, Point};
+use crate::retention::{RetentionHolder, RetentionOutcome};
 use crate::segments::segment_name;
 use crate::storage::{Access, Storage, StorageFile};
 
@@ -127,19 +128,36 @@ impl ObjectCopies {
         }))
     }
 
-    fn forget(&mut self, recording: &RecordingDescriptor, position: i64) {
+    /// Forgets the copies of a recording that reach beyond `position`, because the recording was truncated there.
+    pub fn forget(&mut self, recording: &RecordingDescriptor, position: i64) {
         let id = recording.recording_id;
+        let length = i64::from(recording.segment_length);
         if let Some(copied) = self.copied.get_mut(&id) {
-            copied.truncate(position, recording.segment_length.into());
+            copied.truncate(position, length);
         }
-        self.unchecked
-            .retain(|(recording_id, _)| *recording_id != id);
+        self.unchecked.retain(|(recording_id, copy)| {
+            *recording_id != id || copy.base.saturating_add(length) <= position
+        });
         self.waiting.retain(|(recording_id, _)| *recording_id != id);
         self.missing.retain(|(recording_id, _)| *recording_id != id);
         if self.is_enabled() {
             let identity = RecordingIdentity::of(recording);
             self.truncations.push_back((identity, position));
         }
+    }
+
+    /// Forgets the copies that are wrong after a migration. The arguments are the recordings as they were before it.
+    pub fn on_migrated(&mut self, source: &RecordingDescriptor, destination: &RecordingDescriptor) {
+        // The source is now truncated to its start.
+        self.forget(source, source.start_position);
+        // Copies of the destination from before its start may be of the positions that the moved segments have.
+        let is_before = source.stop_position == destination.start_position;
+        let valid_end = if is_before {
+            0
+        } else {
+            destination.stop_position
+        };
+        self.forget(destination, valid_end);
     }
 
     /// Passes truncations to the copier. Returns whether the copier has accepted all of them. Before that, no copy may
@@ -162,10 +180,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Processes events of the copier, and continues the search for segments to be copied and for files to be deleted.
     /// Returns the work count.
     pub(super) fn copy_segments(&mut self) -> usize {
+        let polled = self.poll_copier();
         if !self.objects.pass_truncations() {
-            return 0;
+            return polled;
         }
-        let work = self.poll_copier() + self.check_known();
+        let work = polled + self.check_known();
         let objects = &mut self.objects;
         if objects.next_recording_id.is_none() && self.now_ns >= objects.next_search_ns {
             objects.next_search_ns = self.now_ns.saturating_add(SEARCH_INTERVAL_NS);
@@ -187,20 +206,6 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.delete_copied(&recording);
         }
         work + 1
-    }
-
-    /// Forgets the copies of a recording that reach beyond `position`, because the recording is truncated there.
-    ///
-    /// # Errors
-    /// The recording does not exist.
-    pub(super) fn forget_copies(
-        &mut self,
-        recording_id: i64,
-        position: i64,
-    ) -> Result<(), ArchiveError> {
-        let recording = self.store.recording(recording_id)?;
-        self.objects.forget(recording, position);
-        Ok(())
     }
 
     fn poll_copier(&mut self) -> usize {
@@ -270,18 +275,21 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             let Ok(recording) = self.store.recording(id) else {
                 continue;
             };
-            if copy.base < recording.first_segment_base() || self.is_unchanged(id, &copy) {
+            let is_in_recording = copy.base.saturating_add(recording.segment_length.into())
+                <= self.recorded_end(recording);
+            if copy.base < recording.first_segment_base()
+                || (is_in_recording && self.is_unchanged(id, &copy))
+            {
                 self.objects.copied.entry(id).or_default().insert(copy);
             }
         }
         count
     }
 
-    /// Returns whether the local file is the one that was copied.
+    /// Returns whether the local file is the one that was copied, or does not exist.
     fn is_unchanged(&self, recording_id: i64, copy: &SegmentCopy) -> bool {
         let name = segment_name(recording_id, copy.base);
-        let modified = modified_ns(self.store.storage(), &name);
-        copy.modified_ns.is_some() && modified.is_ok_and(|modified| modified == copy.modified_ns)
+        is_unchanged(modified_ns(self.store.storage(), &name), copy)
     }
 
     fn request_copies(&mut self, recording: &RecordingDescriptor) {
@@ -328,8 +336,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let first = recording.first_segment_base();
         // The segment with the last byte stays, so that the recording never looks empty.
         let kept = self.objects.settings.local_bytes.max(1);
-        let mut limit = self.recorded_end(recording).saturating_sub(kept).max(first);
-        if let Some(position) = self.replays.lowest_replay_position(id) {
+        let end = self.recorded_end(recording);
+        let mut limit = end.saturating_sub(kept).max(first);
+        let holders = self.holders(id, end);
+        let readers = holders.readers.iter().map(|(_, position)| *position);
+        // A follower is a named reader, and cannot read copies.
+        if let Some(position) = readers.chain(holders.lowest_replay_position).min() {
             limit = limit.min(position.max(first));
         }
         let limit = recording.segment_base(limit);
@@ -337,24 +349,45 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let Some(copied) = self.objects.copied_base(recording, limit) else {
             return;
         };
-        let mut new_start = first;
-        while new_start < copied {
-            let copy = self
-                .objects
-                .copied
-                .get(&id)
-                .and_then(|it| it.get(new_start));
-            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
-                if let Some(copied) = self.objects.copied.get_mut(&id) {
-                    copied.remove(new_start);
-                }
-                break;
-            }
-            new_start += length;
-        }
+        let new_start = self.unchanged_up_to(id, first..copied, length);
         if new_start > first {
             self.delete_before(recording, first, new_start);
         }
+    }
+
+    /// Reduces a deletion by retention to the segments with copies of their present bytes.
+    pub(super) fn limit_to_copied(&mut self, outcome: &mut RetentionOutcome, first: i64) {
+        let id = outcome.recording_id;
+        let Ok(recording) = self.store.recording(id) else {
+            return;
+        };
+        let length = i64::from(recording.segment_length);
+        if !self.objects.is_enabled() || outcome.is_nothing() {
+            return;
+        }
+        let end = self.unchanged_up_to(id, first..outcome.new_start_position, length);
+        if end < outcome.new_start_position {
+            outcome.new_start_position = end.max(outcome.start_position);
+            outcome.held_by = RetentionHolder::Copy;
+            outcome.reader.clear();
+            self.objects.trigger();
+        }
+    }
+
+    /// Returns the base of the first segment in `bases` without a copy of its present bytes; the end if there is none.
+    /// If that segment has a copy of other bytes, the copy is forgotten, so that the segment is copied again.
+    fn unchanged_up_to(&mut self, id: i64, bases: Range<i64>, length: i64) -> i64 {
+        for base in bases.clone().step_by(length as usize) {
+            let copied = self.objects.copied.get(&id);
+            let copy = copied.and_then(|copied| copied.get(base));
+            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
+                if let Some(copied) = self.objects.copied.get_mut(&id) {
+                    copied.remove(base);
+                }
+                return base;
+            }
+        }
+        bases.end
     }
 
     fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
@@ -387,9 +420,155 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
+/// Returns whether a copy has the bytes of its local file. A loss of power may have undone the change of the catalog but
+/// not the deletion of the file. Then only the copy is left.
+fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> bool {
+    match modified_ns {
+        Ok(modified_ns) => modified_ns.is_some() && modified_ns == copy.modified_ns,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
 /// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if that is not representable.
 fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
     let modified = storage.open(name, Access::Read)?.modified()?;
     let since_epoch = modified.duration_since(UNIX_EPOCH).ok();
     Ok(since_epoch.and_then(|time| i64::try_from(time.as_nanos()).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    const LENGTH: i64 = 64 * 1024;
+
+    /// Accepts all requests, and notes the truncations.
+    #[derive(Clone, Default)]
+    struct Copier(Arc<Mutex<Vec<(i64, i64)>>>);
+
+    impl SegmentCopier for Copier {
+        fn copy(&mut self, _: SealedSegment) -> bool {
+            true
+        }
+
+        fn forget(&mut self, recording: RecordingIdentity, position: i64) -> bool {
+            let mut forgotten = self.0.lock().unwrap();
+            forgotten.push((recording.recording_id, position));
+            true
+        }
+
+        fn poll(&mut self) -> Option<CopierEvent> {
+            None
+        }
+
+        fn close(&mut self) {}
+    }
+
+    fn recording(
+        recording_id: i64,
+        start_position: i64,
+        stop_position: i64,
+    ) -> RecordingDescriptor {
+        RecordingDescriptor {
+            control_session_id: 0,
+            correlation_id: 0,
+            recording_id,
+            start_timestamp_ms: 1,
+            stop_timestamp_ms: 2,
+            start_position,
+            stop_position,
+            initial_term_id: 0,
+            segment_length: LENGTH as i32,
+            term_length: LENGTH as i32,
+            mtu_length: 1_408,
+            session_id: 0,
+            stream_id: 1,
+            stripped_channel: "aeron:ipc".into(),
+            original_channel: "aeron:ipc".into(),
+            source_identity: "aeron:ipc".into(),
+        }
+    }
+
+    fn copy(number: i64) -> SegmentCopy {
+        SegmentCopy {
+            base: number * LENGTH,
+            from: number * LENGTH,
+            modified_ns: None,
+        }
+    }
+
+    /// Recording 1 has four copies, recording 2 has eight. Each has waiting and missing segments.
+    fn copies(copier: &Copier) -> ObjectCopies {
+        let settings = ObjectSettings {
+            is_local_deleted: false,
+            local_bytes: 0,
+        };
+        let mut objects = ObjectCopies::new(Some(Box::new(copier.clone())), settings);
+        for (id, count) in [(1, 4), (2, 8)] {
+            let copied = objects.copied.entry(id).or_default();
+            (0..count).for_each(|number| copied.insert(copy(number)));
+            objects.waiting.insert((id, count * LENGTH));
+            objects.missing.insert((id, count * LENGTH));
+        }
+        objects
+    }
+
+    fn numbers(objects: &ObjectCopies, id: i64) -> Vec<i64> {
+        let copied = objects.copied[&id].iter();
+        copied.map(|copy| copy.base / LENGTH).collect()
+    }
+
+    #[test]
+    fn a_migration_forgets_the_copies_of_the_moved_positions() {
+        let copier = Copier::default();
+        // Segments 2 and 3 of recording 1 move before the start of recording 2.
+        let mut objects = copies(&copier);
+        let (source, destination) = (
+            recording(1, 2 * LENGTH, 4 * LENGTH),
+            recording(2, 4 * LENGTH, 9 * LENGTH),
+        );
+        objects.on_migrated(&source, &destination);
+        assert_eq!(numbers(&objects, 1), [0, 1]);
+        assert_eq!(numbers(&objects, 2), [0; 0]);
+        assert!(objects.waiting.is_empty() && objects.missing.is_empty());
+        assert!(objects.pass_truncations());
+        let forgotten = std::mem::take(&mut *copier.0.lock().unwrap());
+        assert_eq!(forgotten, [(1, 2 * LENGTH), (2, 0)]);
+        // Segments of recording 2 move to the end of recording 1. The copies of recording 1 stay valid.
+        let mut objects = copies(&copier);
+        let (source, destination) = (
+            recording(2, 4 * LENGTH, 9 * LENGTH),
+            recording(1, 0, 4 * LENGTH),
+        );
+        objects.on_migrated(&source, &destination);
+        assert_eq!(numbers(&objects, 1), [0, 1, 2, 3]);
+        assert_eq!(numbers(&objects, 2), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn a_copy_is_valid_if_its_file_has_the_same_time_or_does_not_exist() {
+        let copied = SegmentCopy {
+            modified_ns: Some(7),
+            ..copy(0)
+        };
+        assert!(is_unchanged(Ok(Some(7)), &copied));
+        assert!(!is_unchanged(Ok(Some(8)), &copied));
+        assert!(!is_unchanged(Ok(None), &copy(0)));
+        assert!(is_unchanged(Err(io::ErrorKind::NotFound.into()), &copied));
+        assert!(!is_unchanged(
+            Err(io::ErrorKind::PermissionDenied.into()),
+            &copied
+        ));
+    }
+
+    #[test]
+    fn a_truncation_keeps_the_copies_of_the_manifest_before_its_position() {
+        let mut objects = copies(&Copier::default());
+        objects.unchecked = (0..4).map(|number| (1, copy(number))).collect();
+        objects.forget(&recording(1, 0, 4 * LENGTH), 2 * LENGTH + 32);
+        assert_eq!(objects.unchecked, [(1, copy(0)), (1, copy(1))]);
+        assert_eq!(numbers(&objects, 1), [0, 1]);
+    }
 }

@@ -68,6 +68,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             aeron: &self.aeron,
             store: &mut self.store,
             recordings: &mut self.recordings,
+            objects: &mut self.objects,
             outbox: &mut self.outbox,
             now_ns: self.now_ns,
         };

@@ -87,19 +87,27 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.remove_segments(id, new_start, false, activity)
     }
 
-    /// Deletes the segments before `new_start`, which are in object storage. Their indexes stay.
+    /// Deletes the segments before `new_start`, which are in object storage. Their indexes stay. Before the first file
+    /// is deleted, the catalog is forced to the disk.
     ///
     /// If the process is killed before all files are deleted, the next start deletes the others.
     ///
     /// # Errors
-    /// See [`purge_segments`](Self::purge_segments). Nothing changed then.
+    /// See [`purge_segments`](Self::purge_segments). Nothing changed then, with one exception: if the catalog cannot be
+    /// forced to the disk, it has the new start position, and the next start deletes the files.
     pub fn remove_copied(
         &mut self,
         id: i64,
         new_start: i64,
         activity: &RecordingActivity,
     ) -> Result<DeleteOperation, StoreError> {
-        self.remove_segments(id, new_start, true, activity)
+        let operation = self.remove_segments(id, new_start, true, activity)?;
+        // Otherwise a loss of power could delete the files and restore the former start position.
+        if let Err(error) = self.catalog.force() {
+            self.deleting.remove(&id);
+            return Err(error.into());
+        }
+        Ok(operation)
     }
 
     fn remove_segments(

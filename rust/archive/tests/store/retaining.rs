@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_agent::CachedEpochClock;
+use aeron_archive::catalog::{CATALOG_FILE, Catalog};
 use aeron_archive::extensions::{
     ExtensionChange, NamedReader, RecordingLabels, RetentionPolicy, RetentionScope,
 };
@@ -16,7 +17,7 @@ use aeron_archive::retention::{
 };
 use aeron_archive::segments::segment_name;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
-use aeron_archive::store::{ArchiveStore, StoreError, StoreOptions};
+use aeron_archive::store::{ArchiveStore, RecordingActivity, StoreError, StoreOptions};
 
 use crate::common::*;
 use crate::stream::{SEGMENT_LENGTH, Seen};
@@ -354,4 +355,23 @@ fn a_store_without_policies_deletes_nothing() {
         6,
         "three segments and their indexes"
     );
+}
+
+#[test]
+fn the_new_start_is_on_the_disk_before_the_first_copied_file_is_deleted() {
+    let (storage, mut store) = empty();
+    let id = recorded(&mut store, 0, 400);
+    let catalog = storage.open(CATALOG_FILE, Access::Write).unwrap();
+    catalog.sync(SyncLevel::DataAndMetadata).unwrap();
+    storage.sync().unwrap();
+    let new_start = 2 * SEGMENT_LENGTH;
+    let operation = store.remove_copied(id, new_start, &RecordingActivity::default());
+    assert!(!operation.unwrap().is_done());
+    drop(store);
+    storage.lose_power(|| false);
+    let catalog = Catalog::open_read_only(&storage).unwrap();
+    let [entry] = catalog.entries() else {
+        panic!("one recording was made");
+    };
+    assert_eq!(entry.descriptor.start_position, new_start);
 }

@@ -18,6 +18,7 @@ use crate::client::{
     ReplayParams, Ticket,
 };
 use crate::server::ArchiveError;
+use crate::server::objects::ObjectCopies;
 use crate::server::outbox::{Outbox, SignalPlace};
 use crate::server::recording::{RecordingRequest, Recordings, SubscriptionReply};
 use crate::storage::Storage;
@@ -31,6 +32,7 @@ pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
     pub aeron: &'a Aeron,
     pub store: &'a mut ArchiveStore<S>,
     pub recordings: &'a mut Recordings<S>,
+    pub objects: &'a mut ObjectCopies,
     pub outbox: &'a mut Outbox,
     pub now_ns: i64,
 }
@@ -442,7 +444,9 @@ impl ReplicationSession {
                     return Err(active_destination(id));
                 }
                 if destination.start_position == destination.stop_position {
+                    let replaced = destination.clone();
                     turn.store.replace_by_replica(id, &source)?;
+                    turn.objects.forget(&replaced, 0);
                     (id, source.start_position)
                 } else {
                     (id, destination.stop_position)

@@ -154,8 +154,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     /// Returns the readers, replays and operations that still need a part of a recording. Expired
-    /// readers are left out.
-    fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
+    /// readers are left out. Retention and the deletion of copied segments use it.
+    pub(super) fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
         let since_ms = self.retention.running_since_ms;
         let is_valid = |reader: &&NamedReader| {
             expiry_of(reader, end_position, since_ms, self.now_ms).is_none()

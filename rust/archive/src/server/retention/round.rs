@@ -185,10 +185,13 @@ impl Round {
             if !extent.is_still(&planned.extent) {
                 continue;
             }
-            let outcome = {
+            let mut outcome = {
                 let holders = archive.holders(id, extent.end_position);
                 outcome(&extent, &planned.removal, &holders)
             };
+            if !outcome.is_purge {
+                archive.limit_to_copied(&mut outcome, extent.first_base);
+            }
             if !self.is_dry_run() && !outcome.is_nothing() {
                 archive.remove(&outcome, extent.first_base);
             }
