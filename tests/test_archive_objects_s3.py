@@ -49,7 +49,7 @@ def test_segments_go_to_a_bucket_and_come_back(
     directory = tmp_path / "archive"
     with aeron.Archive(directory, driver=driver, **s3):
         id = record(client, stream_id)
-        eventually(lambda: segments(directory, id) == [4 * SEGMENT], timeout=20)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT], timeout=30)
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
         assert counter(client, FAILURES) == 0
         with aeron.connect_archive(client) as archive:
@@ -91,11 +91,11 @@ def test_a_missing_bucket_deletes_nothing_until_it_exists(
     directory = tmp_path / "archive"
     with aeron.Archive(directory, driver=driver, **(s3 | {"objects_url": "s3://later"})):
         id = record(client, stream_id)
-        eventually(lambda: counter(client, FAILURES) >= 1)
+        eventually(lambda: counter(client, FAILURES) >= 1, timeout=20)
         assert len(segments(directory, id)) == 5
         text = run("archive", "errors", directory).stdout
         assert f"object storage: copy of {id}-0.rec" in text
         assert SECRET not in text
         urllib.request.urlopen(urllib.request.Request(f"{server}/later", method="PUT"))
-        eventually(lambda: segments(directory, id) == [4 * SEGMENT], timeout=20)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT], timeout=30)
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
