@@ -165,8 +165,8 @@ impl ObjectLocation {
     }
 }
 
-/// Returns the options of the HTTP client. The time limit is for each wait, so that a long segment can be read over a slow
-/// link.
+/// Returns the options of the HTTP client. The time limit is for each wait, so that a long segment can be read over a
+/// slow link.
 fn client_options(timeout: Duration, is_http_allowed: bool) -> ClientOptions {
     ClientOptions::new()
         .with_timeout_disabled()

@@ -420,8 +420,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// Returns whether a copy has the bytes of its local file. A loss of power may have undone the change of the catalog but
-/// not the deletion of the file. Then only the copy is left.
+/// Returns whether a copy has the bytes of its local file. A loss of power may have undone the change of the catalog
+/// but not the deletion of the file. Then only the copy is left.
 fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> bool {
     match modified_ns {
         Ok(modified_ns) => modified_ns.is_some() && modified_ns == copy.modified_ns,
