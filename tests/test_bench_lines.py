@@ -10,6 +10,8 @@ from bench.spark.lines import SPARK_GROUPS
 
 _KINDS = ("64 B", "1 KiB", "48 B typed")
 _TARGETS = {
+    "shared archive, files, to the private one": 0.95,
+    "shared archive, replays, to the private one": 0.5,
     **{
         f"{read}, {kind}, {partitions}": 0.8
         for read in ("source", "batch read")

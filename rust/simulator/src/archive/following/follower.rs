@@ -19,7 +19,7 @@ use aeron_protocol::archive::{ArchiveErrorCode, TimeEdge};
 use fastrand::Rng;
 
 use super::observed::check_next;
-use super::plan::StreamPlan;
+use super::plan::FollowedStreamPlan;
 use super::tape::StreamTape;
 use crate::clock::VirtualClock;
 use crate::host::Host;
@@ -65,12 +65,12 @@ pub struct FollowerStage<'a> {
 
 /// See the [module](self).
 pub struct Follower {
-    plan: StreamPlan,
+    plan: FollowedStreamPlan,
     random: Rng,
     client: Option<Aeron>,
     counter: Option<Counter>,
     adding: Option<PendingOperation<Counter>>,
-    session: Session,
+    session: FollowerSession,
     task: Option<(i64, Task)>,
     current: Option<Current>,
     subscription: Option<PersistentSubscription>,
@@ -105,7 +105,7 @@ pub struct FollowerCounts {
     pub found: u64,
 }
 
-enum Session {
+enum FollowerSession {
     Away,
     Connecting(Box<AsyncConnect>),
     Connected(AeronArchive),
@@ -178,14 +178,14 @@ impl Commits {
 
 impl Follower {
     /// Creates a follower that starts in its first turn.
-    pub fn new(plan: StreamPlan, seed: u64) -> Self {
+    pub fn new(plan: FollowedStreamPlan, seed: u64) -> Self {
         Self {
             plan,
             random: Rng::with_seed(seed),
             client: None,
             counter: None,
             adding: None,
-            session: Session::Away,
+            session: FollowerSession::Away,
             task: None,
             current: None,
             subscription: None,
@@ -269,7 +269,7 @@ impl Follower {
             self.subscription.take(),
             self.counter.take(),
             self.adding.take(),
-            std::mem::replace(&mut self.session, Session::Away),
+            std::mem::replace(&mut self.session, FollowerSession::Away),
         );
         if let Some(client) = self.client.take() {
             graveyard.bury(client, handles);
@@ -328,7 +328,7 @@ impl Follower {
         self.subscription = None;
         self.was_live = false;
         (self.counter, self.adding, self.task) = (None, None, None);
-        self.session = Session::Away;
+        self.session = FollowerSession::Away;
         self.client = None;
         self.must_look = true;
     }
@@ -431,34 +431,34 @@ impl Follower {
     fn run_session(&mut self, client: &Aeron, stage: &FollowerStage<'_>) -> Result<usize, Finding> {
         let now_ns = stage.clock.now_ns();
         match &mut self.session {
-            Session::Away if now_ns < self.acts_from_ns => Ok(0),
-            Session::Away => {
+            FollowerSession::Away if now_ns < self.acts_from_ns => Ok(0),
+            FollowerSession::Away => {
                 self.acts_from_ns = now_ns + 50 * MS;
                 let [request, response] = &self.plan.control;
                 let context = archive_context(request, response, stage.clock);
                 if let Ok(connecting) = AeronArchive::async_connect(client, context) {
-                    self.session = Session::Connecting(Box::new(connecting));
+                    self.session = FollowerSession::Connecting(Box::new(connecting));
                 }
                 Ok(1)
             }
-            Session::Connecting(connecting) => match connecting.poll() {
+            FollowerSession::Connecting(connecting) => match connecting.poll() {
                 Ok(None) => Ok(0),
                 Ok(Some(archive)) => {
-                    self.session = Session::Connected(archive);
+                    self.session = FollowerSession::Connected(archive);
                     Ok(1)
                 }
                 Err(error) => {
                     self.errors.push(error.to_string());
-                    self.session = Session::Away;
+                    self.session = FollowerSession::Away;
                     Ok(1)
                 }
             },
-            Session::Connected(archive) => {
+            FollowerSession::Connected(archive) => {
                 let archive = archive.clone();
                 let work_count = archive.poll().unwrap_or(0);
                 if archive.state().ok() != Some(ArchiveSessionState::Connected) {
                     self.task = None;
-                    self.session = Session::Away;
+                    self.session = FollowerSession::Away;
                     // If the archive does not run any more, there is nothing to close.
                     let _ = archive.close();
                     return Ok(1);
@@ -473,13 +473,13 @@ impl Follower {
         if let Some((since_ns, task)) = self.task.take() {
             let name = task.name();
             match self.go_on(task, archive, stage) {
-                Ok(Polled::Pending(task)) if now_ns - since_ns <= PATIENCE_NS => {
+                Ok(PolledTask::Pending(task)) if now_ns - since_ns <= PATIENCE_NS => {
                     self.task = Some((since_ns, task));
                     return Ok(0);
                 }
-                Ok(Polled::Pending(_)) => self.errors.push(format!("{name} has no response")),
-                Ok(Polled::Next(task)) => self.task = Some((now_ns, task)),
-                Ok(Polled::Done) => {}
+                Ok(PolledTask::Pending(_)) => self.errors.push(format!("{name} has no response")),
+                Ok(PolledTask::Next(task)) => self.task = Some((now_ns, task)),
+                Ok(PolledTask::Done) => {}
                 Err(TaskFailure::Request(error)) => {
                     self.errors.push(format!("{name}: {error}"));
                     self.acts_from_ns = now_ns + self.random.i64(MS..RETRY_NS);
@@ -568,7 +568,7 @@ impl Follower {
 }
 
 /// Outcome of polling a request.
-enum Polled {
+enum PolledTask {
     Pending(Task),
     Next(Task),
     Done,
@@ -613,10 +613,10 @@ impl Follower {
         task: Task,
         archive: &AeronArchive,
         stage: &FollowerStage<'_>,
-    ) -> Result<Polled, TaskFailure> {
+    ) -> Result<PolledTask, TaskFailure> {
         match task {
             Task::Recording(mut operation) => match operation.poll() {
-                Ok(None) => Ok(Polled::Pending(Task::Recording(operation))),
+                Ok(None) => Ok(PolledTask::Pending(Task::Recording(operation))),
                 // An earlier request was granted, and its response was lost.
                 Err(error)
                     if error.archive_code() != Some(ArchiveErrorCode::ActiveSubscription) =>
@@ -625,42 +625,46 @@ impl Follower {
                 }
                 Ok(Some(_)) | Err(_) => {
                     self.granted_life = Some(stage.archive_lives);
-                    Ok(Polled::Done)
+                    Ok(PolledTask::Done)
                 }
             },
             Task::Listing(mut operation) => match operation.poll()? {
-                None => Ok(Polled::Pending(Task::Listing(operation))),
+                None => Ok(PolledTask::Pending(Task::Listing(operation))),
                 Some(recordings) if self.current.is_none() => {
                     let operation = archive.list_readers(None, READER);
-                    Ok(Polled::Next(Task::ListingReaders(recordings, operation)))
+                    Ok(PolledTask::Next(Task::ListingReaders(
+                        recordings, operation,
+                    )))
                 }
                 Some(recordings) => Ok(self.look(recordings, archive, stage)?),
             },
             Task::ListingReaders(recordings, mut operation) => match operation.poll()? {
-                None => Ok(Polled::Pending(Task::ListingReaders(recordings, operation))),
+                None => Ok(PolledTask::Pending(Task::ListingReaders(
+                    recordings, operation,
+                ))),
                 Some(readers) => Ok(self.begin(recordings, &readers, archive)?),
             },
             Task::Opening(opening, mut operation) => match operation.poll()? {
-                None => Ok(Polled::Pending(Task::Opening(opening, operation))),
+                None => Ok(PolledTask::Pending(Task::Opening(opening, operation))),
                 Some(_) => {
                     self.open(*opening, stage)?;
-                    Ok(Polled::Done)
+                    Ok(PolledTask::Done)
                 }
             },
             Task::Limiting(mut operation) => match operation.poll() {
-                Ok(None) => Ok(Polled::Pending(Task::Limiting(operation))),
-                Ok(Some(_)) => Ok(Polled::Done),
+                Ok(None) => Ok(PolledTask::Pending(Task::Limiting(operation))),
+                Ok(Some(_)) => Ok(PolledTask::Done),
                 Err(error) => {
                     self.has_policy = false;
                     Err(error.into())
                 }
             },
             Task::Committing(place, mut operation) => match operation.poll() {
-                Ok(None) => Ok(Polled::Pending(Task::Committing(place, operation))),
+                Ok(None) => Ok(PolledTask::Pending(Task::Committing(place, operation))),
                 Ok(Some(_)) => {
                     self.counts.commits += 1;
                     self.commits.grant(place);
-                    Ok(Polled::Done)
+                    Ok(PolledTask::Done)
                 }
                 Err(error) => {
                     // The follower has read more of the live stream than is recorded. If the recording has ended, the
@@ -673,21 +677,21 @@ impl Follower {
                 }
             },
             Task::Finding(latest, mut operation) => match operation.poll()? {
-                None => Ok(Polled::Pending(Task::Finding(latest, operation))),
+                None => Ok(PolledTask::Pending(Task::Finding(latest, operation))),
                 Some(found) if found.position > latest => Err(TaskFailure::Finding(format!(
                     "{found:?} is after the first message, which begins at {latest}: {}",
                     self.summary()
                 ))),
                 Some(_) => {
                     self.counts.found += 1;
-                    Ok(Polled::Done)
+                    Ok(PolledTask::Done)
                 }
             },
             Task::Removing(mut operation) => match operation.poll()? {
-                None => Ok(Polled::Pending(Task::Removing(operation))),
+                None => Ok(PolledTask::Pending(Task::Removing(operation))),
                 Some(_) => {
                     self.commits.former.pop();
-                    Ok(Polled::Done)
+                    Ok(PolledTask::Done)
                 }
             },
         }
@@ -700,7 +704,7 @@ impl Follower {
         mut recordings: Vec<RecordingDescriptor>,
         readers: &[NamedReader],
         archive: &AeronArchive,
-    ) -> Result<Polled, Finding> {
+    ) -> Result<PolledTask, Finding> {
         let position_in = |recording: &RecordingDescriptor| {
             let mut readers = readers.iter();
             let reader = readers.find(|it| it.recording_id == recording.recording_id);
@@ -719,7 +723,7 @@ impl Follower {
             let begin = granted.map_or(i64::MIN, |(id, _)| id);
             recordings.retain(|it| it.recording_id > begin);
             return Ok(match recordings.into_iter().next() {
-                None => Polled::Done,
+                None => PolledTask::Done,
                 Some(recording) => {
                     let position = recording.start_position;
                     self.opening(recording, position, Vec::new(), archive)
@@ -749,9 +753,9 @@ impl Follower {
         recordings: Vec<RecordingDescriptor>,
         archive: &AeronArchive,
         stage: &FollowerStage<'_>,
-    ) -> Result<Polled, Finding> {
+    ) -> Result<PolledTask, Finding> {
         let Some(current) = &self.current else {
-            return Ok(Polled::Done);
+            return Ok(PolledTask::Done);
         };
         let (id, position) = (current.recording.recording_id, current.position);
         let session_id = current.recording.session_id;
@@ -794,7 +798,7 @@ impl Follower {
             (Some(now), None) if position <= stop => {
                 Ok(self.opening(now, position, Vec::new(), archive))
             }
-            _ => Ok(Polled::Done),
+            _ => Ok(PolledTask::Done),
         }
     }
 
@@ -804,7 +808,7 @@ impl Follower {
         position: i64,
         former: Vec<i64>,
         archive: &AeronArchive,
-    ) -> Polled {
+    ) -> PolledTask {
         let id = recording.recording_id;
         self.commits.request((id, position));
         let operation = archive.commit_reader(id, READER, position, None, None);
@@ -813,7 +817,7 @@ impl Follower {
             position,
             former,
         };
-        Polled::Next(Task::Opening(Box::new(opening), operation))
+        PolledTask::Next(Task::Opening(Box::new(opening), operation))
     }
 
     /// Subscribes to a recording from the reader's position in it.

@@ -13,7 +13,7 @@ use aeron_archive::stream::RecordedStream;
 use super::super::disk::SimulatedDisk;
 use super::super::server::ArchiveServer;
 use super::follower::Follower;
-use super::source::Source;
+use super::source::FollowedSource;
 use super::tape::{SessionTape, StreamTape};
 use crate::host::Host;
 use crate::payload::Message;
@@ -51,7 +51,7 @@ impl ObservedRecordings {
         &mut self,
         archive: &ArchiveServer,
         host: &Host,
-        sources: &[Source],
+        sources: &[FollowedSource],
     ) -> Result<(), Finding> {
         let Some(cnc) = host.cnc() else {
             return Ok(());
@@ -60,7 +60,7 @@ impl ObservedRecordings {
             let Some(key) = RecordingPositionKey::of(cnc.counters(), record.id) else {
                 continue;
             };
-            let mut tapes = sources.iter().map(Source::tape).enumerate();
+            let mut tapes = sources.iter().map(FollowedSource::tape).enumerate();
             let owner = tapes.find_map(|(at, tape)| Some((at, tape.session(key.session_id)?)));
             let Some((stream, tape)) = owner else {
                 continue;
@@ -110,7 +110,7 @@ impl ObservedRecordings {
     pub fn check(
         &self,
         archive: &ArchiveServer,
-        sources: &[Source],
+        sources: &[FollowedSource],
         followers: &[Follower],
         seed: u64,
     ) -> Result<(u64, u64), Finding> {

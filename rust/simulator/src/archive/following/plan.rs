@@ -24,7 +24,7 @@ pub struct FollowingSchedule {
     /// The schedule of the drivers, the archives and the network. It has no operators.
     pub archives: ArchiveSchedule,
     /// The streams, each with its source and its follower.
-    pub streams: Vec<StreamPlan>,
+    pub streams: Vec<FollowedStreamPlan>,
     /// Times at which a source or a follower dies, in nanoseconds after the start of the schedule.
     pub deaths: Vec<(i64, Victim)>,
     /// Pauses of followers: the time after the start of the schedule, the index of the follower, and the duration, in
@@ -68,7 +68,7 @@ pub enum StreamForm {
 
 /// A recorded stream.
 #[derive(Clone, Debug)]
-pub struct StreamPlan {
+pub struct FollowedStreamPlan {
     /// How the stream is sent.
     pub form: StreamForm,
     /// Stream id.
@@ -198,7 +198,7 @@ impl FollowingSchedule {
         // A tethered follower holds the source back. Kills at named points need a follower that loses the live stream.
         let is_tethered = self.kill.is_none() && random.bool();
         let local = "aeron:ipc?term-length=64k".to_owned();
-        let plan = StreamPlan {
+        let plan = FollowedStreamPlan {
             form,
             stream_id: 1_000 + self.streams.len() as i32,
             source_host: usize::from(form == StreamForm::Multicast),

@@ -1,9 +1,9 @@
-//! [`Source`]: a process that publishes a stream. It does not know that the stream is recorded.
+//! [`FollowedSource`]: a process that publishes a stream. It does not know that the stream is recorded.
 
 use aeron_client::{Aeron, ExclusivePublication, PendingOperation};
 use fastrand::Rng;
 
-use super::plan::StreamPlan;
+use super::plan::FollowedStreamPlan;
 use super::tape::StreamTape;
 use crate::clock::VirtualClock;
 use crate::host::Host;
@@ -20,8 +20,8 @@ const BURST_INTERVAL_NS: i64 = 300 * MS;
 const DRIVER_TIMEOUT_MS: u64 = 1_500;
 
 /// See the [module](self).
-pub struct Source {
-    plan: StreamPlan,
+pub struct FollowedSource {
+    plan: FollowedStreamPlan,
     random: Rng,
     client: Option<Aeron>,
     adding: Option<PendingOperation<ExclusivePublication>>,
@@ -34,9 +34,9 @@ pub struct Source {
     is_stopped: bool,
 }
 
-impl Source {
+impl FollowedSource {
     /// Creates a source that publishes from its first turn on.
-    pub fn new(plan: StreamPlan, seed: u64) -> Self {
+    pub fn new(plan: FollowedStreamPlan, seed: u64) -> Self {
         Self {
             plan,
             random: Rng::with_seed(seed),

@@ -6,7 +6,7 @@ use super::super::site::Site;
 use super::follower::{Follower, FollowerStage};
 use super::observed::ObservedRecordings;
 use super::plan::{FollowingSchedule, NamedKill, Victim};
-use super::source::Source;
+use super::source::FollowedSource;
 use crate::clock::START_NS;
 use crate::network::HostId;
 use crate::schedule::{MS, SECOND};
@@ -106,7 +106,7 @@ enum FollowingPhase {
 pub struct FollowingWorld {
     schedule: FollowingSchedule,
     site: Site<FollowingEvent>,
-    sources: Vec<Source>,
+    sources: Vec<FollowedSource>,
     followers: Vec<Follower>,
     observed: ObservedRecordings,
     kill: Option<NamedKill>,
@@ -135,7 +135,9 @@ impl FollowingWorld {
         }
         let seed = |at: usize| plan.seed ^ (at as u64 + 1) << 40;
         let streams = schedule.streams.iter().cloned().enumerate();
-        let sources = streams.clone().map(|(at, it)| Source::new(it, seed(at)));
+        let sources = streams
+            .clone()
+            .map(|(at, it)| FollowedSource::new(it, seed(at)));
         let followers = streams.map(|(at, it)| Follower::new(it, seed(at + 8)));
         Self {
             sources: sources.collect(),
@@ -363,7 +365,7 @@ impl FollowingWorld {
         self.phase_since_ns = self.site.clock.now_ns();
         self.phase = match self.phase {
             FollowingPhase::Working { .. } => {
-                self.sources.iter_mut().for_each(Source::stop);
+                self.sources.iter_mut().for_each(FollowedSource::stop);
                 FollowingPhase::Reading
             }
             FollowingPhase::Reading => {
