@@ -25,11 +25,6 @@ class Links:
         self._known: dict[int, RecordingInfo | None] = {}
         self._is_supported = True
 
-    def continues(self, recording: Recording, earlier: Recording) -> bool:
-        """Returns whether the archive has a link from a recording to an earlier one. Both have the same session."""
-        link = self._link(recording)
-        return link is not None and link.predecessor_id == earlier.recording_id
-
     def chain(self, recording: Recording) -> list[Recording]:
         """Returns a recording and the recordings that continue it, the oldest first."""
         chain = [recording]
@@ -44,7 +39,8 @@ class Links:
         for later in of_stream:
             # A link joins recordings of one session. The later recording has the higher id.
             is_candidate = later.recording_id > recording.recording_id and later.session_id == recording.session_id
-            if is_candidate and self.continues(later, recording):
+            link = self._link(later) if is_candidate else None
+            if link is not None and link.predecessor_id == recording.recording_id:
                 return later
         return None
 

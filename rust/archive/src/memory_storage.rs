@@ -66,7 +66,7 @@ pub enum Survival {
     Lost,
     /// The whole change survives.
     Kept,
-    /// If the change is a page, only its sectors whose bits are set survive. Any other change survives entirely.
+    /// If the change is a page, only the sectors with a set bit survive. Any other change survives entirely.
     Sectors(u8),
 }
 
@@ -625,7 +625,7 @@ impl Contents {
         self.sync(SyncLevel::DataAndMetadata);
     }
 
-    /// Restores the synced content of a page, except for the sectors whose bits are set.
+    /// Restores the synced content of a page, except for the sectors with a set bit.
     fn lose_sectors(&mut self, number: u64, before: Option<Page>, sectors: u8) {
         let after = self.pages.remove(&number);
         let mut page = before;

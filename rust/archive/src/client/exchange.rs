@@ -23,8 +23,8 @@ pub const MAX_QUEUED_SIGNALS: usize = 1024;
 /// Maximum number of queued errors for the application. If another error arrives, the oldest error
 /// is dropped.
 const MAX_QUEUED_ERRORS: usize = 64;
-/// Maximum number of expired requests whose responses are still expected. If another request
-/// expires, the oldest request is removed.
+/// Maximum number of expired requests that the exchange remembers until their late responses arrive.
+/// If another request expires, the oldest request is removed.
 const MAX_LATE_ANSWERS: usize = 64;
 /// Longest response that is read, in bytes. A descriptor with three channels of maximum length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
@@ -60,7 +60,7 @@ pub(super) struct Exchange {
     active_listing: Option<i64>,
     signals: BoundedQueue<RecordingSignalEvent>,
     errors: BoundedQueue<ArchiveClientError>,
-    /// Correlation ids of expired requests whose responses are still expected.
+    /// Correlation ids of expired requests. Their responses may still arrive.
     late: VecDeque<i64>,
     /// Values that arrived for the requests in `late`.
     late_values: BoundedQueue<i64>,

@@ -9,7 +9,7 @@
 //! * [`RecordedPublisher`]: keeps each message until the archive has recorded it.
 //!
 //! [`AeronArchive`] and [`ArchiveSession`] send [`ArchiveCall`]s. An [`ArchiveCall`] is a request,
-//! with a function that converts the archive's answer to a result.
+//! with a function that converts the archive's responses to a result.
 
 mod aeron_archive;
 mod answer;

@@ -184,7 +184,7 @@ impl ArchiveSession {
     }
 
     /// Abandons a request. If the request was not sent, it is never sent. Otherwise the archive's
-    /// answer is dropped.
+    /// response is dropped.
     pub fn abandon<T>(&mut self, ticket: &Ticket<T>) {
         self.abandon_request(ticket.correlation_id());
     }

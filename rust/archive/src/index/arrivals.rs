@@ -111,7 +111,7 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         Ok(None)
     }
 
-    /// Returns the number of the first entry whose time is not before `time_us`. An entry without a
+    /// Returns the number of the first entry with a time of at least `time_us`. An entry without a
     /// time has the time of the next entry with a time. The time of `last` must not be before
     /// `time_us`.
     pub fn count_before(&self, time_us: i64, last: Arrival) -> io::Result<u64> {

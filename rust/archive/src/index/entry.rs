@@ -81,7 +81,7 @@ impl IndexHeader {
         layout.to_bytes()
     }
 
-    /// Decodes the header of a file whose name has this recording id. Returns `None` if the header
+    /// Decodes the header of a file that has `named_id` in its name. Returns `None` if the header
     /// is damaged or belongs to another recording.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH], named_id: i64) -> Option<Self> {
         let layout = IndexHeaderLayout::of(bytes);

@@ -39,8 +39,8 @@ pub fn manifest_owner(name: &str) -> Option<i64> {
     (manifest_name(id) == name).then_some(id)
 }
 
-/// Distinguishes a recording from all others that have used the same storage. An archive whose directory was deleted
-/// uses the same recording ids again.
+/// Distinguishes a recording from all others that have used the same storage. If the directory of an
+/// archive is deleted, the next archive there uses the same recording ids again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordingIdentity {
     /// Recording id.

@@ -73,7 +73,7 @@ pub enum ExpectedDirectory {
     Any,
     /// A directory without a lock file. A lock file with this id is created.
     New(DirectoryId),
-    /// The directory whose lock file has this id. If the first owner was killed before it wrote an
+    /// A directory that has this id in its lock file. If the first owner was killed before it wrote an
     /// id, this id is written into the lock file.
     Existing(DirectoryId),
 }

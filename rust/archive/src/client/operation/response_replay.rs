@@ -12,8 +12,8 @@ use super::super::params::ReplayParams;
 use super::extension::CapabilityCheck;
 use super::{Steps, abandon};
 
-/// Requests a token, adds a publication whose channel has the id of the response subscription, and
-/// sends the replay request on this publication.
+/// Requests a token. Then adds a publication, with the id of the response subscription in its
+/// channel, and sends the replay request on this publication.
 pub(in super::super) struct ResponseReplay {
     recording_id: i64,
     replay_channel: String,

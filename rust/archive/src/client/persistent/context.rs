@@ -171,8 +171,8 @@ pub(super) enum ReplayKind {
     SessionSpecific,
     /// The subscription is added first, because its driver chooses the port.
     DynamicPort,
-    /// The subscription is added first. The replay is requested on a publication whose channel has
-    /// the id of the subscription.
+    /// The subscription is added first. The replay is requested on a publication that has the
+    /// id of the subscription in its channel.
     Response(Media),
 }
 

@@ -75,7 +75,7 @@ impl RecordedPosition {
         }
     }
 
-    /// Drops a request whose session with the archive has ended.
+    /// Drops the request, because its session with the archive has ended.
     pub(super) fn forget_request(&mut self) {
         self.query = None;
     }
