@@ -3,8 +3,9 @@
 //! # The rule
 //!
 //! The time of a message is the arrival time of the index entry in which the message ends. An edge
-//! of a range of time is the position before the first message at or after the given time. This applies to the begin of a range ([`TimeEdge::Since`]) and to its end
-//! ([`TimeEdge::Until`]). So adjacent ranges of time share no message and lose no message.
+//! of a range of time is the position before the first message at or after the given time. This
+//! applies to the begin of a range ([`TimeEdge::Since`]) and to its end ([`TimeEdge::Until`]). So
+//! adjacent ranges of time share no message and lose no message.
 //!
 //! * **The clock was set back.** Later messages may have earlier times. They still belong to the
 //!   range that begins with the *first* message at or after the given time. So a range that begins
