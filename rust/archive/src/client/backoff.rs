@@ -25,9 +25,55 @@ impl Backoff {
     }
 }
 
+/// The attempts to do something that can fail at once. After a failure the next attempt is due after a pause.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    pauses: Backoff,
+    next_ns: Option<i64>,
+}
+
+impl Attempts {
+    pub(super) const fn new() -> Self {
+        Self {
+            pauses: Backoff::new(),
+            next_ns: None,
+        }
+    }
+
+    /// Returns whether the pause after the last failure is over.
+    pub(super) const fn is_due(&self, now_ns: i64) -> bool {
+        match self.next_ns {
+            Some(next_ns) => now_ns.wrapping_sub(next_ns) >= 0,
+            None => true,
+        }
+    }
+
+    pub(super) fn failed(&mut self, now_ns: i64) {
+        self.next_ns = Some(self.pauses.next_attempt_ns(now_ns));
+    }
+
+    pub(super) const fn succeeded(&mut self) {
+        *self = Self::new();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_next_attempt_is_due_after_the_pause_and_a_success_resets_the_pauses() {
+        let mut attempts = Attempts::new();
+        assert!(attempts.is_due(0));
+        attempts.failed(0);
+        assert!(!attempts.is_due(999_999) && attempts.is_due(1_000_000));
+        attempts.failed(1_000_000);
+        assert!(!attempts.is_due(2_999_999) && attempts.is_due(3_000_000));
+        attempts.succeeded();
+        assert!(attempts.is_due(1));
+        attempts.failed(1);
+        assert!(attempts.is_due(1_000_001));
+    }
 
     #[test]
     fn pauses_double_from_1_ms_up_to_500_ms() {

@@ -21,8 +21,6 @@ pub struct SenderSettings {
     pub io_vector_capacity: usize,
     /// Maximum number of GSO batches that a publication may send in a duty cycle.
     pub max_messages_per_send: usize,
-    /// Time without a status message after which a publication no longer counts as connected.
-    pub publication_connection_timeout_ns: i64,
     /// Maximum time that small messages wait for others to share their datagram; 0 to send them at once.
     pub batch_wait_ns: i64,
     /// Interval between two checks for endpoints that receive no control frames; 0 turns the checks off.
@@ -38,7 +36,6 @@ impl SenderSettings {
             send_to_status_poll_ratio: count(context.send_to_status_poll_ratio),
             io_vector_capacity: count(context.sender_io_vector_capacity),
             max_messages_per_send: count(context.network_publication_max_messages_per_send),
-            publication_connection_timeout_ns: context.publication_connection_timeout_ns,
             batch_wait_ns: context.sender_batch_wait_ns,
             re_resolution_check_interval_ns: context.re_resolution_check_interval_ns,
         }

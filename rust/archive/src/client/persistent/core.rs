@@ -2,6 +2,7 @@
 
 use aeron_client::{Aeron, ErrorCode};
 
+use super::super::backoff::Attempts;
 use super::super::link::ArchiveLink;
 use super::context::{Settings, StartPosition};
 use super::counters::{Counters, NO_JOIN_DIFFERENCE};
@@ -24,6 +25,8 @@ pub(super) struct Core {
     pub(super) position: StartPosition,
     /// Highest position of a live image so far.
     pub(super) highest_live_position: Option<i64>,
+    /// Attempts to add subscriptions and publications. The driver can have no room for one.
+    pub(super) resources: Attempts,
 }
 
 /// A transition to another state. The resources of the old state are closed before the listener is called.
@@ -92,19 +95,21 @@ impl Core {
 
     /// Starts another replay if the driver had no room for a resource, or fails if the driver refused the resource.
     pub(super) fn resource_failed(
-        &self,
+        &mut self,
         plan: AwaitedReplayPlan,
         resource: &'static str,
         source: aeron_client::Error,
+        now_ns: i64,
     ) -> Transition {
         let is_temporary = is_temporary(&source);
         let error = PersistentSubscriptionError::Resource { resource, source };
-        match is_temporary {
-            true => Transition {
-                notice: Some(TransitionNotice::Error(error)),
-                ..self.set_up_replay(plan)
-            },
-            false => Transition::fail(error),
+        if !is_temporary {
+            return Transition::fail(error);
+        }
+        self.resources.failed(now_ns);
+        Transition {
+            notice: Some(TransitionNotice::Error(error)),
+            ..self.set_up_replay(plan)
         }
     }
 }

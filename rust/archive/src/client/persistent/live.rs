@@ -57,6 +57,7 @@ impl LiveWait {
             let Some(subscription) = adding.poll().map_err(LiveFailure::of)? else {
                 return Ok(None);
             };
+            core.resources.succeeded();
             let deadline_ns = core.settings.deadline_ns(now_ns);
             *self = Self::Added(subscription, Overdue::After { deadline_ns });
         }
@@ -91,10 +92,11 @@ impl LiveFailure {
         }
     }
 
-    /// Returns the transition to another attempt, or to the failure.
-    pub(super) fn into_transition(self) -> Transition {
+    /// Returns the transition to another attempt after a pause, or to the failure.
+    pub(super) fn into_transition(self, core: &mut Core, now_ns: i64) -> Transition {
         match self {
             Self::Temporary(error) => {
+                core.resources.failed(now_ns);
                 Transition::noticed(SubscriptionState::AddLive, TransitionNotice::Error(error))
             }
             Self::Refused(error) => Transition::fail(error),
@@ -103,10 +105,10 @@ impl LiveFailure {
 }
 
 /// Adds the live subscription when no replay is active.
-pub(super) fn add(core: &Core) -> Transition {
+pub(super) fn add(core: &mut Core, now_ns: i64) -> Transition {
     match LiveWait::subscribe(core) {
         Ok(wait) => Transition::to(SubscriptionState::AwaitLive(Box::new(wait))),
-        Err(failure) => failure.into_transition(),
+        Err(failure) => failure.into_transition(core, now_ns),
     }
 }
 
@@ -114,7 +116,7 @@ pub(super) fn add(core: &Core) -> Transition {
 pub(super) fn join(core: &mut Core, wait: &mut LiveWait, now_ns: i64) -> Option<Transition> {
     let live = match wait.poll(core, now_ns) {
         Ok(live) => live?,
-        Err(failure) => return Some(failure.into_transition()),
+        Err(failure) => return Some(failure.into_transition(core, now_ns)),
     };
     let joined = live.image.position();
     core.saw_live_position(joined);

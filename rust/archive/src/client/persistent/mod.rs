@@ -31,6 +31,7 @@ use self::counters::Counters;
 use self::listener::NoListener;
 use self::state::SubscriptionState;
 use self::turn::{OnMessage, Turn};
+use super::backoff::Attempts;
 use super::error::Result;
 use super::link::{ArchiveLink, LinkEvent};
 
@@ -104,6 +105,7 @@ impl PersistentSubscription {
             listener: context.listener.unwrap_or_else(|| Box::new(NoListener)),
             position: context.start_position,
             highest_live_position: None,
+            resources: Attempts::new(),
         };
         Ok(Self {
             core,

@@ -158,6 +158,7 @@ impl Replaying {
         self.approach = Approach::AddLive;
         match failure {
             LiveFailure::Temporary(error) => {
+                core.resources.failed(now_ns);
                 core.report(&error);
                 None
             }
@@ -204,6 +205,7 @@ impl Replaying {
                     Some(Transition::fail(error))
                 }
             },
+            Approach::AddLive if !core.resources.is_due(now_ns) => None,
             Approach::AddLive => match LiveWait::subscribe(core) {
                 Ok(wait) => {
                     self.approach = Approach::AwaitLive(wait);

@@ -167,7 +167,7 @@ struct SetUpTurn<'a> {
 
 /// The subscription.
 impl SetUpTurn<'_> {
-    fn add_subscription(&self, replay_session_id: Option<i64>) -> Advance {
+    fn add_subscription(&mut self, replay_session_id: Option<i64>) -> Advance {
         let settings = &self.core.settings;
         let channel = match replay_session_id {
             None => Ok(settings.replay_channel.clone()),
@@ -205,7 +205,12 @@ impl SetUpTurn<'_> {
         }
     }
 
-    fn subscribed(&self, subscription: Subscription, replay_session_id: Option<i64>) -> Advance {
+    fn subscribed(
+        &mut self,
+        subscription: Subscription,
+        replay_session_id: Option<i64>,
+    ) -> Advance {
+        self.core.resources.succeeded();
         match (replay_session_id, self.core.settings.kind) {
             (Some(id), _) => Err(self.replay(subscription, id)),
             (None, ReplayKind::Response(_)) => Ok(SetUpStep::AddPublication(subscription)),
@@ -288,7 +293,7 @@ impl SetUpTurn<'_> {
 
 /// The permission to request a replay over a response channel.
 impl SetUpTurn<'_> {
-    fn add_publication(&self, subscription: Subscription) -> Advance {
+    fn add_publication(&mut self, subscription: Subscription) -> Advance {
         let context = self.core.archive.context();
         let channel = replay_request_channel(context, subscription.registration_id());
         let adding = self.core.aeron.async_add_exclusive_publication(
@@ -306,7 +311,7 @@ impl SetUpTurn<'_> {
     }
 
     fn await_publication(
-        &self,
+        &mut self,
         subscription: Subscription,
         mut adding: PendingOperation<ExclusivePublication>,
         deadline_ns: i64,
@@ -400,11 +405,14 @@ impl SetUpTurn<'_> {
     }
 
     fn resource_failed(
-        &self,
+        &mut self,
         resource: &'static str,
         error: aeron_client::Error,
     ) -> Box<Transition> {
-        Box::new(self.core.resource_failed(self.plan, resource, error))
+        Box::new(
+            self.core
+                .resource_failed(self.plan, resource, error, self.now_ns),
+        )
     }
 
     fn replay(&self, subscription: Subscription, replay_session_id: i64) -> Box<Transition> {

@@ -169,8 +169,8 @@ fn invalid_settings_are_refused_before_a_counter_is_added() {
 /// 11-73
 #[test]
 fn a_temporary_error_of_the_driver_leads_to_another_attempt_and_other_errors_are_final() {
-    let fixture = Fixture::new(|_, _| {});
-    let core = &fixture.subscription.core;
+    let mut fixture = Fixture::new(|_, _| {});
+    let core = &mut fixture.subscription.core;
     let refusal = |code| aeron_client::Error::Registration {
         correlation_id: 1,
         code,
@@ -186,10 +186,10 @@ fn a_temporary_error_of_the_driver_leads_to_another_attempt_and_other_errors_are
         Some(core::TransitionNotice::Failure(_)) => "failure",
         _ => "",
     };
-    let outcomes = |error: aeron_client::ErrorCode| {
+    let mut outcomes = |error: aeron_client::ErrorCode| {
         [
-            core.resource_failed(plan, "replay subscription", refusal(error)),
-            live::LiveFailure::of(refusal(error)).into_transition(),
+            core.resource_failed(plan, "replay subscription", refusal(error), 0),
+            live::LiveFailure::of(refusal(error)).into_transition(core, 0),
         ]
         .map(|transition| (code(&transition), notice(&transition)))
     };
@@ -203,6 +203,27 @@ fn a_temporary_error_of_the_driver_leads_to_another_attempt_and_other_errors_are
     );
     let failed = (PersistentSubscriptionState::Failed, "failure");
     assert_eq!(outcomes(aeron_client::ErrorCode::GenericError), [failed; 2]);
+}
+
+/// A full command buffer refuses a command at once: without a pause, each poll would report an error.
+#[test]
+fn the_next_command_is_sent_after_a_pause_if_the_driver_had_no_room_for_a_resource() {
+    let mut fixture = Fixture::new(|_, _| {});
+    let full = aeron_client::Error::CommandBufferFull {
+        command: "ADD_SUBSCRIPTION",
+    };
+    let now_ns = fixture.driver.now_ns();
+    let subscription = &mut fixture.subscription;
+    let failed = live::LiveFailure::of(full).into_transition(&mut subscription.core, now_ns);
+    subscription.state = failed.to;
+    let state = |fixture: &Fixture| fixture.subscription.state.code();
+    fixture.poll();
+    assert_eq!(
+        state(&fixture),
+        PersistentSubscriptionState::AddLiveSubscription
+    );
+    fixture.poll_for_ns(2_000_000);
+    assert_eq!(state(&fixture), PersistentSubscriptionState::AwaitLive);
 }
 
 /// 11-64
