@@ -1,23 +1,25 @@
 //! [`PyRecordedPublisher`]: a publisher that keeps each message until an archive has recorded it.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+mod events;
+mod shared;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use aeron_archive::client::{
     ArchiveClientContext, RecordedOfferError, RecordedPublisher, RecordedPublisherError,
-    RecordedPublisherListener, RecordedPublisherStatus, Unrecorded,
+    RecordedPublisherStatus, Unrecorded,
 };
 use aeron_client::{AppendError, Appended, MessageBatch};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use super::connect::{ArchiveClientSettings, Credentials, GivenCredentials};
+use self::events::{PublisherEvent, PublisherEventQueue, PublisherEvents};
+use self::shared::{CallInProgress, SharedPublisher, WaitEnd};
+use super::connect::{ArchiveClientSettings, GivenCredentials};
 use super::errors::{from_archive, from_publisher};
-use super::recorded_publisher_options::{
-    PublisherClientSettings, PublisherHandlers, PublisherOptions,
-};
+use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use crate::argument;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::channel::Channel;
@@ -26,14 +28,10 @@ use crate::connection::DriverName;
 use crate::driver::PyMediaDriver;
 use crate::errors::{from_append, raise};
 use crate::events::EventHandler;
-use crate::exit::Closable;
 use crate::fork::OfProcess;
 use crate::results::NotSent;
 use crate::source::{self, Sink};
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy};
-
-/// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
-const MAX_EVENTS: usize = 1024;
 
 /// A publisher that keeps each message until an archive has recorded it.
 ///
@@ -109,180 +107,6 @@ pub struct PyRecordedPublisher {
     handlers: PublisherHandlers,
     /// Keeps an embedded driver alive while the publisher exists.
     _driver: Option<Py<PyMediaDriver>>,
-}
-
-/// The state that the Python object shares with native threads. Such a thread checks whether an offer would succeed.
-struct SharedPublisher {
-    publisher: Mutex<RecordedPublisher>,
-    status: RecordedPublisherStatus,
-    events: Arc<PublisherEvents>,
-    credentials: Arc<Credentials>,
-    client_settings: Arc<PublisherClientSettings>,
-    is_closing: AtomicBool,
-    /// Whether a call of the program runs.
-    is_called: AtomicBool,
-}
-
-/// An event for a handler of the program. The program's next call runs the handler.
-enum PublisherEvent {
-    Reconnect(i64),
-    Error(RecordedPublisherError),
-    /// An error of one of the publisher's clients. No call can raise this error.
-    Client(aeron_client::Error),
-}
-
-#[derive(Default)]
-struct PublisherEvents {
-    queue: Mutex<VecDeque<PublisherEvent>>,
-    has_any: AtomicBool,
-}
-
-/// Listener of a native publisher. The listener may run without the GIL, so it queues the events until the next call of
-/// the program.
-struct PublisherEventQueue(Arc<PublisherEvents>);
-
-impl PublisherEvents {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<PublisherEvent>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, event: PublisherEvent) {
-        let mut events = self.lock();
-        if events.len() == MAX_EVENTS {
-            events.pop_front();
-        }
-        events.push_back(event);
-        self.has_any.store(true, Ordering::Release);
-    }
-
-    fn pop(&self) -> Option<PublisherEvent> {
-        let mut events = self.lock();
-        let event = events.pop_front();
-        self.has_any.store(!events.is_empty(), Ordering::Release);
-        event
-    }
-
-    fn has_any(&self) -> bool {
-        self.has_any.load(Ordering::Acquire)
-    }
-}
-
-impl RecordedPublisherListener for PublisherEventQueue {
-    fn on_reconnect(&mut self, _recording_id: i64, position: i64) {
-        self.0.push(PublisherEvent::Reconnect(position));
-    }
-
-    fn on_error(&mut self, error: &RecordedPublisherError) {
-        self.0.push(PublisherEvent::Error(error.clone()));
-    }
-}
-
-/// Error: another thread is calling the publisher.
-struct CallInProgress;
-
-/// Reason for the end of a wait.
-enum WaitEnd<T> {
-    Done(T),
-    /// There are events for the handlers of the program. The wait continues after the handlers have run.
-    Events,
-    InUse,
-}
-
-impl SharedPublisher {
-    /// Calls `f` with the publisher. If a close was requested during the call, closes the publisher. Returns `None` if
-    /// another thread briefly has the lock, to close or check the publisher.
-    fn with<R>(
-        &self,
-        f: impl FnOnce(&mut RecordedPublisher) -> R,
-    ) -> Result<Option<R>, CallInProgress> {
-        let result = match self.publisher.try_lock() {
-            Ok(mut publisher) => f(&mut publisher),
-            Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if self.is_called.load(Ordering::SeqCst) => {
-                return Err(CallInProgress);
-            }
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        };
-        self.close_if_asked();
-        Ok(Some(result))
-    }
-
-    /// Like [`with`](Self::with), for a call of the program: during the call, a second call is refused.
-    fn call<R>(
-        &self,
-        f: impl FnOnce(&mut RecordedPublisher) -> R,
-    ) -> Result<Option<R>, CallInProgress> {
-        self.with(|publisher| {
-            self.is_called.store(true, Ordering::SeqCst);
-            let result = f(publisher);
-            self.is_called.store(false, Ordering::SeqCst);
-            result
-        })
-    }
-
-    /// Takes one step of the publisher, and calls `f`. Returns `None` if the wait must continue.
-    fn step<T>(
-        &self,
-        mut f: impl FnMut(&mut RecordedPublisher) -> Option<T>,
-    ) -> Option<WaitEnd<T>> {
-        self.client_settings.run_driver();
-        let outcome = self.call(|publisher| {
-            publisher.poll();
-            f(publisher)
-        });
-        match outcome {
-            Ok(Some(Some(value))) => Some(WaitEnd::Done(value)),
-            Ok(_) => self.events.has_any().then_some(WaitEnd::Events),
-            Err(CallInProgress) => Some(WaitEnd::InUse),
-        }
-    }
-
-    /// Closes the publisher at once, or after the current call if a call runs.
-    fn close(&self) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        self.close_if_asked();
-    }
-
-    fn close_if_asked(&self) {
-        if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
-            return;
-        }
-        match self.publisher.try_lock() {
-            Ok(mut publisher) => drop(publisher.close()),
-            Err(TryLockError::Poisoned(poisoned)) => drop(poisoned.into_inner().close()),
-            Err(TryLockError::WouldBlock) => {}
-        }
-    }
-
-    fn is_closed(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst) || self.status.is_closed()
-    }
-
-    fn is_over(&self) -> bool {
-        self.is_closed() || self.status.failure().is_some()
-    }
-
-    /// Takes one step of the publisher. Returns whether `is_ready` returns `true`, or a call would raise or run a
-    /// handler.
-    fn look(&self, is_ready: impl FnOnce(&RecordedPublisher) -> bool) -> bool {
-        self.client_settings.run_driver();
-        let look = |publisher: &mut RecordedPublisher| {
-            publisher.poll();
-            is_ready(publisher)
-        };
-        let has_news = || self.is_over() || self.events.has_any();
-        has_news() || matches!(self.with(look), Ok(Some(true))) || has_news()
-    }
-
-    fn is_recorded(&self) -> bool {
-        self.status.unrecorded().messages == 0
-    }
-}
-
-impl Closable for SharedPublisher {
-    fn close_at_exit(&self) {
-        self.close();
-    }
 }
 
 impl Drop for PyRecordedPublisher {

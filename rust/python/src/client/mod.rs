@@ -1,28 +1,29 @@
 //! [`PyAeron`]: a client of a media driver.
 
+mod settings;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aeron_client::{Aeron, Context, Error, HandlerMode, PendingOperation, SubscriptionHandlers};
+use aeron_client::{Aeron, Error, PendingOperation, SubscriptionHandlers};
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
-use crate::argument::{self, Argument, Callable};
+use self::settings::Settings;
+use crate::argument::{self, Callable};
 use crate::channel::Channel;
-use crate::connection::{ClientConnection, DriverName, find_driver};
+use crate::connection::{ClientConnection, DriverName};
 use crate::counters::{PyCounter, PyCountersReader};
 use crate::driver::PyMediaDriver;
-use crate::errors::{from_client, raise};
+use crate::errors::from_client;
 use crate::events::{ErrorReporter, EventHandler, clone_all};
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::publication::{PyExclusivePublication, PyPublication};
-use crate::signals::is_interrupted;
 use crate::subscription::PySubscription;
-use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
 /// A client of a media driver.
 ///
@@ -102,147 +103,6 @@ impl Drop for PyAeron {
             // `close` waits for handlers that are due. These handlers may need the GIL on another thread.
             Python::attach(|py| py.detach(|| connection.close()));
         }
-    }
-}
-
-/// The settings of a client.
-struct Settings {
-    context: Context,
-    reporter: ErrorReporter,
-    handlers: Vec<EventHandler>,
-    max_idle_park_ns: u64,
-    driver: Option<Py<PyMediaDriver>>,
-}
-
-impl Settings {
-    /// Reads the arguments of `connect`. If a setting has no argument, its environment variable is used, otherwise its
-    /// default.
-    fn read(
-        py: Python<'_>,
-        driver: Option<DriverName>,
-        settings: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Self> {
-        let mut context = Context::from_env().map_err(|error| from_client(&error))?;
-        let driver = find_driver(py, &mut context, driver)?;
-        context.handler_mode = HandlerMode::Queued;
-        context.interrupt_check = Some(Arc::new(is_interrupted));
-        let mut this = Self {
-            context,
-            reporter: ErrorReporter::default(),
-            handlers: Vec::new(),
-            max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
-            driver,
-        };
-        let given = || {
-            let items = settings.into_iter().flatten();
-            items.filter(|(_, value)| !value.is_none())
-        };
-        // The error handler is set first, because the other handlers report their exceptions to it.
-        for (name, value) in given() {
-            if name.extract::<&str>()? == "error_handler" {
-                let handler = this.handler(&value, "error_handler")?;
-                this.reporter = ErrorReporter::new(&handler);
-            }
-        }
-        for (name, value) in given() {
-            this.set(name.extract()?, &value)?;
-        }
-        this.context.error_handler = this.reporter.error_handler();
-        Ok(this)
-    }
-
-    fn handler(&mut self, value: &Bound<'_, PyAny>, name: &str) -> PyResult<EventHandler> {
-        let handler = EventHandler::new(value.py(), Callable::convert(value, name)?.0)?;
-        self.handlers.push(handler.clone_ref(value.py()));
-        Ok(handler)
-    }
-
-    fn set(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let number = || u64::convert(value, name);
-        let is_on = || bool::convert(value, name);
-        let context = &mut self.context;
-        match name {
-            "error_handler" => {}
-            "driver_timeout_ms" => context.driver_timeout_ms = number()?,
-            "keepalive_interval_ns" => context.keepalive_interval_ns = number()?,
-            "idle_sleep_duration_ns" => context.idle_sleep_duration_ns = number()?,
-            "awaiting_sleep_duration_ns" => context.awaiting_sleep_duration_ns = number()?,
-            "resource_linger_duration_ns" => context.resource_linger_duration_ns = number()?,
-            "close_linger_duration_ns" => context.close_linger_duration_ns = number()?,
-            "max_idle_park_ns" => self.max_idle_park_ns = number()?,
-            "pre_touch_mapped_memory" => context.pre_touch_mapped_memory = is_on()?,
-            "client_name" => context.client_name = String::convert(value, name)?,
-            "use_conductor_agent_invoker" => context.use_conductor_agent_invoker = is_on()?,
-            handler => return self.set_handler(handler, value),
-        }
-        Ok(())
-    }
-
-    fn set_handler(&mut self, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let reporter = self.reporter.clone();
-        match name {
-            "on_available_image" => {
-                let handler = self.handler(value, name)?;
-                self.context.available_image_handler = Some(reporter.image_handler(&handler));
-            }
-            "on_unavailable_image" => {
-                let handler = self.handler(value, name)?;
-                self.context.unavailable_image_handler = Some(reporter.image_handler(&handler));
-            }
-            "on_available_counter" => {
-                let handler = self.handler(value, name)?;
-                self.context.available_counter_handler = Some(reporter.counter_handler(&handler));
-            }
-            "on_unavailable_counter" => {
-                let handler = self.handler(value, name)?;
-                self.context.unavailable_counter_handler = Some(reporter.counter_handler(&handler));
-            }
-            "on_close" => {
-                let handler = self.handler(value, name)?;
-                self.context.close_handler = Some(reporter.close_handler(&handler));
-            }
-            "on_publication_error" => {
-                let handler = self.handler(value, name)?;
-                self.context.publication_error_handler =
-                    Some(reporter.publication_error_handler(&handler));
-            }
-            unknown => {
-                let reason =
-                    format!("connect has no setting {unknown:?}; help(aeron.Aeron) lists all");
-                return Err(raise("ArgumentTypeError", reason));
-            }
-        }
-        Ok(())
-    }
-
-    /// Starts to connect. The operation ends when the driver is found, or after the driver timeout.
-    fn connect(mut self) -> PyResult<PyPendingOperation> {
-        let context = std::mem::take(&mut self.context);
-        let is_invoked = context.use_conductor_agent_invoker;
-        let aeron_dir = context.aeron_dir.clone();
-        let what = format!("connecting to {}", aeron_dir.display());
-        let operation = Aeron::async_connect(context).map_err(|error| from_client(&error))?;
-        let max_idle_park_ns = self.max_idle_park_ns;
-        let handlers = std::mem::take(&mut self.handlers);
-        let open = move |py: Python<'_>, owned: &Owned, aeron| {
-            let client = PyAeron {
-                inner: OfProcess::new(ClientConnection::open(aeron, is_invoked)?),
-                reporter: self.reporter.clone(),
-                handlers: Mutex::new(clone_all(py, owned.handlers())),
-                max_idle_park_ns,
-                is_invoked,
-                aeron_dir: aeron_dir.clone(),
-                driver: self.driver.as_ref().map(|driver| driver.clone_ref(py)),
-            };
-            Ok(Py::new(py, client)?.into_any())
-        };
-        Ok(PyPendingOperation::with_handlers(
-            what,
-            operation,
-            max_idle_park_ns,
-            handlers,
-            open,
-        ))
     }
 }
 
