@@ -9,7 +9,7 @@ STAMPS := $(VENV)/stamps
 LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
-say = @printf '\n== %s\n' '$(1)'
+say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
 .PHONY: help demo quick check check-python test test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
