@@ -30,7 +30,7 @@ def _goal_line(goal, results):
     peer = results.values(name, goal.metric)
     ratio = statistics.median(ours) / statistics.median(peer)
     ratios = sorted(mine / theirs for mine, theirs in zip(ours, peer, strict=False))
-    bound = f"at least {goal.at_least:.3g}x" if goal.at_least else f"at most {goal.at_most:.2g}x"
+    bound = f"at least {goal.at_least:.3g}x" if goal.at_least else f"at most {goal.at_most:.3g}x"
     met = ratio >= goal.at_least if goal.at_least else ratio <= goal.at_most
     return (
         f"| {goal.text} | {_spread(ours, goal.unit)} | {name}: {_spread(peer, goal.unit)} "

@@ -10,10 +10,10 @@ from interop import toolchain
 
 _COST = "CPU s/M"
 _UNITS = {
-    **dict.fromkeys(("rss", "retained"), "MiB"),
+    **dict.fromkeys(("rss", "retained", "freed", "scrubbed"), "MiB"),
     **dict.fromkeys(("record cost", "replay cost"), "ns/KiB"),
     **dict.fromkeys(("first message", "start", "over driver", "listing"), "ms"),
-    **dict.fromkeys(("cost", "JVM", "Python", "driver", "broker"), _COST),
+    **dict.fromkeys(("cost", "JVM", "Python", "driver", "archive", "broker"), _COST),
 }
 
 

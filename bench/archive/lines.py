@@ -1,7 +1,9 @@
 """Cells and goals of the benchmarks of the archive. Most goals compare our archive with the real one."""
 
 from bench.archive.catalogs import IdleArchive, List, Start, StreamsAtRest
+from bench.archive.following import LiveEdge
 from bench.archive.streams import DISK, Files, PythonRead, RecordAndReplay, Recorded
+from bench.archive.upkeep import Upkeep
 from bench.measure import Idle
 from bench.runner import Goal, Group
 
@@ -59,6 +61,31 @@ def _from_python():
     return Group("archive, from Python", cells, [_goal("replay from Python to the files", cells, at_least=0.8)])
 
 
+def _live_edge():
+    plain = LiveEdge("plain subscription, Python, 32 B", "subscription")
+    persistent = LiveEdge("live persistent subscription, Python, 32 B", "persistent")
+    follower = LiveEdge("live follower, Python, 32 B", "follow")
+    goals = [
+        _goal("live persistent subscription to a plain one", (persistent, plain), at_least=0.9),
+        _goal("live follower to a plain subscription", (follower, plain), at_least=0.9),
+    ]
+    return Group("archive, live edge", [plain, persistent, follower], goals)
+
+
+def _upkeep():
+    cells, goals = [], []
+    for length, what in ((32, "32 B"), (1024, "1 KiB")):
+        on = Upkeep(f"with retention, index and scrub, {what}", length, is_on=True)
+        off = Upkeep(f"without retention, index and scrub, {what}", length, is_on=False)
+        cells += [on, off]
+        text = f"retention, index and scrub, {what}"
+        goals += [
+            _goal(f"{text}: rate of recording", (on, off), at_least=0.95),
+            _goal(f"{text}: CPU for a KiB", (on, off), "record cost", at_most=1.05, unit=_KIB),
+        ]
+    return Group("archive, upkeep", cells, goals)
+
+
 def _latency():
     pair = _pair(Recorded, "offer to recorded, 2,000/s")
     return Group("archive, latency", list(pair), [_goal("offer to recorded, p50", pair, "p50", at_most=1, unit="ns")])
@@ -109,6 +136,8 @@ ARCHIVE_GROUPS = {
     "archive1k": lambda: _large("/dev/shm", "/dev/shm", 1.0, 0.9),
     "archive1k-disk": lambda: _large("disk", DISK, 1.3, 0.8),
     "archive-python": _from_python,
+    "archive-live": _live_edge,
+    "archive-upkeep": _upkeep,
     "archive-latency": _latency,
     "archive-start": _start,
     "archive-list": _list,

@@ -24,10 +24,10 @@ DRIVER = {
 }
 DISK = tempfile.gettempdir()
 STREAM = 1001
-_IPC = "aeron:ipc"
+IPC = "aeron:ipc"
 _RECORDING_POSITION_TYPE = 100
 _SAMPLE_S = 0.001
-_WARM_UP_S = 0.4
+WARM_UP_S = 0.4
 # Longest recording on a disk, in seconds. Such a recording has fewer bytes than a tenth of the free memory. If more
 # bytes wait to be written, the kernel begins by default to write them to the disk.
 _DISK_S = 0.8
@@ -82,7 +82,7 @@ class RecordAndReplay:
     name: str
     kind: str
     length: int
-    channel: str = _IPC
+    channel: str = IPC
     parent: str = "/dev/shm"
     replays: bool = True
     unit: str = "messages/s"
@@ -91,7 +91,7 @@ class RecordAndReplay:
         if self.parent != "/dev/shm":
             seconds = min(seconds, _DISK_S)
         with rig(self.kind, self.parent) as stand:
-            self._round(stand, min(_WARM_UP_S, seconds))
+            self._round(stand, min(WARM_UP_S, seconds))
             recorded, replayed, first_s = self._round(stand, seconds)
         figures = {"rate": recorded.transfer.rate, "record cost": recorded.transfer.cost}
         if self.replays:
@@ -104,11 +104,11 @@ class RecordAndReplay:
         return recorded, replayed, first_s
 
     def _replay(self, stand, recorded):
-        words = words_of({"channel": _IPC, "length": self.length, "idle": "yield"})
+        words = words_of({"channel": IPC, "length": self.length, "idle": "yield"})
         with started((env.native(),), stand.driver, ["sub", *words]) as receiver:
             expect_ready(receiver)
             cpu, begin_ns = stand.cpu(), time.monotonic_ns()
-            stand.control.start_replay(recorded.recording, _IPC, STREAM)
+            stand.control.start_replay(recorded.recording, IPC, STREAM)
             got = json.loads(receiver.read(SPARE_TIME_S))
             used = stand.cpu() - cpu
         if got["faults"] or (got["received"], got["sum"]) != (recorded.messages, recorded.sum):
@@ -131,7 +131,7 @@ class RecordedStream:
 def record(stand, channel, length, seconds):
     """Records a stream that is published at full rate for `seconds`."""
     words = words_of({"channel": channel, "length": length, "seconds": seconds, "idle": "yield"})
-    source = "LOCAL" if channel == _IPC else "REMOTE"
+    source = "LOCAL" if channel == IPC else "REMOTE"
     subscription = stand.control.start_recording(channel, STREAM, source=source)
     cpu = stand.cpu()
     with started((env.native(),), stand.driver, ["pub", *words]) as publisher:
@@ -244,8 +244,8 @@ class Recorded:
 
     def measure(self, seconds):
         with rig(self.kind) as stand:
-            stand.control.start_recording(_IPC, STREAM)
-            words = words_of({"channel": _IPC, "length": 32, "seconds": max(seconds, 0.5)})
+            stand.control.start_recording(IPC, STREAM)
+            words = words_of({"channel": IPC, "length": 32, "seconds": max(seconds, 0.5)})
             with started((env.native(),), stand.driver, ["recorded", *words]) as process:
                 expect_ready(process)
                 return json.loads(process.read(seconds + SPARE_TIME_S))
@@ -261,7 +261,7 @@ class PythonRead:
 
     def measure(self, seconds):
         with rig("ours") as stand:
-            recorded = record(stand, _IPC, 32, seconds)
+            recorded = record(stand, IPC, 32, seconds)
             found = self._read(stand, recorded.recording, recorded.bytes)
         if found["faults"] or (found["received"], found["sum"]) != (recorded.messages, recorded.sum):
             raise VoidError(f"{self.name}: sent {recorded}, received {found}")
