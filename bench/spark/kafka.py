@@ -19,6 +19,7 @@ from bench.spark.source import (
     Case,
     Drain,
     Recorded,
+    SharedDrain,
     batches,
     costs,
     into_nothing,
@@ -58,6 +59,15 @@ def _sender(python, role, address, *words):
 
 class AeronDrain(Drain):
     """Reads with our source as many rows as `KafkaDrain` reads. Measures the CPU time of all processes."""
+
+    def once(self, seconds):
+        measured = super().once(seconds * ROWS / self.kind.rate)
+        rate = measured.pop("rate")
+        return {"rate": rate, **summed(measured)}
+
+
+class SharedArchiveDrain(SharedDrain):
+    """Reads from a running archive as many rows as `KafkaDrain` reads. Measures the CPU time of all processes."""
 
     def once(self, seconds):
         measured = super().once(seconds * ROWS / self.kind.rate)

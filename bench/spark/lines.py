@@ -5,7 +5,7 @@ import tempfile
 from bench.runner import Goal, Group
 from bench.spark import content
 from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
-from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency
+from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency, SharedArchiveDrain
 from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
 from bench.spark.sink import CountingSink, EachRow, PrebuiltRound, Round, Sink, by_offer, by_zmq
 from bench.spark.source import (
@@ -145,10 +145,23 @@ def _kafka_drain():
         ("typed", AeronDrain("Aeron, typed", TYPED), KafkaDrain("Kafka, JSON text and from_json", JSON, _from_json)),
     ):
         cells += [ours, peer]
-        goals.append(_goal(f"drain to Kafka, {what}", ours, peer, 4))
-        text = f"drain, {what}: CPU of all, to Kafka"
-        goals.append(Goal(text, ours.name, (peer.name,), "cost", at_most=1 / 3, unit="CPU s/M"))
+        goals += _kafka_goals(what, ours, peer)
     return Group("Spark beside Kafka, drained", cells, goals)
+
+
+def _kafka_shared():
+    # The default columns of both sources, with arrival times.
+    ours = SharedArchiveDrain("shared archive, binary", PLAIN, schema=None)
+    peer = KafkaDrain("Kafka, binary, beside the shared archive", PLAIN)
+    return Group("Spark beside Kafka, shared archive", [ours, peer], _kafka_goals("shared archive, binary", ours, peer))
+
+
+def _kafka_goals(what, ours, peer):
+    text = f"drain, {what}: CPU of all, to Kafka"
+    return [
+        _goal(f"drain to Kafka, {what}", ours, peer, 4),
+        Goal(text, ours.name, (peer.name,), "cost", at_most=1 / 3, unit="CPU s/M"),
+    ]
 
 
 def _kafka_latency():
@@ -160,7 +173,7 @@ def _kafka_latency():
     return Group("Spark beside Kafka, latency", [ours, peer], goals)
 
 
-KAFKA_GROUPS = {"kafka-drain": _kafka_drain, "kafka-latency": _kafka_latency}
+KAFKA_GROUPS = {"kafka-drain": _kafka_drain, "kafka-shared": _kafka_shared, "kafka-latency": _kafka_latency}
 
 SPARK_GROUPS = {
     "spark-64": lambda: _source(SMALL),

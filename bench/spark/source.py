@@ -192,6 +192,7 @@ class SharedDrain(Case):
     name: str
     kind: content.Kind
     by_replay: bool = False
+    schema: str | None = WITHOUT_TIME
 
     def once(self, seconds):
         rows = self.kind.rows(seconds)
@@ -210,10 +211,13 @@ class SharedDrain(Case):
             reader = reader.option("aeron.dir", directory).option("startingOffsets", "earliest")
             if not self.by_replay:
                 reader = reader.option("archive.dir", str(path / "archive"))
-            frame = reader.options(**dict(self.kind.options)).schema(WITHOUT_TIME).load()
-            before = used(driver=driver.pid)
+            reader = reader.options(**dict(self.kind.options))
+            frame = (reader.schema(self.schema) if self.schema else reader).load()
+            # The archive's threads are those of this process.
+            serving = {"driver": driver.pid, "archive": os.getpid()}
+            before = used(**serving)
             rate = rate_of(rows, batches(started_query(into_nothing(frame), Recorded(path, directory, 0.0))))
-            return {"rate": rate, **costs(before, rows, driver=driver.pid)}
+            return {"rate": rate, **costs(before, rows, **serving)}
 
 
 @dataclass
