@@ -11,7 +11,7 @@ use super::partial::PartialMessages;
 use super::{Batch, BatchLimits, MAX_BATCH_BYTES};
 use crate::error::{Error, OutOfMemory, Result};
 use crate::fragment::Fragment as Message;
-use crate::image::Image;
+use crate::image::{Image, Reading};
 
 /// Result of an operation that allocates memory.
 type Fallible<T> = std::result::Result<T, OutOfMemory>;
@@ -53,30 +53,9 @@ impl Batch {
                 return Ok(0);
             };
             let (before, session_id) = (self.len(), image.session_id());
-            let limits = BatchLimits {
-                messages: before.saturating_add(limits.messages),
-                bytes: limits.bytes.min(MAX_BATCH_BYTES),
-            };
             let mut open = self.resume(partial, session_id, reading.cursor.position())?;
-            let outcome = loop {
-                let is_full = self.len() >= limits.messages || self.used >= limits.bytes;
-                if open.is_none() && is_full || image.is_closed() {
-                    break Ok(());
-                }
-                match reading.next(Cursor::next_fragment) {
-                    Ok(Some(fragment)) => {
-                        if let Err(error) =
-                            self.add(&fragment, &mut open, &mut reading.cursor, limits)
-                        {
-                            reading.cursor.return_to(&fragment);
-                            break Err(error.into());
-                        }
-                    }
-                    Ok(None) => break Ok(()),
-                    Err(error) => break Err(error),
-                }
-            };
-            let outcome = match outcome {
+            let limits = self.in_total(limits);
+            let outcome = match self.read::<false>(image, &mut reading, &mut open, limits) {
                 Err(error @ Error::OutOfMemory { .. }) => {
                     self.unread(open, partial, session_id, &mut reading.cursor);
                     Err(error)
@@ -86,10 +65,70 @@ impl Batch {
                     .map_err(Error::from)
                     .and(outcome),
             };
-            self.session_ids.resize(self.len(), session_id);
-            self.stream_ids.resize(self.len(), image.stream_id());
+            self.name_source(image);
             outcome.map(|()| self.len() - before)
         })
+    }
+
+    /// Adds the available messages of one image that have a single fragment. Stops before the first longer message,
+    /// and at the end of the term. Returns the number of messages.
+    ///
+    /// # Errors
+    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image; [`Error::OutOfMemory`]. The messages before the
+    /// error are in the batch and are consumed.
+    pub fn poll_unfragmented(&mut self, image: &Image, limits: BatchLimits) -> Result<usize> {
+        image.exclusively(|| {
+            let Some(mut reading) = image.begin(None)? else {
+                return Ok(0);
+            };
+            let (before, limits) = (self.len(), self.in_total(limits));
+            let outcome = self.read::<true>(image, &mut reading, &mut None, limits);
+            self.name_source(image);
+            outcome.map(|()| self.len() - before)
+        })
+    }
+
+    /// Returns the limits for the whole batch, with the messages that it has already.
+    fn in_total(&self, limits: BatchLimits) -> BatchLimits {
+        BatchLimits {
+            messages: self.len().saturating_add(limits.messages),
+            bytes: limits.bytes.min(MAX_BATCH_BYTES),
+        }
+    }
+
+    /// Adds the available fragments until the batch is full. If `ONLY_WHOLE`, stops before the first fragment of a
+    /// longer message.
+    #[inline(always)]
+    fn read<'a, const ONLY_WHOLE: bool>(
+        &mut self,
+        image: &Image,
+        reading: &mut Reading<'a>,
+        open: &mut Option<Open>,
+        limits: BatchLimits,
+    ) -> Result<()> {
+        loop {
+            let is_full = self.len() >= limits.messages || self.used >= limits.bytes;
+            if open.is_none() && is_full || image.is_closed() {
+                return Ok(());
+            }
+            let Some(fragment) = reading.next(Cursor::next_fragment)? else {
+                return Ok(());
+            };
+            if ONLY_WHOLE && fragment.flags() & flags::UNFRAGMENTED != flags::UNFRAGMENTED {
+                reading.cursor.return_to(&fragment);
+                return Ok(());
+            }
+            if let Err(error) = self.add(&fragment, open, &mut reading.cursor, limits) {
+                reading.cursor.return_to(&fragment);
+                return Err(error.into());
+            }
+        }
+    }
+
+    /// Sets session id and stream id of the messages that were read from an image.
+    fn name_source(&mut self, image: &Image) {
+        self.session_ids.resize(self.len(), image.session_id());
+        self.stream_ids.resize(self.len(), image.stream_id());
     }
 
     /// Adds a whole message. Changes nothing if there is no memory for it, or if the batch is full.

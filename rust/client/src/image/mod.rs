@@ -16,6 +16,8 @@ use crate::error::CloseCause;
 use crate::error::Error;
 use crate::state::OpenState;
 
+pub(crate) use self::polling::Reading;
+
 /// Called with an image that became available or was closed.
 pub type ImageHandler = Arc<dyn Fn(&Image) + Send + Sync>;
 

@@ -96,6 +96,35 @@ fn a_batch_has_whole_messages_in_order_with_their_header_fields() {
 }
 
 #[test]
+fn a_poll_of_unfragmented_messages_ends_before_a_longer_message() {
+    let streams = streams();
+    let messages = [
+        message(64, 1),
+        message(64, 2),
+        message(5000, 3),
+        message(8, 4),
+    ];
+    let ends = messages
+        .each_ref()
+        .map(|message| streams.publication.offer(message).unwrap());
+    let image = streams.subscription.image_at(0).unwrap();
+    let mut batch = Batch::default();
+    let one = BatchLimits { messages: 1, ..ALL };
+    assert_eq!(batch.poll_unfragmented(&image, one).unwrap(), 1);
+    assert_eq!(batch.poll_unfragmented(&image, ALL).unwrap(), 1);
+    assert_eq!(batch.poll_unfragmented(&image, ALL).unwrap(), 0);
+    assert_eq!((batch.positions(), image.position()), (&ends[..2], ends[1]));
+    assert_eq!(streams.poll(&mut batch, 1), 1);
+    assert_eq!(batch.poll_unfragmented(&image, ALL).unwrap(), 1);
+    assert_eq!(
+        (batch.data(), batch.positions()),
+        (&messages.concat()[..], &ends[..])
+    );
+    assert_eq!(batch.session_ids(), [FIRST_SESSION_ID; 4]);
+    assert_eq!(batch.stream_ids(), [STREAM_ID; 4]);
+}
+
+#[test]
 fn polls_append_to_a_batch_until_the_batch_is_cleared() {
     let streams = streams();
     let mut batch = Batch::with_capacity(4, 64);

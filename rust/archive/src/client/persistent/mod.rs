@@ -23,14 +23,13 @@ mod turn;
 
 use aeron_client::{
     Action, Aeron, Batch, BatchLimits, Fragment, HandlerOutcome, ImageFragmentAssembler,
-    MAX_BATCH_BYTES,
 };
 
 use self::core::{Core, Transition, TransitionNotice};
 use self::counters::Counters;
 use self::listener::NoListener;
 use self::state::SubscriptionState;
-use self::turn::{OnMessage, Turn};
+use self::turn::{BatchReceiver, Receiver, Turn};
 use super::backoff::Attempts;
 use super::error::Result;
 use super::link::{ArchiveLink, LinkEvent};
@@ -195,7 +194,7 @@ impl PersistentSubscription {
     ) -> std::result::Result<usize, O::PollError> {
         let mut raised = None;
         let outcome = self.advance(
-            &mut |message| match handler(message).into_action() {
+            &mut |message: Fragment<'_>| match handler(message).into_action() {
                 Ok(action) => action,
                 Err(error) => {
                     raised = Some(error);
@@ -235,30 +234,8 @@ impl PersistentSubscription {
         limits: BatchLimits,
     ) -> aeron_client::Result<usize> {
         let before = batch.len();
-        let messages = before.saturating_add(limits.messages);
-        let bytes = limits.bytes.min(MAX_BATCH_BYTES);
-        let mut out_of_memory = None;
-        let outcome = self.advance(
-            &mut |message| {
-                if batch.len() >= messages || batch.data().len() >= bytes {
-                    return Action::Abort;
-                }
-                if let Err(error) = batch.push(&message) {
-                    out_of_memory = Some(error);
-                    return Action::Abort;
-                }
-                match batch.len() < messages && batch.data().len() < bytes {
-                    true => Action::Continue,
-                    false => Action::Break,
-                }
-            },
-            usize::MAX,
-        );
-        let count = batch.len() - before;
-        match out_of_memory {
-            Some(error) if count == 0 => Err(error),
-            _ => outcome.map(|_| count),
-        }
+        self.advance(&mut BatchReceiver::new(batch, limits), usize::MAX)?;
+        Ok(batch.len() - before)
     }
 
     /// Takes one step without delivering a message. Returns whether a message can be delivered.
@@ -268,7 +245,7 @@ impl PersistentSubscription {
     pub fn look(&mut self) -> aeron_client::Result<bool> {
         let mut has_message = false;
         self.advance(
-            &mut |_| {
+            &mut |_: Fragment<'_>| {
                 has_message = true;
                 Action::Abort
             },
@@ -286,7 +263,7 @@ impl PersistentSubscription {
     /// Runs the client's conductor, the session with the archive, and one step of the state. Returns a work count.
     fn advance(
         &mut self,
-        on_message: &mut OnMessage<'_>,
+        receiver: &mut dyn Receiver,
         fragment_limit: usize,
     ) -> aeron_client::Result<usize> {
         if self.core.status.is_closed() || matches!(self.state, SubscriptionState::Failed) {
@@ -301,7 +278,7 @@ impl PersistentSubscription {
         let mut turn = Turn {
             now_ns,
             fragment_limit,
-            on_message,
+            receiver,
             assembler: &mut self.assembler,
             work,
         };

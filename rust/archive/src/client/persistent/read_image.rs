@@ -1,7 +1,7 @@
 //! [`ReadImage`]: an image and its read position, which stays correct if the image is closed during a poll, or if the
 //! driver moves its position.
 
-use aeron_client::{Action, Fragment, Image, Result};
+use aeron_client::{Action, Batch, BatchLimits, Fragment, Image, Result};
 
 /// An image and the position up to which it was read.
 ///
@@ -37,6 +37,12 @@ impl ReadImage {
         self.read.max(self.taken)
     }
 
+    /// Returns the position at the end of the term that is read next. One poll does not read beyond it.
+    pub(super) fn term_end(&self) -> i64 {
+        let length = self.image.term_buffer_length() as i64;
+        self.position() - self.position() % length + length
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.image.is_closed() || self.is_moved()
     }
@@ -44,6 +50,26 @@ impl ReadImage {
     /// Returns whether the driver has moved the position: the image has ended.
     fn is_moved(&self) -> bool {
         self.image.position() != self.read
+    }
+
+    /// Adds messages of a single fragment to `batch`, up to the first longer message. Returns their number.
+    pub(super) fn poll_unfragmented(
+        &mut self,
+        batch: &mut Batch,
+        limits: BatchLimits,
+    ) -> Result<usize> {
+        if self.is_closed() {
+            return Ok(0);
+        }
+        let before = batch.len();
+        let polled = batch.poll_unfragmented(&self.image, limits);
+        if let Some(end) = batch.positions()[before..].last() {
+            self.taken = *end;
+        }
+        if !self.image.is_closed() {
+            self.read = self.image.position();
+        }
+        polled
     }
 
     /// Calls `handler` with up to `limit` fragments. Returns their number.
