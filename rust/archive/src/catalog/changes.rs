@@ -143,7 +143,10 @@ impl<S: Storage> Catalog<S> {
         let mut entry = self.entries[place].clone();
         entry.state = RecordingState::Deleted;
         entry.descriptor.stop_position = stop_position;
-        self.write_changed(place, entry, &[STOP_POSITION, STATE])
+        let written = self.write_changed(place, entry, &[STOP_POSITION, STATE]);
+        // After some errors, the entry is deleted nevertheless.
+        self.deleted += usize::from(self.entries[place].state == RecordingState::Deleted);
+        written
     }
 
     /// Marks a recording as broken, so that readers no longer see it. Does nothing if it is marked already.

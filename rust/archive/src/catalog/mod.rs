@@ -71,6 +71,8 @@ pub struct Catalog<S: Storage> {
     file: S::File,
     /// In the order of their ids.
     entries: Vec<CatalogEntry>,
+    /// Number of entries of deleted recordings.
+    deleted: usize,
     next_recording_id: i64,
     end: u64,
     capacity: u64,
@@ -165,6 +167,11 @@ impl<S: Storage> Catalog<S> {
     /// recordings.
     pub fn entries(&self) -> &[CatalogEntry] {
         &self.entries
+    }
+
+    /// Returns the number of entries of deleted recordings.
+    pub fn deleted_count(&self) -> usize {
+        self.deleted
     }
 
     /// Returns the entry of an id, in any state.
@@ -330,6 +337,7 @@ impl<S: Storage> Catalog<S> {
         let loaded = load::load(&file, access, recordings)?;
         Ok(Self {
             file,
+            deleted: count_deleted(&loaded.entries),
             entries: loaded.entries,
             next_recording_id: loaded.next_recording_id,
             end: loaded.end,
@@ -369,6 +377,7 @@ impl<S: Storage> Catalog<S> {
             .map_err(|error| io_error("write a new one", error))?;
         Ok(Self {
             file,
+            deleted: count_deleted(&entries),
             entries,
             next_recording_id,
             end: bytes.len() as u64,
@@ -512,6 +521,11 @@ fn remove_new_file(storage: &impl Storage) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
+}
+
+fn count_deleted(entries: &[CatalogEntry]) -> usize {
+    let is_deleted = |entry: &&CatalogEntry| entry.state == RecordingState::Deleted;
+    entries.iter().filter(is_deleted).count()
 }
 
 fn header(next_recording_id: i64) -> [u8; HEADER_LENGTH] {

@@ -255,6 +255,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.poll_requests();
         work += self.begin_held_replays() + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
+        work += self.compact_catalog();
         work += self.search_by_time() + self.scrub() + self.copy_segments();
         if !self.aeron.is_closed() {
             // Images also end when the driver has died. Then the subscriptions must stay stored for the next start.

@@ -179,6 +179,10 @@ impl<S: Storage + Clone> ArchiveStart<S> {
             ArchiveStore::open_with(surroundings.storage.clone(), options, now_ms, &mut || {
                 _ = surroundings.aeron.do_work()
             })?;
+        if store.due_compaction().is_some() {
+            // After an error, for example of a full disk, the archive runs with the old catalog.
+            let _ = store.compact(|_| false);
+        }
         store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
         Ok(OpenedStore {
             counters,

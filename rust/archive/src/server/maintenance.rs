@@ -10,10 +10,18 @@ use super::outbox::{Outbox, SignalPlace};
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
 
+/// Maximum number of catalog entries that a compaction keeps while the archive runs. The conductor writes these entries
+/// in one duty cycle. The next start compacts a larger catalog.
+const MAX_KEPT_ENTRIES: usize = 10_000;
+/// Time after a failed compaction in nanoseconds, before the next one is tried.
+const COMPACTION_RETRY_NS: i64 = 60_000_000_000;
+
 /// Unfinished deletions. Each deletion only concerns the files of its own recording.
 #[derive(Debug, Default)]
 pub(super) struct Deletions {
     running: Vec<DeletionRequest>,
+    /// Before this time, no compaction is tried; `None` if the last one has not failed.
+    next_compaction_ns: Option<i64>,
 }
 
 #[derive(Debug)]
@@ -228,6 +236,28 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.report(&error.message);
         }
         work
+    }
+
+    /// Removes the catalog entries of deleted recordings, if a compaction is due and no file is being deleted. Returns
+    /// the work count.
+    pub(super) fn compact_catalog(&mut self) -> usize {
+        let is_too_early = |next_ns| self.now_ns < next_ns;
+        match self.store.due_compaction() {
+            Some(kept) if kept <= MAX_KEPT_ENTRIES => {}
+            _ => return 0,
+        }
+        if !self.deletions.is_empty() || self.deletions.next_compaction_ns.is_some_and(is_too_early)
+        {
+            return 0;
+        }
+        let compacted = self.store.compact(|_| false);
+        self.deletions.next_compaction_ns = None;
+        if let Err(error) = compacted {
+            let next_ns = self.now_ns.saturating_add(COMPACTION_RETRY_NS);
+            self.deletions.next_compaction_ns = Some(next_ns);
+            self.report(&format!("compaction of the catalog: {error}"));
+        }
+        1
     }
 
     fn delete(&mut self, requester: RequestIds, operation: DeleteOperation) {

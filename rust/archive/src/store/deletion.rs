@@ -83,6 +83,7 @@ impl DeleteOperation {
         if let Err(StoreError::Delete { .. }) = deleted {
             self.files.pop_front();
             self.is_incomplete = true;
+            store.incompletely_deleted.insert(self.recording_id);
             // An error of this call is ignored: the first error is more useful.
             let _ = self.conclude(store);
         }

@@ -10,6 +10,7 @@
 //! is added to the catalog. So every range in the catalog has its bytes in the files.
 
 mod attach;
+mod compaction;
 mod deletion;
 mod error;
 mod migrate;
@@ -46,6 +47,8 @@ pub struct ArchiveStore<S: Storage> {
     options: StoreOptions,
     /// Recordings with files that are being deleted. The value is the highest base of such a file.
     deleting: BTreeMap<i64, i64>,
+    /// Recordings with files that could not be deleted.
+    incompletely_deleted: BTreeSet<i64>,
     /// Sources and destinations of migrations that failed before their end.
     half_migrated: BTreeSet<i64>,
     /// Clock for the arrival times in indexes.
@@ -96,22 +99,6 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     #[must_use]
     pub fn entries(&self) -> &[CatalogEntry] {
         self.catalog.entries()
-    }
-
-    /// Removes the catalog entries of deleted recordings for which `keep` is false. Their ids are
-    /// not used again. If files of a recording are being deleted, its entry stays.
-    ///
-    /// # Errors
-    /// The file system returns an error. Then the catalog is unchanged.
-    pub fn compact(
-        &mut self,
-        mut keep: impl FnMut(&CatalogEntry) -> bool,
-    ) -> Result<(), StoreError> {
-        let deleting = &self.deleting;
-        self.catalog.compact(&self.storage, |entry| {
-            deleting.contains_key(&entry.descriptor.recording_id) || keep(entry)
-        })?;
-        Ok(())
     }
 
     /// Returns the named readers, the retention policies, and the names, metadata and links of

@@ -169,6 +169,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             extensions,
             options,
             deleting: BTreeMap::new(),
+            incompletely_deleted: BTreeSet::new(),
             half_migrated: BTreeSet::new(),
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };

@@ -4,6 +4,7 @@
 mod attaching;
 mod channels;
 mod common;
+mod compacting;
 mod detaching;
 mod finding;
 mod indexing;
