@@ -216,6 +216,30 @@ def test_a_named_reader_of_a_recording_continues_in_the_linked_recording(
         assert (follower.recording_id, follower.position) == (1, position)
 
 
+@pytest.mark.parametrize("ends_with", ["a commit", "max_lag"])
+def test_retention_keeps_linked_recordings_until_a_named_reader_has_a_position_in_them(
+    linked: tuple[aeron.AeronArchive, int], stream_id: int, ends_with: str
+) -> None:
+    archive, _ = linked
+    ends = [recording.stop_position or 0 for recording in archive.list_recordings(stream_id=stream_id)]
+
+    def applied() -> list[tuple[int, bool, str]]:
+        steps = archive.apply_retention()
+        return [(step.recording_id, step.is_purge, step.reader or "") for step in steps]
+
+    archive.commit_reader(0, "bars", ends[0])
+    archive.set_retention(stream_id=stream_id, max_age_ms=1)
+    assert applied() == [(0, False, "bars"), (1, False, "bars")]
+    if ends_with == "a commit":
+        archive.commit_reader(1, "bars", ends[1] - 32)
+        eventually(lambda: applied() == [(1, False, "bars")])
+        archive.commit_reader(1, "bars", ends[1])
+    else:
+        archive.commit_reader(0, "bars", ends[0], max_lag_bytes=1)
+    eventually(lambda: not applied())
+    assert list(archive.list_recordings()) == []
+
+
 def follow_on(follower: aeron.Follower, read: list[int], count: int) -> None:
     """Polls until `read` has `count` numbers."""
 

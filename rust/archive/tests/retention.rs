@@ -267,6 +267,11 @@ fn a_recording_is_not_purged_while_it_is_read_replayed_copied_or_about_to_be_ext
         of(&committed),
         (true, extent.end_position, RetentionHolder::Nothing)
     );
+    let leaving = Holders {
+        leaving_reader: Some("bars"),
+        ..committed
+    };
+    assert_eq!(of(&leaving), (false, 2 * SEGMENT, RetentionHolder::Reader));
     let replayed = Holders {
         lowest_replay_position: Some(extent.end_position),
         ..Holders::default()
@@ -295,6 +300,7 @@ fn the_start_position_of_a_recording_that_begins_within_a_segment_does_not_decre
     let mut extent = active(1, &[1, 2]);
     extent.start_position = 512;
     let holders = Holders {
+        leaving_reader: None,
         readers: vec![("bars", 600)],
         ..Holders::default()
     };
@@ -464,6 +470,7 @@ proptest! {
     ) {
         let holders = Holders {
             copied_base,
+            leaving_reader: None,
             readers: positions.iter().map(|position| ("reader", *position)).collect(),
             lowest_replay_position: replay,
             is_changing,

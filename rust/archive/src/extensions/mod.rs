@@ -126,6 +126,17 @@ impl<S: Storage> Extensions<S> {
         self.state.infos.iter().map(|(id, info)| (*id, info))
     }
 
+    /// Returns the recordings with at least this id that have a name, metadata or a link, by id.
+    pub fn infos_from(&self, recording_id: i64) -> impl Iterator<Item = (i64, &RecordingLabels)> {
+        let infos = self.state.infos.range(recording_id..);
+        infos.map(|(id, info)| (*id, info))
+    }
+
+    /// Returns the link of a recording to the recording that it continues.
+    pub fn link(&self, recording_id: i64) -> Option<RecordingLink> {
+        self.state.infos.get(&recording_id)?.link
+    }
+
     /// Returns the name, metadata and link of a recording. They are empty if they were never set.
     pub fn info(&self, recording_id: i64) -> RecordingLabels {
         self.state

@@ -7,6 +7,9 @@ use super::{RecordingExtent, Removal, RetentionHolder};
 pub struct Holders<'a> {
     /// Name and position of each reader that has not expired.
     pub readers: Vec<(&'a str, i64)>,
+    /// Name of a reader at the end of the recording that must continue in a linked recording. Such a recording is not
+    /// deleted as a whole.
+    pub leaving_reader: Option<&'a str>,
     /// The lowest position that a replay may still read.
     pub lowest_replay_position: Option<i64>,
     /// Base of the first segment without a copy, if segments are copied to object storage.
@@ -107,6 +110,11 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         by: RetentionHolder::Reader,
         reader: name,
     });
+    let leaving = holders.leaving_reader.map(|name| Hold {
+        new_start: extent.last_base(),
+        by: RetentionHolder::Reader,
+        reader: name,
+    });
     // A recording is never deleted during a replay, even if the replay has read all of it.
     let replay = holders.lowest_replay_position.map(|position| Hold {
         new_start: extent.base_of(position),
@@ -120,5 +128,10 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         by: RetentionHolder::Copy,
         reader: "",
     });
-    changes.chain(readers).chain(replay).chain(copies).collect()
+    changes
+        .chain(readers)
+        .chain(leaving)
+        .chain(replay)
+        .chain(copies)
+        .collect()
 }

@@ -7,6 +7,7 @@
 //! also begins when a client requests it, and when a new recording needs space. A round works in small steps, one in
 //! each duty cycle of the conductor.
 
+mod linked;
 mod log;
 mod room;
 mod round;
@@ -156,11 +157,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Returns the readers, replays and operations that still need a part of a recording. Expired
     /// readers are left out. Retention and the deletion of copied segments use it.
     pub(super) fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
-        let since_ms = self.retention.running_since_ms;
-        let is_valid = |reader: &&NamedReader| {
-            expiry_of(reader, end_position, since_ms, self.now_ms).is_none()
-        };
+        let has_expired = |reader: &NamedReader| self.has_expired(reader, end_position);
         let readers = self.store.extensions().readers_of(recording_id);
+        let readers = readers.filter(|reader| !has_expired(reader));
+        let readers = readers.map(|reader| (reader.name.as_str(), reader.position));
         let copied_base = self
             .store
             .recording(recording_id)
@@ -172,15 +172,20 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Holders {
             copied_base,
             readers: readers
-                .filter(is_valid)
-                .map(|reader| (reader.name.as_str(), reader.position))
+                .chain(self.arriving_readers(recording_id, end_position))
                 .collect(),
+            leaving_reader: self.leaving_reader(recording_id, end_position),
             lowest_replay_position: self.replays.lowest_replay_position(recording_id),
             is_changing: self.store.is_changing(recording_id)
                 || self.recordings.is_starting(recording_id),
             is_to_be_extended: self.recordings.is_to_be_extended(recording_id)
                 || self.replications.is_destination(recording_id),
         }
+    }
+
+    fn has_expired(&self, reader: &NamedReader, end_position: i64) -> bool {
+        let since_ms = self.retention.running_since_ms;
+        expiry_of(reader, end_position, since_ms, self.now_ms).is_some()
     }
 
     /// Removes the readers of a recording that have expired.
