@@ -3,7 +3,7 @@
 use super::batch::SharedRange;
 use super::messages::ArchiveView;
 use super::recordings::SharedRecording;
-use super::times::arrival_times;
+use super::times::{SegmentTimes, arrival_times};
 use crate::error::LiveError;
 
 /// Values of a column, as inclusive ranges. The default has all values.
@@ -133,13 +133,52 @@ impl RowFilter {
             return Ok(true);
         };
         let times = arrival_times(directory, part.recording, part.from)?;
-        Ok(times.is_none_or(|(first, last)| self.timestamp_us.has_any_of(first, last)))
+        Ok(times.is_none_or(|times| self.may_have_times_of(&times, part.to)))
+    }
+
+    /// Returns whether messages that end at or before `to` in a segment with these times may fulfil the condition on the
+    /// arrival time.
+    fn may_have_times_of(&self, times: &SegmentTimes, to: i64) -> bool {
+        to > times.indexed_end || self.timestamp_us.has_any_of(times.earliest, times.latest)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use aeron_archive::index::{IndexEntry, Progress};
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// The messages of an active recording are planned before all of them are in the index. A reader then reads
+        /// them with their times.
+        #[test]
+        fn a_segment_is_left_out_only_if_no_message_in_it_has_a_wanted_time(
+            blocks in prop::collection::vec((1..100_i64, prop::option::weighted(0.8, 0..20_i64)), 1..8),
+            indexed in 0..8_usize,
+            read in 1..8_usize,
+            wanted in (0..20_i64, 0..20_i64),
+        ) {
+            let timestamp_us = ValueRanges::new(vec![wanted]);
+            let mut end_position = 0;
+            let entries: Vec<_> = blocks.iter().map(|&(length, arrival_us)| {
+                end_position += length * 32;
+                IndexEntry { end_position, arrival_us, progress: Progress::default() }
+            }).collect();
+            let read = &entries[..read.min(entries.len())];
+            let to = read.last().unwrap().end_position;
+            let times = entries.iter().take(indexed).fold(None, SegmentTimes::with);
+            let is_wanted = |entry: &IndexEntry| entry.arrival_us.is_some_and(|time| timestamp_us.has(time));
+            let filter = RowFilter { timestamp_us: timestamp_us.clone(), ..RowFilter::default() };
+            let is_selected = times.is_none_or(|times| filter.may_have_times_of(&times, to));
+            prop_assert!(is_selected || !read.iter().any(is_wanted));
+            let is_known = indexed >= read.len() && read.iter().any(|entry| entry.arrival_us.is_some());
+            let all_times = entries.iter().take(indexed).filter_map(|entry| entry.arrival_us);
+            let are_outside = all_times.clone().all(|time| time < wanted.0) || all_times.clone().all(|time| time > wanted.1);
+            prop_assert!(!(is_known && are_outside && is_selected), "a segment without a wanted time is read");
+        }
+    }
 
     #[test]
     fn values_are_those_of_any_range() {

@@ -4,7 +4,7 @@ use std::io;
 
 use aeron_archive::client::ArchiveClientError;
 use aeron_archive::index::{ENTRY_LENGTH, IndexEntry, IndexFile};
-use aeron_archive::storage::Access;
+use aeron_archive::storage::{Access, Storage};
 use aeron_objects::reading::CopiedDirectory;
 use aeron_protocol::archive::TimeEdge;
 
@@ -52,8 +52,36 @@ pub(super) fn position_at(
     messages.head(recording.start(), recording.end)
 }
 
-/// Returns the earliest and the latest arrival time in the segment with `position`, in microseconds since the epoch.
-/// Returns `None` if the segment has no index, or no times.
+/// The arrival times in the index of a segment, in microseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentTimes {
+    pub earliest: i64,
+    pub latest: i64,
+    /// Position after the last entry. Messages after this position may have any later time, because the recorder writes
+    /// an entry after its messages.
+    pub indexed_end: i64,
+}
+
+impl SegmentTimes {
+    /// Returns the times after a further entry of the index.
+    pub(super) fn with(times: Option<Self>, entry: &IndexEntry) -> Option<Self> {
+        let Some(time) = entry.arrival_us else {
+            let indexed_end = entry.end_position;
+            return times.map(|times| Self {
+                indexed_end,
+                ..times
+            });
+        };
+        let (earliest, latest) = times.map_or((time, time), |times| (times.earliest, times.latest));
+        Some(Self {
+            earliest: earliest.min(time),
+            latest: latest.max(time),
+            indexed_end: entry.end_position,
+        })
+    }
+}
+
+/// Returns the arrival times in the segment with `position`. Returns `None` if the segment has no index, or no times.
 ///
 /// # Errors
 /// The index cannot be read.
@@ -61,7 +89,7 @@ pub(super) fn arrival_times(
     directory: &CopiedDirectory,
     recording: &SharedRecording,
     position: i64,
-) -> Result<Option<(i64, i64)>, LiveError> {
+) -> Result<Option<SegmentTimes>, LiveError> {
     let base = recording.stream.segment_base(position);
     in_segment(directory, recording.id(), base).map_err(|error| {
         let text = format!("index of recording {}: {error}", recording.id());
@@ -70,10 +98,10 @@ pub(super) fn arrival_times(
 }
 
 fn in_segment(
-    directory: &CopiedDirectory,
+    directory: &impl Storage,
     recording_id: i64,
     base: i64,
-) -> io::Result<Option<(i64, i64)>> {
+) -> io::Result<Option<SegmentTimes>> {
     let Some(file) = IndexFile::open(directory, recording_id, base, Access::Read)? else {
         return Ok(None);
     };
@@ -86,10 +114,7 @@ fn in_segment(
         }
         let entries = bytes[..count * ENTRY_LENGTH].chunks_exact(ENTRY_LENGTH);
         let entries = entries.filter_map(|entry| IndexEntry::decode(entry.first_chunk()?));
-        for time in entries.filter_map(|entry| entry.arrival_us) {
-            let (first, last) = times.unwrap_or((time, time));
-            times = Some((time.min(first), time.max(last)));
-        }
+        times = entries.fold(times, |times, entry| SegmentTimes::with(times, &entry));
         number += count as u64;
     }
 }
