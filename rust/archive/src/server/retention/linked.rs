@@ -8,8 +8,8 @@ use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Returns the readers of earlier linked recordings that have no position in this recording yet, each with the start
-    /// position of this recording.
+    /// Returns the readers of earlier linked recordings that have no position in this recording yet, each with the
+    /// start position of this recording.
     pub(super) fn arriving_readers(
         &self,
         recording_id: i64,
