@@ -22,6 +22,7 @@ _REQUESTS = {
     10: ("list", "<qqq"),
     6: ("replay", "<qqqqqiiq"),
     7: ("stop replay", "<qqq"),
+    15: ("stop position", "<qqq"),
     67: ("max recorded position", "<qqq"),
 }
 

@@ -229,7 +229,7 @@ def test_retention_keeps_linked_recordings_until_a_named_reader_has_a_position_i
 
     archive.commit_reader(0, "bars", ends[0])
     archive.set_retention(stream_id=stream_id, max_age_ms=1)
-    assert applied() == [(0, False, "bars"), (1, False, "bars")]
+    eventually(lambda: applied() == [(0, False, "bars"), (1, False, "bars")])
     if ends_with == "a commit":
         archive.commit_reader(1, "bars", ends[1] - 32)
         eventually(lambda: applied() == [(1, False, "bars")])

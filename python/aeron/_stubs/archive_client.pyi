@@ -361,7 +361,9 @@ class AeronArchive:
         """Replays a recording to a new subscription.
 
         An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-        the iteration raises `ArchiveError`. Closing the subscription stops the replay.
+        the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
+        the archive does not respond any more: the archive may have been killed. After this client was closed, this is
+        not checked. Closing the subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.
@@ -425,7 +427,9 @@ class AeronArchive:
         Replays a recording to a new subscription.
 
         An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-        the iteration raises `ArchiveError`. Closing the subscription stops the replay.
+        the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
+        the archive does not respond any more: the archive may have been killed. After this client was closed, this is
+        not checked. Closing the subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.

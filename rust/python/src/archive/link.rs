@@ -69,6 +69,11 @@ impl Link {
         let _ = self.archive.close();
     }
 
+    /// Whether the program has closed the session.
+    pub fn is_closed_by_program(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+
     /// Whether the session can be used.
     pub fn is_connected(&self) -> bool {
         matches!(self.archive.state(), Ok(ArchiveSessionState::Connected))

@@ -2,8 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aeron_archive::client::{ArchiveCall, StartedReplay};
+use aeron_archive::client::{
+    ArchiveCall, ArchiveClientError, ArchiveOperation, ReplayParams, StartedReplay,
+};
 use aeron_client::{Image, Subscription};
+use aeron_protocol::archive::REPLAY_ALL_AND_FOLLOW;
 use pyo3::prelude::*;
 
 use super::link::Link;
@@ -12,10 +15,21 @@ use crate::errors::raise;
 /// A replay that a subscription receives. Dropping the value stops the replay.
 pub struct Replay {
     link: Arc<Link>,
+    recording_id: i64,
     replay_session_id: i64,
     subscription: Subscription,
+    /// Position at which the replay ends if the recording does not stop earlier; `None` if only the archive knows it.
+    end: Option<i64>,
+    observed: Mutex<Observed>,
+}
+
+/// The objects that show the progress of a replay.
+#[derive(Default)]
+struct Observed {
     /// The image of the replay; `None` before there is an image.
-    image: Mutex<Option<Image>>,
+    image: Option<Image>,
+    /// The request by which the archive confirms that it has completed the replay.
+    confirmation: Option<ArchiveOperation<Option<i64>>>,
 }
 
 /// The progress of a replay.
@@ -25,17 +39,36 @@ enum ReplayProgress {
     Complete,
     /// The replay ended too early, at this position: its image was lost, or the archive ended the replay.
     Broken(i64),
+    /// The replay ended at this position, and the archive did not confirm that this is the end.
+    Unconfirmed(i64, String),
     /// The session with the archive ended before there was an image.
     NeverBegan,
 }
 
 impl Replay {
-    pub fn new(link: &Arc<Link>, started: &StartedReplay) -> Self {
+    pub fn new(
+        link: &Arc<Link>,
+        recording_id: i64,
+        started: &StartedReplay,
+        end: Option<i64>,
+    ) -> Self {
         Self {
             link: Arc::clone(link),
+            recording_id,
             replay_session_id: started.replay_session_id,
             subscription: started.subscription.clone(),
-            image: Mutex::default(),
+            end,
+            observed: Mutex::default(),
+        }
+    }
+
+    /// Returns the position at which a replay with these parameters ends if the recording does not stop earlier; `None`
+    /// if only the archive knows it.
+    pub fn end_of(params: &ReplayParams) -> Option<i64> {
+        match params.length {
+            REPLAY_ALL_AND_FOLLOW => Some(i64::MAX),
+            length if length >= 0 && params.position >= 0 => params.position.checked_add(length),
+            _ => None,
         }
     }
 
@@ -51,6 +84,9 @@ impl Replay {
             ReplayProgress::Broken(position) => {
                 format!("ended at position {position}, before the end of its stream")
             }
+            ReplayProgress::Unconfirmed(position, error) => format!(
+                "ended at position {position}, and its archive does not confirm that it is complete ({error})"
+            ),
             ReplayProgress::NeverBegan => {
                 "ended with the session before a message was received".to_owned()
             }
@@ -64,33 +100,73 @@ impl Replay {
     }
 
     fn progress(&self) -> ReplayProgress {
-        let mut image = self.image.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut observed = self.observed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Observed {
+            image,
+            confirmation,
+        } = &mut *observed;
         if image.is_none() {
             *image = self.subscription.image_at(0);
         }
-        match (&*image, self.subscription.last_ended_image()) {
+        let (position, is_revoked) = match (image, self.subscription.last_ended_image()) {
             (Some(image), _) if image.is_end_of_stream() => {
-                end_of_stream(image.position(), image.is_publication_revoked())
+                (image.position(), image.is_publication_revoked())
             }
-            (Some(image), _) if image.is_closed() => ReplayProgress::Broken(image.position()),
-            (Some(_), _) => ReplayProgress::Running,
+            (Some(image), _) if image.is_closed() => {
+                return ReplayProgress::Broken(image.position());
+            }
+            (Some(_), _) => return ReplayProgress::Running,
             // The image started and ended between two calls of this function.
             (None, Some(ended)) if ended.is_end_of_stream => {
-                end_of_stream(ended.position, ended.is_publication_revoked)
+                (ended.position, ended.is_publication_revoked)
             }
-            (None, Some(ended)) => ReplayProgress::Broken(ended.position),
-            (None, None) if self.link.is_connected() => ReplayProgress::Running,
-            (None, None) => ReplayProgress::NeverBegan,
+            (None, Some(ended)) => return ReplayProgress::Broken(ended.position),
+            (None, None) if self.link.is_connected() => return ReplayProgress::Running,
+            (None, None) => return ReplayProgress::NeverBegan,
+        };
+        // The archive revokes the publication of a replay that it ends early, and closes that of a complete replay. If
+        // the archive was killed, the driver closes the publication too.
+        match is_revoked {
+            true => ReplayProgress::Broken(position),
+            false => self.after_end_of_stream(position, confirmation),
         }
     }
-}
 
-/// Returns the progress of a replay after its stream has ended and was received completely. The archive closes
-/// the publication of a complete replay, and revokes the publication of a replay that it ends early.
-fn end_of_stream(position: i64, is_revoked: bool) -> ReplayProgress {
-    match is_revoked {
-        true => ReplayProgress::Broken(position),
-        false => ReplayProgress::Complete,
+    /// Returns the progress of a replay after its publication was closed at `position`. If this is not the requested
+    /// end, a response in the same session confirms that the archive was not killed.
+    fn after_end_of_stream(
+        &self,
+        position: i64,
+        confirmation: &mut Option<ArchiveOperation<Option<i64>>>,
+    ) -> ReplayProgress {
+        let is_requested_end = self.end.is_some_and(|end| position >= end);
+        if is_requested_end || self.link.is_closed_by_program() {
+            return ReplayProgress::Complete;
+        }
+        let stop_position = match confirmation {
+            Some(operation) => operation.poll(),
+            None => match self
+                .link
+                .archive
+                .begin(ArchiveCall::stop_position(self.recording_id))
+            {
+                Ok(operation) => {
+                    *confirmation = Some(operation);
+                    return ReplayProgress::Running;
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match stop_position {
+            Ok(None) | Err(ArchiveClientError::ReentrantCall) => ReplayProgress::Running,
+            Ok(Some(Some(stop))) if self.end.is_some() && position < stop => {
+                ReplayProgress::Broken(position)
+            }
+            Ok(Some(_)) => ReplayProgress::Complete,
+            // The recording was deleted after the replay.
+            Err(error) if error.archive_code().is_some() => ReplayProgress::Complete,
+            Err(error) => ReplayProgress::Unconfirmed(position, error.to_string()),
+        }
     }
 }
 

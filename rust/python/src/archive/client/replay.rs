@@ -36,7 +36,9 @@ archive_methods! {
     /// Replays a recording to a new subscription.
     ///
     /// An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-    /// the iteration raises `ArchiveError`. Closing the subscription stops the replay.
+    /// the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
+    /// the archive does not respond any more: the archive may have been killed. After this client was closed, this is
+    /// not checked. Closing the subscription stops the replay.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -104,11 +106,16 @@ archive_methods! {
                 false => archive.async_replay_in_time(recording_id, range, channel, stream_id, &params),
             }
         };
+        let end = match range == TimeRange::default() {
+            true => Replay::end_of(&params),
+            false => None,
+        };
         Self::pending(slf, "replay", begin, move |py, owned, link, started| {
             if started.is_approximate {
                 warn_approximate(py, recording_id)?;
             }
-            replay_subscription(py, owned, link, started)
+            let replay = Replay::new(link, recording_id, &started, end);
+            replay_subscription(py, owned, replay, started)
         })
     }
 
@@ -238,10 +245,9 @@ archive_methods! {
 fn replay_subscription(
     py: Python<'_>,
     owned: &Owned,
-    link: &Arc<Link>,
+    replay: Replay,
     started: StartedReplay,
 ) -> PyResult<Py<PyAny>> {
-    let replay = Replay::new(link, &started);
     let client = owned.client(py)?;
     PySubscription::of_replay(started.subscription, client, replay)?.into_py_any(py)
 }
