@@ -9,8 +9,8 @@ from tests.conftest import eventually
 import aeron
 from aeron._pipeline import _ArchiveFiles
 
-DELETED = 257
-"""One entry more than the smallest compaction removes."""
+DELETED = 256
+"""Number of entries that the smallest compaction removes."""
 
 
 def test_a_running_archive_removes_the_entries_of_deleted_recordings(
