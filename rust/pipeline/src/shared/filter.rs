@@ -136,8 +136,8 @@ impl RowFilter {
         Ok(times.is_none_or(|times| self.may_have_times_of(&times, part.to)))
     }
 
-    /// Returns whether messages that end at or before `to` in a segment with these times may fulfil the condition on the
-    /// arrival time.
+    /// Returns whether messages that end at or before `to` in a segment with these times may fulfil the condition on
+    /// the arrival time.
     fn may_have_times_of(&self, times: &SegmentTimes, to: i64) -> bool {
         to > times.indexed_end || self.timestamp_us.has_any_of(times.earliest, times.latest)
     }
