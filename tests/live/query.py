@@ -1,7 +1,7 @@
 """Uses a live source as Spark does.
 
 A query logs the end offset of a batch before it plans the batch. After it has logged the end offset of batch n, it
-commits the end offset of batch n - 2. The checkpoint is a directory: the query writes `offsets/<n>` before it plans
+commits the end offset of batch n - 1. The checkpoint is a directory: the query writes `offsets/<n>` before it plans
 batch n, and `rows/<n>` (the idempotent sink) and then `commits/<n>` at the end of the batch. As a program, this module
 is a source process that tests kill."""
 
@@ -19,7 +19,10 @@ from live.segments import Message, messages
 
 
 class Query:
-    """A streaming query on a checkpoint."""
+    """A streaming query on a checkpoint. With asynchronous progress tracking, Spark commits older batches only."""
+
+    commits_behind = 1
+    """How many batches the committed batch is before the batch that was logged last."""
 
     def __init__(self, checkpoint: Path, source: _aeron.LiveSource) -> None:
         self.checkpoint = checkpoint
@@ -53,8 +56,8 @@ class Query:
             if end == start and batch:
                 return None
             self._write("offsets", batch, end)
-            if batch > 1:
-                self.source.commit(self.offset(batch - 2))
+            if batch >= self.commits_behind:
+                self.source.commit(self.offset(batch - self.commits_behind))
         start = self.offset(batch - 1) if batch else self.source.initial_offset()
         partitions = self.source.partitions(start, self.offset(batch))
         rows = [message for partition in partitions for message in messages(partition)]

@@ -523,6 +523,30 @@ def test_the_committed_offset_is_a_named_reader_of_the_archive(
     assert query.source.take_lines() == []
 
 
+def test_the_named_reader_is_never_beyond_the_offset_that_spark_has_committed(
+    archive: aeron.AeronArchive, recorded: Recorded, files: SharedArchive, stream_id: int
+) -> None:
+    """With asynchronous progress tracking, Spark plans batches that begin at offsets that it has not logged yet."""
+
+    def position() -> int:
+        [reader] = archive.list_readers(name="late")
+        return reader.position
+
+    query = SharedQuery(files, stream_id, starting_offsets="earliest", reader="late")
+    query.run_batch()
+    ends = []
+    for _ in range(3):
+        recorded.send(10)
+        assert query.run_batch() is not None
+        ends.append(recorded.publication.position)
+        assert position() == 0
+    query.source.commit(query.logged[-2])
+    assert position() == ends[-2]
+    query.restart()
+    query.rows_of(len(query.logged) - 1)
+    assert position() == ends[-2]
+
+
 def test_a_query_holds_retention_back_until_it_commits(
     archive: aeron.AeronArchive, recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:

@@ -193,10 +193,20 @@ impl SharedSource {
         // Stored before a batch is read: the first batch registers the named reader, and a restarted query gets an
         // error if the archive does not support named readers.
         if start == unknown_start() {
-            self.keep(state, &end)?;
+            self.keep(state, end.recordings())?;
             return Ok(Vec::new());
         }
-        self.keep(state, &start)?;
+        // Later positions are stored by `commit` only. With asynchronous progress tracking, Spark plans a batch before
+        // it has logged `start`. After a kill, the query would need the data before `start` again.
+        let is_unregistered =
+            |taken: &&RecordingOffset| !state.kept.contains_key(&taken.recording_id);
+        let unregistered: Vec<_> = start
+            .recordings()
+            .iter()
+            .filter(is_unregistered)
+            .copied()
+            .collect();
+        self.keep(state, &unregistered)?;
         let look = self.look(state)?;
         let mut ranges = Vec::new();
         for taken in end.recordings() {
@@ -225,7 +235,7 @@ impl SharedSource {
         self.check_open()?;
         let end = shared(end)?;
         let state = &mut *self.state();
-        match self.keep(state, &end) {
+        match self.keep(state, end.recordings()) {
             Err(error) if error.code() == LiveCode::Interrupted => Err(error),
             Err(error) => {
                 state.lines.push(format!("archive.reader: {error}"));
@@ -274,13 +284,17 @@ impl SharedSource {
 
 /// Requests to the archive.
 impl SharedSource {
-    /// Stores the positions of an offset in the named reader, if the query has one.
-    fn keep(&self, state: &mut SharedQueryState, offset: &Offset) -> Result<(), LiveError> {
+    /// Stores positions in the named reader, if the query has one.
+    fn keep(
+        &self,
+        state: &mut SharedQueryState,
+        positions: &[RecordingOffset],
+    ) -> Result<(), LiveError> {
         let Some(reader) = &self.settings.reader else {
             return Ok(());
         };
         let (connections, access) = (&self.settings.connections, &self.settings.access);
-        reader.commit(connections, access, offset.recordings(), &mut state.kept)
+        reader.commit(connections, access, positions, &mut state.kept)
     }
 
     /// Lists the recordings. If the archive does not run, tries again for [`ArchiveAccess::timeout`].
