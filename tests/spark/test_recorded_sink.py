@@ -18,6 +18,7 @@ from tests.spark.killed import committing
 from tests.spark.killed.servers import Servers
 
 import aeron
+from aeron.spark import recorded_sink
 from aeron.spark.errors import AeronDataLossError, AeronOptionError, AeronSparkError
 from aeron.spark.options import RecordedWriteOptions, recorded_write_options
 from aeron.spark.recorded_sink import BatchCommit, StagedPartition, TaskName, stage
@@ -141,6 +142,80 @@ def test_a_batch_before_the_last_recorded_one_is_refused(sink: Sink) -> None:
     # The refused rows stay staged. Other tests count the staged recordings.
     for recording in sink.archive.list_recordings(stream_id=STAGING_STREAM_ID):
         sink.archive.purge_recording(recording.recording_id)
+
+
+def test_a_recording_that_ends_before_its_last_batch_is_reported(sink: Sink) -> None:
+    sink.commit(0, sink.stage(0, numbered("a", 10)))
+    [recording] = sink.archive.list_recordings(stream_id=sink.stream_id)
+    sink.commit(1, sink.stage(1, numbered("b", 10)))
+    end = sink.archive.get_stop_position(recording.recording_id)
+    sink.archive.truncate_recording(recording.recording_id, recording.stop_position or 0)
+    staged = sink.stage(2, numbered("c", 10))
+    lost = f"ends at position {recording.stop_position}, and batch 1 of this query ended at position {end}"
+    with pytest.raises(AeronDataLossError, match=lost):
+        sink.commit(2, staged)
+    assert sink.recorded() == numbered("a", 10)
+    for part in staged:
+        sink.archive.purge_recording(part.recording_id or 0)
+
+
+def test_the_state_of_an_earlier_version_is_continued(sink: Sink) -> None:
+    """An earlier version stored the last batch without its end."""
+    sink.commit(0, sink.stage(0, numbered("a", 10)))
+    [recording] = sink.archive.list_recordings(stream_id=sink.stream_id)
+    sink.archive.set_recording_metadata(recording.recording_id, b'{"spark-sink":1,"batch":0}')
+    sink.commit(0, sink.stage(0, numbered("a", 10), attempt=1))
+    sink.commit(1, sink.stage(1, numbered("b", 10)))
+    assert sink.recorded() == numbered("a", 10) + numbered("b", 10)
+
+
+def test_a_staged_recording_that_is_still_being_read_is_deleted_when_the_replay_has_ended(sink: Sink) -> None:
+    staged = sink.stage(0, numbered("a", 500, length=1000))
+    with sink.archive.replay(staged[0].recording_id or 0, stream_id=9003) as replay:
+        replay.wait_connected(timeout=5)
+        stopping = threading.Timer(0.3, replay.close)
+        stopping.start()
+        sink.commit(0, staged)
+        stopping.join()
+    assert sink.staged() == 0
+
+
+def test_a_commit_that_records_more_with_each_attempt_is_repeated_for_longer(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_sink, "RETRY_TIMEOUT_S", 0.05)
+    rows = numbered("a", 6)
+    staged = sink.stage(0, rows)
+    append, failures = BatchCommit._append, itertools.count()
+
+    def append_one(commit: BatchCommit, publication: aeron.ExclusivePublication, messages: aeron.Batch) -> None:
+        append(commit, publication, messages[:1])
+        if len(messages) > 1:
+            next(failures)
+            sink.archive.wait_recorded(publication, publication.position, timeout=5)
+            raise aeron.ArchiveTimeoutError("one message in each attempt")
+
+    monkeypatch.setattr(BatchCommit, "_append", append_one)
+    sink.commit(0, staged)
+    assert next(failures) == 5
+    assert sink.recorded() == rows
+
+
+def test_a_commit_that_records_nothing_more_fails_after_the_timeout(
+    sink: Sink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorded_sink, "RETRY_TIMEOUT_S", 0.05)
+    staged = sink.stage(0, numbered("a", 6))
+
+    def refuse(commit: BatchCommit, publication: aeron.ExclusivePublication, messages: aeron.Batch) -> None:
+        raise aeron.ArchiveTimeoutError("no attempt succeeds")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(BatchCommit, "_append", refuse)
+        with pytest.raises(AeronSparkError, match=r"was not committed for 0.05 s: no attempt succeeds"):
+            sink.commit(0, staged)
+    sink.commit(0, staged)
+    assert sink.recorded() == numbered("a", 6)
 
 
 def test_the_rows_of_a_task_that_failed_are_not_recorded(sink: Sink) -> None:

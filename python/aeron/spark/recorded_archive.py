@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import aeron
 from aeron import ChannelUriBuilder
-from aeron.exceptions import AeronError, ArchiveTimeoutError
+from aeron.exceptions import ActiveRecordingError, AeronError, ArchiveTimeoutError, UnknownRecordingError
 from aeron.spark.clients import response_channel
 from aeron.spark.logs import logger
 from aeron.spark.options import RecordedWriteOptions
 from aeron.types import SourceLocation
 
-__all__ = ["alias_of", "connected", "named_channel", "query_alias", "source_location", "wait_recorded"]
+__all__ = [
+    "PURGE_TIMEOUT_S",
+    "connected",
+    "named_channel",
+    "purge_stopped",
+    "source_location",
+    "wait_recorded",
+]
+
+PURGE_TIMEOUT_S = 5.0
+"""Seconds for which a purge is repeated while the archive still stops the recording or a replay of it."""
 
 _POLL_INTERVAL_S = 0.002
 
@@ -54,18 +64,6 @@ def _log_error(error: Exception) -> None:
     _log.debug("client of a recorded sink: %s", error)
 
 
-def query_alias(query: str) -> str:
-    """Returns the alias of the recording of a query. The aliases of its staged recordings add a dot and numbers."""
-    return f"spark-{query}"
-
-
-def alias_of(recording: aeron.Recording) -> str:
-    """Returns the alias in the channel with which the recording was requested; an empty text if it has none."""
-    with suppress(AeronError):
-        return ChannelUriBuilder.parse(recording.original_channel).get("alias") or ""
-    return ""
-
-
 def source_location(options: RecordedWriteOptions) -> SourceLocation:
     """Returns ``LOCAL`` if an IPC channel shows that the archive uses the driver of this process, otherwise
     ``REMOTE``."""
@@ -81,6 +79,29 @@ def named_channel(options: RecordedWriteOptions, alias: str, session_id: int | N
     if is_network and source_location(options) == "LOCAL" and channel.get("ssc") is None:
         channel.put("ssc", True)
     return channel
+
+
+def purge_stopped(
+    archive: aeron.AeronArchive, recording_id: int, timeout_s: float = PURGE_TIMEOUT_S
+) -> AeronError | None:
+    """Deletes a recording that was stopped a moment ago. Returns the error if the recording stays.
+
+    The archive refuses a purge until its recorder has stopped the recording, and until it has ended the replays. So the
+    purge is repeated for at most `timeout_s` seconds.
+    """
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            archive.purge_recording(recording_id)
+            return None
+        except UnknownRecordingError:
+            return None
+        except ActiveRecordingError as error:
+            if time.monotonic() > deadline:
+                return error
+        except AeronError as error:
+            return error
+        time.sleep(_POLL_INTERVAL_S)
 
 
 def wait_recorded(

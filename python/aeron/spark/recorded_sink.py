@@ -31,7 +31,9 @@ from pyspark.sql.types import StructType
 
 import aeron
 from aeron._pipeline import SharedPublications
+from aeron._staged import query_alias, staged_batch
 from aeron.exceptions import (
+    ActiveRecordingError,
     AeronError,
     AuthenticationRejectedError,
     BackPressureTimeoutError,
@@ -44,10 +46,10 @@ from aeron.spark.errors import AeronDataLossError, AeronOptionError, AeronSparkE
 from aeron.spark.logs import logger
 from aeron.spark.options import RecordedWriteOptions, recorded_write_options
 from aeron.spark.recorded_archive import (
-    alias_of,
+    PURGE_TIMEOUT_S,
     connected,
     named_channel,
-    query_alias,
+    purge_stopped,
     source_location,
     wait_recorded,
 )
@@ -61,7 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["AeronRecordedStreamWriter", "BatchCommit", "StagedPartition", "TaskName", "stage"]
 
 RETRY_TIMEOUT_S = 60.0
-"""Seconds for which a failed commit is repeated, counted from its first error."""
+"""Seconds for which a failed commit is repeated, counted from the first error since it has recorded something."""
 
 _RETRY_INTERVAL_S = 0.2
 
@@ -155,11 +157,14 @@ class BatchCommit:
         self._query = staged[0].task.query
         self._batch_id = batch_id
         self._staged = sorted(staged, key=lambda partition: partition.task.partition)
+        self._progress: tuple[SinkState, int] | None = None
+        """State and end of the recording when the latest attempt opened it."""
 
     def run(self) -> None:
         """Runs all steps. After an error of the archive or the driver, tries again for :data:`RETRY_TIMEOUT_S`."""
-        failed_since = None
+        failed_since, progress = None, self._progress
         while True:
+            started = time.monotonic()
             try:
                 with connected(self._options) as archive:
                     self._attempt(archive)
@@ -172,9 +177,9 @@ class BatchCommit:
             except (AeronSparkError, *_FINAL):
                 raise
             except AeronError as error:
-                now = time.monotonic()
-                failed_since = now if failed_since is None else failed_since
-                if now - failed_since > RETRY_TIMEOUT_S:
+                if failed_since is None or self._progress != progress:
+                    failed_since, progress = time.monotonic(), self._progress
+                if started - failed_since > RETRY_TIMEOUT_S:
                     raise AeronSparkError(
                         f"batch {self._batch_id} on {self._options.channel} was not committed for "
                         f"{RETRY_TIMEOUT_S:g} s: {error}; its rows are staged, start the query again"
@@ -185,6 +190,7 @@ class BatchCommit:
     def _attempt(self, archive: aeron.AeronArchive) -> None:
         with RecordedTarget.opened(archive, self._options, self._query) as target:
             state = target.state()
+            self._progress = (state, target.position)
             if state.decided is not None:
                 state = self._complete(target, state, self._appended(target, state.decided))
             if state.batch_id > self._batch_id:
@@ -227,10 +233,9 @@ class BatchCommit:
                 f"batch {decided.batch_id} on {self._options.channel}: its staged recordings have {seen} of "
                 f"{decided.messages} messages; the archive has lost data, or something else has deleted them"
             )
-        target.archive.wait_recorded(
-            target.publication, target.publication.position, self._options.offer_timeout_ms / 1000
-        )
-        return target.store(state.complete())
+        end = target.publication.position
+        target.archive.wait_recorded(target.publication, end, self._options.offer_timeout_ms / 1000)
+        return target.store(state.complete(end))
 
     def _append(self, publication: aeron.ExclusivePublication, messages: aeron.Batch) -> None:
         import pyarrow as pa
@@ -264,25 +269,25 @@ class BatchCommit:
             yield from replay.batches()
 
     def _discard(self, archive: aeron.AeronArchive, state: SinkState) -> None:
-        """Deletes the staged recordings of complete batches, including those of failed tasks. If a deletion fails, this
-        is only logged."""
-        for recording in archive.list_recordings(stream_id=self._options.archive_staging_stream_id):
-            batch_id = _staged_batch(recording, self._query)
-            if batch_id is None or batch_id > state.batch_id:
-                continue
-            try:
-                archive.try_stop_recording_by_identity(recording.recording_id)
-                archive.purge_recording(recording.recording_id)
-            except AeronError as error:
-                _log.warning("staged recording %d was not deleted: %s", recording.recording_id, error)
+        """Deletes the staged recordings of complete batches, including those of failed tasks.
 
-
-def _staged_batch(recording: aeron.Recording, query: str) -> int | None:
-    """Returns the batch of a staged recording of the query; `None` for any other recording."""
-    name, *numbers = alias_of(recording).rsplit(".", 3)
-    if name != query_alias(query) or len(numbers) != 3 or not numbers[0].isdigit():
-        return None
-    return int(numbers[0])
+        If a deletion fails, this is only logged. The next commit tries again.
+        """
+        complete = [
+            recording.recording_id
+            for recording in archive.list_recordings(stream_id=self._options.archive_staging_stream_id)
+            if (staged := staged_batch(recording)) is not None
+            and staged[0] == self._query
+            and staged[1] <= state.batch_id
+        ]
+        deadline = time.monotonic() + PURGE_TIMEOUT_S
+        for recording_id in complete:
+            with contextlib.suppress(AeronError):
+                archive.try_stop_recording_by_identity(recording_id)
+            if (error := purge_stopped(archive, recording_id, deadline - time.monotonic())) is not None:
+                _log.warning("staged recording %d stays until the next commit: %s", recording_id, error)
+                if not isinstance(error, ActiveRecordingError):
+                    return
 
 
 # ---- the writer -----------------------------------------------------------------------------------------------------

@@ -31,18 +31,29 @@ class DecidedBatch:
 
 @dataclass(frozen=True)
 class SinkState:
-    """The last batch that is in the recording completely, and the batch that is being appended after it."""
+    """The last batch that is in the recording completely, and the batch that is being appended after it.
+
+    `position` is the end of the recording after the last complete batch, in bytes. It is `None` before the first batch,
+    and in a state that an earlier version has stored.
+    """
 
     batch_id: int = -1
     decided: DecidedBatch | None = None
+    position: int | None = None
+
+    @property
+    def minimum_position(self) -> int:
+        """Position up to which the recording has rows, in bytes. If the recording ends earlier, rows were removed."""
+        known = self.position if self.decided is None else self.decided.position
+        return 0 if known is None else known
 
     def decide(self, batch: DecidedBatch) -> SinkState:
         """Returns the state in which this batch is decided and not yet complete."""
         return replace(self, decided=batch)
 
-    def complete(self) -> SinkState:
-        """Returns the state after the decided batch was appended."""
-        return self if self.decided is None else SinkState(self.decided.batch_id)
+    def complete(self, position: int) -> SinkState:
+        """Returns the state after the decided batch was appended, up to a position in bytes."""
+        return self if self.decided is None else SinkState(self.decided.batch_id, position=position)
 
     def encode(self) -> bytes:
         """Returns the state as JSON.
@@ -50,6 +61,8 @@ class SinkState:
         Raises :class:`~aeron.spark.errors.AeronSparkError` if the text is longer than :data:`MAX_STATE_LENGTH`.
         """
         value: dict[str, object] = {"spark-sink": 1, "batch": self.batch_id}
+        if self.position is not None:
+            value["position"] = self.position
         if (decided := self.decided) is not None:
             value["decided"] = {
                 "batch": decided.batch_id,
@@ -74,10 +87,12 @@ class SinkState:
             if value["spark-sink"] != 1:
                 raise ValueError(f"unknown version {value['spark-sink']}")
             batch_id, decided = int(value["batch"]), value.get("decided")
+            end = value.get("position")
+            state = cls(batch_id, position=None if end is None else int(end))
             if decided is None:
-                return cls(batch_id)
+                return state
             decided_id, position, messages = (int(decided[name]) for name in ("batch", "position", "messages"))
-            return cls(batch_id, DecidedBatch(decided_id, position, messages, tuple(_ids(decided["recordings"]))))
+            return state.decide(DecidedBatch(decided_id, position, messages, tuple(_ids(decided["recordings"]))))
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"no state of a sink: {error!r}") from error
 

@@ -14,10 +14,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import aeron
+from aeron._staged import alias_of, query_alias
 from aeron.exceptions import ActiveRecordingError, AeronError
-from aeron.spark.errors import AeronSparkError
+from aeron.spark.errors import AeronDataLossError, AeronSparkError
+from aeron.spark.logs import logger
 from aeron.spark.options import RecordedWriteOptions
-from aeron.spark.recorded_archive import alias_of, named_channel, query_alias, source_location, wait_recorded
+from aeron.spark.recorded_archive import (
+    named_channel,
+    purge_stopped,
+    source_location,
+    wait_recorded,
+)
 from aeron.spark.recorded_state import SinkState
 
 __all__ = ["RecordedTarget"]
@@ -26,6 +33,8 @@ TAKEOVER_TIMEOUT_S = 60.0
 """Seconds to wait while another process extends the recording."""
 
 _TAKEOVER_INTERVAL_S = 0.02
+
+_log = logger()
 
 
 @dataclass(frozen=True)
@@ -70,18 +79,26 @@ class RecordedTarget:
         """Returns the state of the sink.
 
         Raises :class:`~aeron.spark.errors.AeronSparkError` if the recording has data, and the state is lost or damaged.
+        Raises :class:`~aeron.spark.errors.AeronDataLossError` if the recording ends before the rows of the state.
         """
         infos = self.archive.list_recording_info(recording_id=self.recording_id)
         metadata = infos[0].metadata if infos else b""
         if not metadata and self.position == self.start_position:
             return SinkState()
         try:
-            return SinkState.decode(metadata)
+            state = SinkState.decode(metadata)
         except ValueError as error:
             raise AeronSparkError(
                 f"recording {self.recording_id} ends at position {self.position}, and its metadata are {error}: it is "
                 "unknown which batches it has; start the query with a new checkpoint, which begins a new recording"
             ) from None
+        if self.position < state.minimum_position:
+            raise AeronDataLossError(
+                f"recording {self.recording_id} ends at position {self.position}, and batch {state.batch_id} of this "
+                f"query ended at position {state.minimum_position}: the end of the recording was truncated, or the "
+                "archive has lost data; start the query with a new checkpoint, which begins a new recording"
+            )
+        return state
 
     def store(self, state: SinkState) -> SinkState:
         """Stores the state in the archive. Returns it."""
@@ -125,7 +142,13 @@ def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias:
         publication.close()
         with suppress(AeronError):
             archive.try_stop_recording(subscription_id)
-            archive.purge_recording(recording.recording_id)
+        if (error := purge_stopped(archive, recording.recording_id)) is not None:
+            _log.warning(
+                "recording %d has the alias %s, no rows and a lower id exists; it was not deleted, purge it: %s",
+                recording.recording_id,
+                alias,
+                error,
+            )
         return None
     return RecordedTarget(
         archive, publication, subscription_id, recording.recording_id, recording.start_position, position
