@@ -469,6 +469,35 @@ def test_readers_are_listed_and_removed(scene: Scene) -> None:
     assert (again.exit_code, "has no reader bars" in again.stderr) == (1, True)
 
 
+def test_the_staged_rows_of_a_spark_query_are_listed_and_deleted(scene: Scene) -> None:
+    def staged(alias: str) -> aeron.ExclusivePublication:
+        publication = scene.archive.add_recorded_exclusive_publication(f"{CHANNEL}|alias={alias}", 30)
+        scene.archive.wait_recorded(publication, publication.publish(bytes(96), timeout=5), timeout=5)
+        return publication
+
+    def stop(publication: aeron.ExclusivePublication) -> None:
+        scene.archive.stop_recording(publication)
+        publication.close()
+
+    stop(staged("spark-gone.7.0.0"))
+    stop(staged("spark-gone.8.1.0"))
+    stop(staged("spark-idle.0.0.0"))
+    stop(staged("spark-gone"))
+    running = staged("spark-running.3.0.0")
+    eventually(lambda: sum(one["is_active"] for one in json.loads(scene.run("staged list", "--json"))) == 1)
+    listed = {one["query"]: one for one in json.loads(scene.run("staged list", "--json"))}
+    assert set(listed) == {"gone", "idle", "running"}
+    assert (len(listed["gone"]["recordings"]), listed["gone"]["bytes"], listed["gone"]["last_batch"]) == (2, 256, 8)
+    assert scene.run("staged list").splitlines()[1].split()[:4] == ["gone", "2", "256", "8"]
+
+    refused = run("archive", "staged", "delete", "--dir", scene.driver.dir, "running", "-y")
+    assert (refused.exit_code, "the query running runs" in refused.stderr) == (1, True)
+    assert scene.run("staged delete", "gone", "-y") == "deleted 2 staged recordings of the query gone\n"
+    assert {one["query"] for one in json.loads(scene.run("staged list", "--json"))} == {"idle", "running"}
+    assert any("alias=spark-gone|" in f"{one.original_channel}|" for one in scene.archive.list_recordings())
+    stop(running)
+
+
 def test_the_name_of_a_recording_is_set_listed_and_removed(scene: Scene) -> None:
     recording_id = scene.recording.recording_id
     scene.archive.set_recording_metadata(recording_id, b"\xff\x00")

@@ -35,6 +35,7 @@ _COMMANDS = {
         "aeron.cli.archive.retention", "command", "Policies by which a running archive deletes old data."
     ),
     "reader": LazyCommand("aeron.cli.archive.reader", "command", "Named readers in a running archive."),
+    "staged": LazyCommand("aeron.cli.archive.staged", "command", "Staged rows of exactly-once Spark queries."),
     "name": LazyCommand("aeron.cli.archive.name", "command", "Names of recordings in a running archive."),
 }
 
