@@ -304,6 +304,99 @@ def test_lost_manifests_are_rebuilt_from_the_names_of_the_copies(
         eventually(lambda: len(list(bucket.rglob("manifest.json"))) == 1)
 
 
+def test_a_request_right_after_the_start_waits_until_the_copies_are_known(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    for path in directory.glob("*.manifest"):
+        path.unlink()
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+    for path in directory.glob("*.manifest"):
+        path.unlink()
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())), aeron.connect_archive(client) as archive:
+        assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+
+
+def test_a_replay_from_the_earliest_position_begins_with_the_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())), aeron.connect_archive(client) as archive:
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        arguments: dict[str, Any] = {"length": aeron.REPLAY_ALL_AND_STOP}
+        firsts = []
+        for number, position in enumerate(("earliest", None)):
+            with archive.replay(id, CHANNEL, stream_id + 1 + number, position=position, **arguments) as replay:
+                firsts.append(next(replay.batches(timeout=10)).to_list()[0][:8])
+        assert firsts == [message(0)[:8], message(4 * 64)[:8]]
+        with pytest.raises(aeron.InvalidArgumentError, match="position='latest' is not a number of bytes or 'ear"):
+            archive.replay(id, position="latest")  # type: ignore[arg-type]
+        with pytest.raises(aeron.InvalidArgumentError, match="choose one begin"):
+            archive.replay(id, position="earliest", since=datetime.now(UTC))
+    with aeron.Archive(directory.with_name("other"), driver=driver, **SETTINGS):
+        id = record(client, stream_id + 4, 1)
+        with (
+            aeron.connect_archive(client) as archive,
+            archive.replay(id, CHANNEL, stream_id + 3, position="earliest") as replay,
+        ):
+            assert next(replay.batches(timeout=10)).to_list() == [message(0)]
+
+
+@pytest.mark.parametrize("change", [(b'"version":1', b'"version":2'), (b'"stream_id"', b'"stream_iD"')])
+def test_manifests_that_cannot_be_used_are_reported_and_kept(
+    driver: aeron.MediaDriver,
+    client: aeron.Aeron,
+    stream_id: int,
+    directory: Path,
+    bucket: Path,
+    change: tuple[bytes, bytes],
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    [local], [remote] = directory.glob("*.manifest"), bucket.rglob("manifest.json")
+    changed = local.read_bytes().replace(*change)
+    for manifest in (local, remote):
+        assert manifest.read_bytes() != changed
+        manifest.write_bytes(changed)
+    with pytest.raises(aeron.ArchiveError, match=f"{local.name} has .*: start the archive, which makes it again"):
+        aeron.read_recording(directory, id)
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
+        eventually(lambda: local.read_bytes() != changed and remote.read_bytes() != changed)
+        for manifest in (local, remote):
+            [kept] = manifest.parent.glob(f"{manifest.name}.*.unreadable")
+            assert kept.read_bytes() == changed
+            assert f"{manifest.name} has " in run("archive", "errors", directory).stdout
+            assert kept.name in run("archive", "errors", directory).stdout
+
+
+def test_objects_without_frames_of_the_recording_are_not_used(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+    for lost in (directory.glob("*.manifest"), bucket.rglob("manifest.json")):
+        for path in lost:
+            path.unlink()
+    second = sorted(bucket.rglob("*.rec"))[1]
+    wrong = second.with_name(f"{5:020}-5-00000000.rec")
+    for path in (second, wrong):
+        path.write_bytes(bytes(SEGMENT))
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())), aeron.connect_archive(client) as archive:
+        assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 2 * SEGMENT, 4 * SEGMENT, 4 * SEGMENT)]
+        assert replayed(client, id, 2 * SEGMENT, stream_id + 1) == list(range(128, COUNT))
+        errors = run("archive", "errors", directory).stdout
+        assert f"{second.name} is not a segment of recording {id}: " in errors
+        assert f"{wrong.name} is not a segment of recording {id}: its name has no positions of a segment" in errors
+    assert second.exists()
+    assert wrong.exists()
+
+
 def test_a_bucket_of_an_earlier_archive_does_not_mix_with_a_new_one(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path, bucket: Path
 ) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aeron._aeron import FROM_LIVE, ChannelUriBuilder, Recording
 from aeron._commits import ReaderCommits
+from aeron._copies import Copies
 from aeron._links import Links
 from aeron._times import epoch_us
 from aeron.exceptions import (
@@ -84,9 +85,9 @@ class Follower:
         recording: Id of the recording, or a `Recording`. Otherwise `channel` and `stream_id` select the recordings.
         channel: Text that the channels of the recordings contain.
         stream_id: Stream id of the recordings.
-        position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` starts at the
-            live stream. A position in bytes needs `recording`. Default: the stored position of the reader, or
-            ``"earliest"`` if there is none.
+        position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"earliest"`` includes
+            segments in object storage. ``"latest"`` starts at the live stream. A position in bytes needs `recording`.
+            Default: the stored position of the reader, or ``"earliest"`` if there is none.
         since: Time of the first message, instead of `position`: a `datetime` with a time zone, or a `numpy.datetime64`.
             No message that arrived at or after this time is skipped.
         reader: Name of the reader.
@@ -162,6 +163,7 @@ class Follower:
         self._given_archive = archive
         self._archive = archive
         self._links = Links(archive)
+        self._copies = Copies(archive)
         self._connecting: PendingOperation[AeronArchive] | None = None
         self._recording_id = recording.recording_id if isinstance(recording, Recording) else recording
         self._channel = None if channel is None else str(channel)
@@ -344,11 +346,11 @@ class Follower:
             now = self._archive.list_recording(recording_id) if commits.is_refused else None
             if now is None:
                 continue
-            stop = now.stop_position
-            if position < now.start_position or (stop is not None and position > stop):
+            start, stop = self._copies.start_of(now), now.stop_position
+            if position < start or (stop is not None and position > stop):
                 commits.forget()
                 raise InvalidPositionError(
-                    f"recording {recording_id} has the positions {now.start_position} to {stop}, not {position}"
+                    f"recording {recording_id} has the positions {start} to {stop}, not {position}"
                 )
 
     def close(self) -> None:
@@ -449,7 +451,7 @@ class Follower:
         elif position == "latest":
             self._open(recordings[-1], FROM_LIVE if recordings[-1].is_active else None)
         else:
-            self._open(recordings[0], position if isinstance(position, int) else recordings[0].start_position)
+            self._open(recordings[0], position if isinstance(position, int) else self._copies.start_of(recordings[0]))
 
     def _recordings(self) -> list[Recording]:
         """Returns the recordings to read, the oldest first."""
@@ -534,6 +536,7 @@ class Follower:
         self._archive = archive
         self._connecting = None
         self._links = Links(archive)
+        self._copies = Copies(archive)
         if self._commits is not None:
             self._commits.use(archive)
 
@@ -579,7 +582,7 @@ class Follower:
         if self._subscription is not None or self._failure is None:
             return
         failure, deadline = self._failure
-        if time.monotonic() > deadline or (now is not None and self._position < now.start_position):
+        if time.monotonic() > deadline or (now is not None and self._position < self._copies.start_of(now)):
             raise failure
 
     def _must_open_again(self, now: Recording, opened: Recording) -> bool:
@@ -599,7 +602,7 @@ class Follower:
                 # The follower has read the live stream beyond the end of the recording.
                 if later.stop_position is not None and later.stop_position <= self._position:
                     continue
-                if later.start_position > self._position and self._subscription is not None:
+                if self._subscription is not None and self._copies.start_of(later) > self._position:
                     # The live stream has the messages up to the start of the later recording.
                     return None
             return later
@@ -611,14 +614,13 @@ class Follower:
         return [one for one in self._recordings() if one.recording_id > ended.recording_id]
 
     def _change_to(self, later: Recording, ended: Recording, stop_position: int) -> None:
-        start, lost_bytes = later.start_position, None
+        begin = start = self._copies.start_of(later)
+        lost_bytes = None
         if later.session_id == ended.session_id:
-            lost_bytes = max(0, start - stop_position)
+            lost_bytes = max(0, begin - stop_position)
             # The follower may have read live messages that the later recording has too.
-            start = max(start, self._position)
-        change = RecordingChange(
-            ended.recording_id, stop_position, later.recording_id, later.start_position, lost_bytes
-        )
+            start = max(begin, self._position)
+        change = RecordingChange(ended.recording_id, stop_position, later.recording_id, begin, lost_bytes)
         self._open(later, start)
         self._failure = None
         if self._commits is not None and self._is_explicit:

@@ -349,7 +349,7 @@ class AeronArchive:
         channel: Channel = "aeron:ipc",
         stream_id: int = 100,
         *,
-        position: int | None = None,
+        position: int | Literal["earliest"] | None = None,
         length: int = -1,
         since: Time | None = None,
         until: Time | None = None,
@@ -370,7 +370,8 @@ class AeronArchive:
             channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
                 have an address of this machine.
             stream_id: Stream id of the replay.
-            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+                the archive's disk. ``"earliest"`` includes older segments in object storage.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
@@ -411,7 +412,7 @@ class AeronArchive:
         channel: Channel = "aeron:ipc",
         stream_id: int = 100,
         *,
-        position: int | None = None,
+        position: int | Literal["earliest"] | None = None,
         length: int = -1,
         since: Time | None = None,
         until: Time | None = None,
@@ -436,7 +437,8 @@ class AeronArchive:
             channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
                 have an address of this machine.
             stream_id: Stream id of the replay.
-            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+                the archive's disk. ``"earliest"`` includes older segments in object storage.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
@@ -490,7 +492,8 @@ class AeronArchive:
             recording_id: Id of the recording.
             channel: Channel of the replay.
             stream_id: Stream id of the replay.
-            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+                the archive's disk. For the first position in object storage, see `list_copied_ranges`.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
@@ -536,7 +539,8 @@ class AeronArchive:
             recording_id: Id of the recording.
             channel: Channel of the replay.
             stream_id: Stream id of the replay.
-            position: Position of the first message, in bytes. `None` stands for the start of the recording.
+            position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+                the archive's disk. For the first position in object storage, see `list_copied_ranges`.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
@@ -2086,9 +2090,9 @@ class AeronArchive:
                 the recordings.
             channel: Text that the channels of the recordings contain.
             stream_id: Stream id of the recordings.
-            position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
-                with the live stream. A position needs `recording`. Default: the position of the reader if the
-                archive has it, otherwise ``"earliest"``.
+            position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"earliest"``
+                includes segments in object storage. ``"latest"`` begins with the live stream. A position needs
+                `recording`. Default: the position of the reader if the archive has it, otherwise ``"earliest"``.
             since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
                 `numpy.datetime64`. No message that arrived at or after this time is skipped.
             reader: Name of the reader.

@@ -10,6 +10,8 @@ pub type FetchedSegment = (i64, i64);
 pub struct FetchCache {
     max_bytes: u64,
     bytes: u64,
+    /// Bytes of the fetches in progress.
+    fetching_bytes: u64,
     segments: VecDeque<Held>,
 }
 
@@ -23,8 +25,38 @@ impl FetchCache {
         Self {
             max_bytes,
             bytes: 0,
+            fetching_bytes: 0,
             segments: VecDeque::new(),
         }
+    }
+
+    /// Begins a fetch of `length` bytes, if the fetches in progress have at most `max_bytes` then. One fetch may always
+    /// be in progress. Returns whether the fetch has begun.
+    pub fn begin(&mut self, length: u64) -> bool {
+        let bytes = self.fetching_bytes.saturating_add(length);
+        let is_allowed = self.fetching_bytes == 0 || bytes <= self.max_bytes;
+        if is_allowed {
+            self.fetching_bytes = bytes;
+        }
+        is_allowed
+    }
+
+    /// Ends a fetch of `length` bytes.
+    pub fn end(&mut self, length: u64) {
+        self.fetching_bytes = self.fetching_bytes.saturating_sub(length);
+    }
+
+    /// Returns the bytes of the fetches in progress.
+    #[must_use]
+    pub fn fetching_bytes(&self) -> u64 {
+        self.fetching_bytes
+    }
+
+    /// Removes the least recently used segment, to be deleted. Returns `None` if there is none.
+    pub fn remove_oldest(&mut self) -> Option<FetchedSegment> {
+        let (segment, _, length) = self.segments.pop_front()?;
+        self.bytes -= length;
+        Some(segment)
     }
 
     /// Returns whether the segment is on the disk. If it is, it counts as the latest one from now on.
@@ -54,12 +86,8 @@ impl FetchCache {
         self.segments.push_back((segment, crc32c, length));
         self.bytes += length;
         let mut displaced = Vec::new();
-        while self.bytes > self.max_bytes
-            && self.segments.len() > 1
-            && let Some((segment, _, length)) = self.segments.pop_front()
-        {
-            self.bytes -= length;
-            displaced.push(segment);
+        while self.bytes > self.max_bytes && self.segments.len() > 1 {
+            displaced.extend(self.remove_oldest());
         }
         displaced
     }
@@ -88,6 +116,27 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn the_fetches_in_progress_are_bounded_and_one_is_always_allowed(
+            max_bytes in 0_u64..500,
+            steps in prop::collection::vec((1_u64..200, any::<bool>()), 1..40),
+        ) {
+            let mut cache = FetchCache::new(max_bytes);
+            let mut running = Vec::new();
+            for (length, is_end) in steps {
+                if is_end && let Some(ended) = running.pop() {
+                    cache.end(ended);
+                } else if cache.begin(length) {
+                    running.push(length);
+                } else {
+                    prop_assert!(!running.is_empty());
+                }
+                let bytes: u64 = running.iter().sum();
+                prop_assert_eq!(cache.fetching_bytes(), bytes);
+                prop_assert!(running.len() <= 1 || bytes <= max_bytes);
+            }
+        }
+
         #[test]
         fn the_cache_is_bounded_and_keeps_the_latest_segment(
             max_bytes in 0_u64..500,

@@ -55,6 +55,22 @@ pub enum ObjectError {
         /// Name of the file.
         file: String,
     },
+    /// The disk has no room for a fetched segment.
+    #[error(
+        "segment {base} of recording {recording_id} is not fetched: it and the other fetches need {needed_bytes} bytes, {free_bytes} bytes of the disk are free, and aeron.archive.low.storage.space.threshold={low_bytes} must stay free; free space on the disk"
+    )]
+    NoRoom {
+        /// Recording id.
+        recording_id: i64,
+        /// Position of the segment's first byte.
+        base: i64,
+        /// Length of this segment and of those that are being fetched.
+        needed_bytes: u64,
+        /// Bytes of the disk that are free.
+        free_bytes: u64,
+        /// Bytes of the disk that must stay free.
+        low_bytes: u64,
+    },
     /// The manifest does not name the segment.
     #[error("segment {base} of recording {recording_id} has no copy in object storage")]
     NotCopied {

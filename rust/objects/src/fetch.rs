@@ -8,13 +8,15 @@ use std::path::Path as FilePath;
 use aeron_archive::objects::{RecordingIdentity, fetched_name};
 use aeron_archive::segments::sidecar_name;
 use futures_util::StreamExt;
+use object_store::ObjectStoreExt;
 use object_store::path::Path;
 
 use crate::ObjectError;
 use crate::copy::read_object;
-use crate::key::SegmentKey;
+use crate::key::{MANIFEST_NAME, SegmentKey};
+use crate::local::unreadable_name;
 use crate::location::ObjectStorage;
-use crate::manifest::{MAX_LENGTH, Manifest, ObjectCopy};
+use crate::manifest::{MAX_LENGTH, Manifest, ManifestError, ObjectCopy};
 
 /// Extension, without the dot, of a file that is being fetched.
 pub(crate) const FETCHING_EXTENSION: &str = "fetching";
@@ -107,14 +109,15 @@ fn restart(file: &mut File) -> std::io::Result<()> {
     file.rewind()
 }
 
-/// Reads the manifest of a recording from the storage; `None` if it does not exist or is damaged.
+/// Reads the manifest of a recording from the storage; `None` if it does not exist. A manifest that cannot be used is
+/// kept under another name, because the next copy replaces it. The inner error is a text about that.
 ///
 /// # Errors
 /// The storage returns an error.
 pub(crate) async fn fetch_manifest(
     storage: &ObjectStorage,
     recording: &RecordingIdentity,
-) -> Result<Option<Manifest>, ObjectError> {
+) -> Result<Option<Result<Manifest, String>>, ObjectError> {
     let object = storage.manifest(recording);
     let bytes = match read_all(storage, &object).await {
         Err(ObjectError::Store {
@@ -123,12 +126,27 @@ pub(crate) async fn fetch_manifest(
         }) => return Ok(None),
         bytes => bytes?,
     };
-    let manifest = Manifest::decode(&bytes).ok();
-    Ok(manifest.filter(|manifest| manifest.identity() == *recording))
+    let manifest =
+        Manifest::decode(&bytes).and_then(|manifest| match manifest.identity() == *recording {
+            true => Ok(manifest),
+            false => Err(ManifestError::OtherRecording {
+                recording_id: manifest.recording.recording_id,
+            }),
+        });
+    let error = match manifest {
+        Ok(manifest) => return Ok(Some(Ok(manifest))),
+        Err(error) => error,
+    };
+    let kept = storage.beside_manifest(recording, &unreadable_name(MANIFEST_NAME, &bytes));
+    storage
+        .within_time(&kept, storage.store.copy(&object, &kept))
+        .await?;
+    Ok(Some(Err(format!(
+        "{object} {error}: it is kept as {kept}, and the copies are taken from the names of the objects"
+    ))))
 }
 
 async fn read_all(storage: &ObjectStorage, object: &Path) -> Result<Vec<u8>, ObjectError> {
-    use object_store::ObjectStoreExt;
     let result = storage
         .within_time(object, storage.store.get(object))
         .await?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use aeron_archive::catalog::{CATALOG_FILE, Catalog, RecordingDescriptor, RecordingState};
 use aeron_archive::objects::{
     ArchiveObjects, CopierEvent, FetchProgress, RecordingIdentity, SealedSegment, SegmentCopier,
-    SegmentFetcher,
+    SegmentFetcher, manifest_name,
 };
 use aeron_archive::server::context::ArchiveContext;
 use aeron_archive::storage::Directory;
@@ -19,7 +19,9 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Sender as RequestSender, channel as request_channel};
 
 use crate::cache::FetchedSegment;
-use crate::local::{check_location, read_manifest, remove_leftovers, write_location};
+use crate::local::{
+    check_location, keep_unreadable, read_manifest, remove_leftovers, write_location,
+};
 use crate::location::{ObjectLocation, ObjectStorage};
 use crate::thread::{CopierRequest, Fetched, ThreadParts, known, run};
 
@@ -61,16 +63,26 @@ pub fn open_with(
     check_location(&directory, location)?;
     remove_leftovers(&directory, |id| ids.contains(&id)).map_err(failed)?;
     write_location(&directory, location).map_err(failed)?;
+    let (events, copier_events) = channel();
     let (mut manifests, mut unlisted) = (Vec::new(), Vec::new());
     for recording in recordings {
         let manifest = read_manifest(&directory, recording.recording_id).map_err(failed)?;
         let identity = RecordingIdentity::of(&recording);
-        match manifest.filter(|manifest| manifest.identity() == identity) {
-            Some(manifest) => manifests.push(manifest),
-            None => unlisted.push(recording),
+        match manifest {
+            Some(Ok(manifest)) if manifest.identity() == identity => manifests.push(manifest),
+            Some(Err(error)) => {
+                let id = recording.recording_id;
+                let kept = keep_unreadable(&directory, id).map_err(failed)?;
+                let text = format!(
+                    "{} {error}: it is kept as {kept}, and the copies are taken from the storage",
+                    manifest_name(id)
+                );
+                let _ = events.send(CopierEvent::Failed { text });
+                unlisted.push(recording);
+            }
+            _ => unlisted.push(recording),
         }
     }
-    let (events, copier_events) = channel();
     for manifest in &manifests {
         let _ = events.send(known(manifest));
     }
@@ -83,6 +95,7 @@ pub fn open_with(
         concurrency: context.objects_concurrency.max(1) as usize,
         bytes_per_second: context.objects_rate,
         cache_bytes: context.objects_cache_bytes,
+        low_bytes: context.low_storage_space_threshold,
         manifests,
         unlisted,
         copies: copy_requests,

@@ -10,23 +10,51 @@ use aeron_archive::segments::SegmentFileName;
 use crate::ObjectError;
 use crate::fetch::FETCHING_EXTENSION;
 use crate::location::ObjectLocation;
-use crate::manifest::{MAX_LENGTH, Manifest};
+use crate::manifest::{MAX_LENGTH, Manifest, ManifestError};
 
 /// Name of the file with the location of the storage. Other processes use the file to find the copied segments.
 const LOCATION_FILE: &str = "archive-objects.json";
 
-/// Reads the manifest of a recording; `None` if there is none, or if it is damaged.
+/// Reads the manifest of a recording; `None` if there is none. The inner error says why the file cannot be used.
 ///
 /// # Errors
 /// The file system returns an error.
-pub(crate) fn read_manifest(directory: &Path, recording_id: i64) -> io::Result<Option<Manifest>> {
+pub(crate) fn read_manifest(
+    directory: &Path,
+    recording_id: i64,
+) -> io::Result<Option<Result<Manifest, ManifestError>>> {
     let mut bytes = Vec::new();
     match File::open(directory.join(manifest_name(recording_id))) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         file => file?.take(MAX_LENGTH).read_to_end(&mut bytes)?,
     };
-    let manifest = Manifest::decode(&bytes).ok();
-    Ok(manifest.filter(|manifest| manifest.recording.recording_id == recording_id))
+    let manifest = Manifest::decode(&bytes).and_then(|manifest| {
+        match manifest.recording.recording_id == recording_id {
+            true => Ok(manifest),
+            false => Err(ManifestError::OtherRecording {
+                recording_id: manifest.recording.recording_id,
+            }),
+        }
+    });
+    Ok(Some(manifest))
+}
+
+/// Keeps a manifest that cannot be used under another name, because the next copy replaces it. Returns the name. The
+/// same bytes are kept once.
+///
+/// # Errors
+/// The file system returns an error.
+pub(crate) fn keep_unreadable(directory: &Path, recording_id: i64) -> io::Result<String> {
+    let name = manifest_name(recording_id);
+    let bytes = fs::read(directory.join(&name))?;
+    let kept = unreadable_name(&name, &bytes);
+    replace(directory, &kept, &bytes)?;
+    Ok(kept)
+}
+
+/// Returns the name under which a manifest with these bytes is kept if it cannot be used.
+pub(crate) fn unreadable_name(name: &str, bytes: &[u8]) -> String {
+    format!("{name}.{:08x}.unreadable", crc32c::crc32c(bytes))
 }
 
 /// Replaces the manifest of a recording, and forces it to the disk.

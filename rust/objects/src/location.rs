@@ -198,6 +198,11 @@ impl ObjectStorage {
         self.folder(recording).join(MANIFEST_NAME)
     }
 
+    /// Returns the object with this name in the folder of a recording.
+    pub(crate) fn beside_manifest(&self, recording: &RecordingIdentity, name: &str) -> Path {
+        self.folder(recording).join(name)
+    }
+
     /// Runs an operation on an object, within the time limit.
     pub(crate) async fn within_time<T>(
         &self,

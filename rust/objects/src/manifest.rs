@@ -82,6 +82,12 @@ pub enum ManifestError {
         /// Version of the manifest.
         version: u32,
     },
+    /// The manifest is in the place of that of another recording.
+    #[error("is the manifest of recording {recording_id}")]
+    OtherRecording {
+        /// Recording of the manifest.
+        recording_id: i64,
+    },
     /// The bytes are not those that were written.
     #[error("has CRC-32C {crc32c:08x}, expected {expected:08x}")]
     Checksum {
@@ -218,11 +224,7 @@ impl Manifest {
             copies: BTreeMap::new(),
         };
         for copy in body.copies {
-            let end = copy.base.checked_add(segment_length.into());
-            let is_possible = copy.base >= 0
-                && copy.base % i64::from(term_length) == 0
-                && end.is_some_and(|end| (copy.base..end).contains(&copy.from));
-            if !is_possible {
+            if !is_segment_place(copy.base, copy.from, segment_length, term_length) {
                 return Err(malformed(&format!(
                     "a copy at {} is not possible",
                     copy.base
@@ -283,6 +285,19 @@ impl RecordingFields {
             source_identity: recording.source_identity.to_string(),
         }
     }
+}
+
+/// Returns whether a segment may have its first byte at `base`, and its first data at `from`.
+pub(crate) fn is_segment_place(
+    base: i64,
+    from: i64,
+    segment_length: i32,
+    term_length: i32,
+) -> bool {
+    let end = base.checked_add(segment_length.into());
+    base >= 0
+        && base % i64::from(term_length) == 0
+        && end.is_some_and(|end| (base..end).contains(&from))
 }
 
 fn parsed<'a, T: Deserialize<'a>>(text: &'a [u8]) -> Result<T, ManifestError> {

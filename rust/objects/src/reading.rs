@@ -6,14 +6,14 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 
 use aeron_archive::catalog::RecordingDescriptor;
-use aeron_archive::objects::{CopiedRange, CopiedSegments, RecordingIdentity};
+use aeron_archive::objects::{CopiedRange, CopiedSegments, RecordingIdentity, manifest_name};
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use aeron_archive::storage::{Access, Directory, Storage};
 use tokio::runtime::Builder;
 
 use crate::fetch::{FetchSource, fetch};
 use crate::local::{read_location, read_manifest};
-use crate::manifest::ObjectCopy;
+use crate::manifest::{Manifest, ObjectCopy};
 
 /// An archive directory. Opening a segment without a local file fetches the segment, and waits until that is done.
 ///
@@ -38,9 +38,9 @@ impl CopiedDirectory {
     /// none, and the first local one has none.
     ///
     /// # Errors
-    /// The file system returns an error.
+    /// The file system returns an error, or the manifest cannot be used.
     pub fn range(&self, recording: &RecordingDescriptor) -> io::Result<Option<CopiedRange>> {
-        let Some(manifest) = read_manifest(self.path(), recording.recording_id)? else {
+        let Some(manifest) = self.manifest(recording.recording_id)? else {
             return Ok(None);
         };
         if manifest.identity() != RecordingIdentity::of(recording) {
@@ -56,7 +56,7 @@ impl CopiedDirectory {
     /// the copies begin.
     ///
     /// # Errors
-    /// The file system returns an error.
+    /// As [`range`](Self::range).
     pub fn whole(&self, recording: RecordingDescriptor) -> io::Result<RecordingDescriptor> {
         let range = self.range(&recording)?;
         let start_position = range.map_or(recording.start_position, |range| range.start_position);
@@ -66,13 +66,22 @@ impl CopiedDirectory {
         })
     }
 
+    fn manifest(&self, recording_id: i64) -> io::Result<Option<Manifest>> {
+        let manifest = read_manifest(self.path(), recording_id)?.transpose();
+        manifest.map_err(|error| {
+            let name = manifest_name(recording_id);
+            let text = format!("{name} {error}: start the archive, which makes it again");
+            io::Error::new(io::ErrorKind::InvalidData, text)
+        })
+    }
+
     /// Fetches the segment with this file name; `None` if it has no copy, or if `name` is not the name of a segment.
     fn fetch(&self, name: &str) -> io::Result<Option<File>> {
         let segment = SegmentFileName::parse(name).filter(|it| it.extension == SEGMENT_EXTENSION);
         let (Some(segment), Some(location)) = (segment, read_location(self.path())?) else {
             return Ok(None);
         };
-        let manifest = read_manifest(self.path(), segment.recording_id)?;
+        let manifest = self.manifest(segment.recording_id)?;
         let Some(source) = manifest.and_then(|it| FetchSource::of(&it, segment.base)) else {
             return Ok(None);
         };

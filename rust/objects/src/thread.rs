@@ -16,6 +16,7 @@ use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::objects::{CopierEvent, RecordingIdentity, SealedSegment, fetched_name};
 use aeron_archive::pause::{self, Point};
 use aeron_archive::segments::segment_name;
+use aeron_archive::storage::{Directory, Storage};
 use futures_util::StreamExt;
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::FuturesUnordered;
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::ObjectError;
 use crate::cache::{FetchCache, FetchedSegment};
+use crate::check::sound_segments;
 use crate::copy::copy_segment;
 use crate::fetch::{FetchSource, fetch_manifest, fetch_to_directory, list_segments};
 use crate::local::write_manifest;
@@ -62,6 +64,8 @@ pub(crate) struct ThreadParts {
     pub concurrency: usize,
     pub bytes_per_second: u64,
     pub cache_bytes: u64,
+    /// Bytes of the disk that fetched segments must leave free.
+    pub low_bytes: u64,
     /// Manifests in the archive directory.
     pub manifests: Vec<Manifest>,
     /// Recordings of the catalog without a manifest in the archive directory.
@@ -99,8 +103,11 @@ pub(crate) struct ObjectThread<'a> {
     /// Time before which no manifest is stored or read.
     manifest_due: Instant,
     cache: FetchCache,
+    low_bytes: u64,
     /// Fetches in progress, and whether the archive waits for them.
     fetching: BTreeMap<FetchedSegment, bool>,
+    /// Requested segments that are fetched when other fetches have ended.
+    waiting: VecDeque<FetchedSegment>,
     jobs: FuturesUnordered<LocalBoxFuture<'a, Done>>,
 }
 
@@ -112,8 +119,15 @@ enum Done {
         copies: Vec<(CopyTask, ObjectCopy)>,
         result: Result<(), ObjectError>,
     },
-    Listed(RecordingDescriptor, Result<Box<Manifest>, ObjectError>),
+    Listed(RecordingDescriptor, Result<Rebuilt, ObjectError>),
     Fetched(FetchedSegment, FetchSource, Result<(), ObjectError>),
+}
+
+/// A manifest that was made again.
+struct Rebuilt {
+    manifest: Manifest,
+    /// Texts about a manifest and objects that are not used.
+    faults: Vec<String>,
 }
 
 /// Runs the object thread until the archive closes it.
@@ -138,7 +152,9 @@ pub(crate) async fn run(parts: ThreadParts) {
         is_listing: false,
         manifest_due: Instant::now(),
         cache: FetchCache::new(parts.cache_bytes),
+        low_bytes: parts.low_bytes,
         fetching: BTreeMap::new(),
+        waiting: VecDeque::new(),
         jobs: FuturesUnordered::new(),
     };
     let (mut copies, mut fetches) = (parts.copies, parts.fetches);
@@ -191,8 +207,8 @@ impl<'a> ObjectThread<'a> {
         self.is_listing = true;
         let storage = self.storage;
         self.jobs.push(Box::pin(async move {
-            let manifest = rebuilt(storage, &recording).await;
-            Done::Listed(recording, manifest.map(Box::new))
+            let rebuilt = rebuilt(storage, &recording).await;
+            Done::Listed(recording, rebuilt)
         }));
     }
 
@@ -290,8 +306,12 @@ impl<'a> ObjectThread<'a> {
                 copies,
                 result,
             } => self.on_stored(*manifest, copies, result),
-            Done::Listed(recording, manifest) => self.on_listed(&recording, manifest),
-            Done::Fetched(segment, source, result) => self.on_fetched(segment, &source, result),
+            Done::Listed(recording, rebuilt) => self.on_listed(&recording, rebuilt),
+            Done::Fetched(segment, source, result) => {
+                self.cache.end(source.length);
+                self.on_fetched(segment, &source, result);
+                self.begin_waiting();
+            }
         }
     }
 
@@ -365,11 +385,11 @@ impl<'a> ObjectThread<'a> {
     fn on_listed(
         &mut self,
         recording: &RecordingDescriptor,
-        manifest: Result<Box<Manifest>, ObjectError>,
+        rebuilt: Result<Rebuilt, ObjectError>,
     ) {
         self.is_listing = false;
-        let manifest = match manifest {
-            Ok(manifest) => *manifest,
+        let Rebuilt { manifest, faults } = match rebuilt {
+            Ok(rebuilt) => rebuilt,
             Err(error) => {
                 self.manifest_due = Instant::now() + MANIFEST_RETRY;
                 let id = recording.recording_id;
@@ -380,8 +400,10 @@ impl<'a> ObjectThread<'a> {
             }
         };
         self.unlisted.pop_front();
+        faults.into_iter().for_each(|fault| self.fail(fault));
+        // The archive waits for this event even if there are no copies.
+        self.tell(known(&manifest));
         if manifest.copies().next().is_some() {
-            self.tell(known(&manifest));
             let identity = manifest.identity();
             self.manifests.insert(identity, manifest);
             // The manifest will be stored, so that the next start need not list the copies.
@@ -393,38 +415,100 @@ impl<'a> ObjectThread<'a> {
         if self.cache.touch(segment) {
             return self.tell_fetched(segment, Ok(()));
         }
+        if let Some(is_awaited) = self.fetching.get_mut(&segment) {
+            *is_awaited = true;
+            return;
+        }
         let (recording_id, base) = segment;
-        match self.begin_fetch(segment) {
-            Some(length) => {
-                self.fetching.insert(segment, true);
-                let next = (recording_id, base.saturating_add(length as i64));
-                let local = self.directory.join(segment_name(next.0, next.1));
-                if self.cache.has_room_for_two(length) && !self.cache.touch(next) && !local.exists()
-                {
-                    self.begin_fetch(next);
-                }
+        let Some(source) = source(&self.manifests, segment) else {
+            let error = ObjectError::NotCopied { recording_id, base };
+            return self.tell_fetched(segment, Err(error.to_string()));
+        };
+        let length = source.length;
+        if !self.cache.begin(length) {
+            return self.waiting.push_back(segment);
+        }
+        if let Err(error) = self.make_room(segment) {
+            self.cache.end(length);
+            let text = format!("object storage: {error}");
+            self.fail(format!("fetch: {text}"));
+            return self.tell_fetched(segment, Err(text));
+        }
+        self.begin_fetch(segment, source, true);
+        self.fetch_in_advance((recording_id, base.saturating_add(length as i64)));
+    }
+
+    /// Fetches a segment that no replay has requested yet, if there is room for it.
+    fn fetch_in_advance(&mut self, segment: FetchedSegment) {
+        let local = self.directory.join(segment_name(segment.0, segment.1));
+        let Some(source) = source(&self.manifests, segment) else {
+            return;
+        };
+        let length = source.length;
+        if !self.cache.has_room_for_two(length)
+            || self.fetching.contains_key(&segment)
+            || self.cache.touch(segment)
+            || local.exists()
+            || !self.cache.begin(length)
+        {
+            return;
+        }
+        match self.free_bytes() {
+            Ok(free_bytes) if free_bytes >= self.needed_bytes() => {
+                self.begin_fetch(segment, source, false);
             }
-            None => {
-                let error = ObjectError::NotCopied { recording_id, base };
-                self.tell_fetched(segment, Err(error.to_string()));
-            }
+            _ => self.cache.end(length),
         }
     }
 
-    /// Begins a fetch, unless it is in progress. Returns the length of the segment; `None` if it has no copy.
-    fn begin_fetch(&mut self, segment: FetchedSegment) -> Option<u64> {
-        let source = source(&self.manifests, segment)?;
-        let length = source.length;
-        if self.fetching.contains_key(&segment) {
-            return Some(length);
+    /// Deletes fetched segments until the disk has room for the fetches in progress. The least recently used segment is
+    /// deleted first.
+    fn make_room(&mut self, (recording_id, base): FetchedSegment) -> Result<(), ObjectError> {
+        loop {
+            let free_bytes = self.free_bytes()?;
+            if free_bytes >= self.needed_bytes() {
+                return Ok(());
+            }
+            let Some(oldest) = self.cache.remove_oldest() else {
+                return Err(ObjectError::NoRoom {
+                    recording_id,
+                    base,
+                    needed_bytes: self.cache.fetching_bytes(),
+                    free_bytes,
+                    low_bytes: self.low_bytes,
+                });
+            };
+            self.remove_fetched(oldest);
         }
-        self.fetching.insert(segment, false);
+    }
+
+    /// Returns the bytes that must be free for the fetches in progress. A part of these fetches may be on the disk
+    /// already.
+    fn needed_bytes(&self) -> u64 {
+        self.low_bytes.saturating_add(self.cache.fetching_bytes())
+    }
+
+    fn free_bytes(&self) -> Result<u64, ObjectError> {
+        let directory = Directory::new(self.directory);
+        let shown = self.directory.display().to_string();
+        directory.free_bytes().map_err(ObjectError::file(&shown))
+    }
+
+    /// Begins a fetch that is counted in the cache.
+    fn begin_fetch(&mut self, segment: FetchedSegment, source: FetchSource, is_awaited: bool) {
+        self.fetching.insert(segment, is_awaited);
         let (storage, directory) = (self.storage, self.directory);
         self.jobs.push(Box::pin(async move {
             let fetched = fetch_to_directory(storage, directory, &source).await;
             Done::Fetched(segment, source, fetched)
         }));
-        Some(length)
+    }
+
+    /// Begins the fetches that waited for the end of others.
+    fn begin_waiting(&mut self) {
+        for segment in std::mem::take(&mut self.waiting) {
+            self.on_fetch_requested(segment);
+        }
     }
 
     fn on_fetched(
@@ -514,16 +598,25 @@ pub(crate) fn known(manifest: &Manifest) -> CopierEvent {
     }
 }
 
-/// Makes the manifest of a recording from its manifest in the storage and from a listing of its objects.
+/// Makes the manifest of a recording from its manifest in the storage and from a listing of its objects. Objects that
+/// the manifest does not name are checked first.
 async fn rebuilt(
     storage: &ObjectStorage,
     recording: &RecordingDescriptor,
-) -> Result<Manifest, ObjectError> {
+) -> Result<Rebuilt, ObjectError> {
     let identity = RecordingIdentity::of(recording);
     let stored = fetch_manifest(storage, &identity).await?;
+    let (stored, fault) = match stored {
+        Some(Err(fault)) => (None, Some(fault)),
+        stored => (stored.and_then(Result::ok), None),
+    };
     let mut manifest = stored.unwrap_or_else(|| Manifest::new(recording));
-    manifest.add_listed(list_segments(storage, &identity, recording.segment_length).await?);
-    Ok(manifest)
+    let mut listed = list_segments(storage, &identity, recording.segment_length).await?;
+    listed.retain(|key| manifest.get(key.base).is_none());
+    let (sound, mut faults) = sound_segments(storage, recording, listed).await?;
+    manifest.add_listed(sound);
+    faults.extend(fault);
+    Ok(Rebuilt { manifest, faults })
 }
 
 /// Stores a manifest: first in the storage, so that the local manifest never names a copy that the manifest in the

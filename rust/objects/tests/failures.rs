@@ -157,6 +157,20 @@ fn open(directory: &FilePath, store: &Arc<FaultyStore>) -> ArchiveObjects {
     open_at(directory, store, "s3://bucket/a").expect("the directory is there")
 }
 
+/// Opens the archive again, which must leave this many bytes of the disk free.
+fn open_again(world: &mut World, low_storage_space_threshold: u64) {
+    world.objects.copier.close();
+    let context = ArchiveContext {
+        archive_dir: world.directory.path().to_owned(),
+        objects_url: "s3://bucket/a".to_owned(),
+        low_storage_space_threshold,
+        ..ArchiveContext::default()
+    };
+    let location = ObjectLocation::of(&context);
+    let storage = ObjectStorage::new(Arc::clone(&world.store) as _, Duration::from_millis(50));
+    world.objects = open_with(&context, &location, storage).expect("the directory is there");
+}
+
 fn open_at(
     directory: &FilePath,
     store: &Arc<FaultyStore>,
@@ -165,6 +179,7 @@ fn open_at(
     let context = ArchiveContext {
         archive_dir: directory.to_owned(),
         objects_url: url.to_owned(),
+        low_storage_space_threshold: 0,
         ..ArchiveContext::default()
     };
     let location = ObjectLocation::of(&context);
@@ -338,6 +353,24 @@ fn damaged_bytes_of_an_object_are_never_fetched() {
     };
     assert!(reason.contains("is damaged"), "{reason}");
     assert!(!world.directory.path().join(fetched_name(0, 0)).exists());
+}
+
+#[test]
+fn a_segment_is_not_fetched_if_the_disk_would_have_too_little_space_left() {
+    let mut world = World::new(Mode::Sound);
+    open_again(&mut world, 1 << 60);
+    world.request_copy();
+    world.assert_copied();
+    let FetchProgress::Failed(reason) = world.fetch() else {
+        panic!("the disk has no room");
+    };
+    let begin = "object storage: segment 0 of recording 0 is not fetched: it and the other fetches need 65536 bytes, ";
+    assert!(reason.starts_with(begin), "{reason}");
+    let end = "aeron.archive.low.storage.space.threshold=1152921504606846976 must stay free; free space on the disk";
+    assert!(reason.ends_with(end), "{reason}");
+    assert!(!world.directory.path().join(fetched_name(0, 0)).exists());
+    // The refused fetch does not count as one in progress.
+    assert_eq!(world.fetch(), FetchProgress::Failed(reason));
 }
 
 #[test]

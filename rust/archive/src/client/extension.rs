@@ -10,6 +10,10 @@ use crate::extensions::{
 use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
 
+/// Maximum time for the response to a request for capabilities, in nanoseconds. An archive that does not respond in
+/// this time counts as an archive without capabilities.
+pub(super) const CAPABILITIES_TIMEOUT_NS: i64 = 1_000_000_000;
+
 /// A position that was found by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedPosition {

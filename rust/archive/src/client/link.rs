@@ -164,6 +164,13 @@ impl ArchiveLink {
         }
     }
 
+    /// Ignores the outcome of a request.
+    pub(super) fn abandon<T>(&mut self, ticket: &Ticket<T>) {
+        if let Some(session) = self.session() {
+            session.abandon(ticket);
+        }
+    }
+
     /// Removes and returns the outcome of a replay request. A replay that starts after the message timeout is stopped.
     pub(super) fn take_replay(&mut self, ticket: &Ticket<i64>) -> Answered<i64> {
         let answered = self.take(ticket);

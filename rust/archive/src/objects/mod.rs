@@ -75,7 +75,8 @@ pub struct SealedSegment {
 /// An event of a [`SegmentCopier`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopierEvent {
-    /// The copies of a recording that the manifest names.
+    /// The copies of a recording that the manifest names. The list may be empty. Comes once for each recording that was
+    /// in the catalog when the object storage was opened.
     Known {
         /// The recording.
         recording: RecordingIdentity,

@@ -9,7 +9,7 @@ use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
 use super::control::{ControlStreams, Response};
 use super::counters::ArchiveCounters;
-use super::extension::TimeSearches;
+use super::extension::{HeldRanges, TimeSearches};
 use super::listing::{Listing, ListingSource, SubscriptionEntry};
 use super::maintenance::Deletions;
 use super::objects::ObjectCopies;
@@ -40,6 +40,7 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) retention: Retention<S>,
     pub(super) searches: TimeSearches,
     pub(super) objects: ObjectCopies,
+    pub(super) held_ranges: HeldRanges,
     pub(super) scrubber: Scrubber<S>,
     pub(super) sessions: ControlSessions,
     pub(super) streams: ControlStreams,
@@ -253,7 +254,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.report(&note);
         }
         work += self.poll_requests();
-        work += self.begin_held_replays() + self.run_replications();
+        work += self.begin_held_replays()
+            + self.list_held_ranges()
+            + self.begin_held_searches()
+            + self.run_replications();
         work += self.poll_replays() + self.run_retention() + self.delete_files();
         work += self.compact_catalog();
         work += self.search_by_time() + self.scrub() + self.copy_segments();

@@ -22,7 +22,7 @@ use super::control::ControlStreams;
 use super::counters::{
     ArchiveCounters, PendingCounters, TransferCounters, TransferMeter, is_archive_there,
 };
-use super::extension::TimeSearches;
+use super::extension::{HeldRanges, TimeSearches};
 use super::maintenance::Deletions;
 use super::objects::{ObjectCopies, ObjectSettings};
 use super::outbox::Outbox;
@@ -35,6 +35,7 @@ use super::retention::{Retention, RetentionLog};
 use super::scrub::{ScrubSettings, Scrubber};
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
+use super::unknown_copies::UnknownCopies;
 use crate::index::ArrivalClock;
 use crate::objects::ArchiveObjects;
 use crate::ownership::BootId;
@@ -292,6 +293,11 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         if let Some(damage) = store.extensions().damage() {
             reports.report(now_ms, &damage.to_string());
         }
+        let started_ns = nano.nano_time();
+        let unknown = match copier.is_some() {
+            true => UnknownCopies::new(store.recordings().map(|it| it.recording_id), started_ns),
+            false => UnknownCopies::default(),
+        };
         let mut conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
@@ -301,12 +307,13 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             deletions: Deletions::default(),
             retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
             searches: TimeSearches::default(),
-            objects: ObjectCopies::new(copier, object_settings(context)),
+            held_ranges: HeldRanges::default(),
+            objects: ObjectCopies::new(copier, object_settings(context), unknown),
             scrubber: Scrubber::new(scrub_settings(context, choices)),
             sessions,
             outbox: Outbox::default(),
             reports,
-            now_ns: nano.nano_time(),
+            now_ns: started_ns,
             clocks: Clocks { epoch, nano },
             aeron,
             store,

@@ -212,6 +212,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.retention.restart();
         let source = self.store.recording(source_recording_id)?.clone();
         let destination = self.store.recording(destination_recording_id)?.clone();
+        self.objects.check_migration(&source, &destination)?;
         let migration = self
             .store
             .migrate_segments(source_recording_id, destination_recording_id)?;

@@ -8,7 +8,7 @@
 //!   `outbox` (messages to sessions).
 //! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
 //!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`,
-//!   `scrub`, `objects` (copies in object storage).
+//!   `scrub`, `objects` and `unknown_copies` (copies in object storage).
 //! * `extension`: the requests that this project adds.
 //! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
@@ -38,6 +38,7 @@ mod retention;
 mod scrub;
 mod sessions;
 mod startup;
+mod unknown_copies;
 pub mod users;
 
 pub use archive::Archive;

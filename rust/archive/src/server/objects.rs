@@ -11,7 +11,9 @@ use std::time::UNIX_EPOCH;
 
 use aeron_protocol::archive::NULL_VALUE;
 
+use super::ArchiveError;
 use super::conductor::ArchiveConductor;
+use super::unknown_copies::UnknownCopies;
 use crate::catalog::RecordingDescriptor;
 use crate::objects::{
     CopiedRange, CopiedSegments, CopierEvent, RecordingIdentity, SealedSegment, SegmentCopier,
@@ -49,6 +51,8 @@ pub(super) struct ObjectCopies {
     copied: BTreeMap<i64, CopiedSegments>,
     /// Copies that are in the manifest, and have not been compared with the local files since the archive started.
     unchecked: VecDeque<(i64, SegmentCopy)>,
+    /// Recordings of which the copier has not reported the copies yet.
+    pub(super) unknown: UnknownCopies,
     /// Segments that were passed to the copier, and of which no event has come.
     waiting: BTreeSet<(i64, i64)>,
     /// Segments without a file.
@@ -61,12 +65,19 @@ pub(super) struct ObjectCopies {
 }
 
 impl ObjectCopies {
-    pub fn new(copier: Option<Box<dyn SegmentCopier>>, settings: ObjectSettings) -> Self {
+    /// Creates the state at the start of an archive. `unknown` are the recordings of which the copier will report the
+    /// copies.
+    pub fn new(
+        copier: Option<Box<dyn SegmentCopier>>,
+        settings: ObjectSettings,
+        unknown: UnknownCopies,
+    ) -> Self {
         Self {
             copier,
             settings,
             copied: BTreeMap::new(),
             unchecked: VecDeque::new(),
+            unknown,
             waiting: BTreeSet::new(),
             missing: BTreeSet::new(),
             truncations: VecDeque::new(),
@@ -146,16 +157,63 @@ impl ObjectCopies {
         }
     }
 
+    /// Checks that a migration would not give a recording two versions of the same positions: the moved segments and
+    /// copies.
+    ///
+    /// # Errors
+    /// The segments would move before the start of the destination, and the destination has copies from there, or its
+    /// copies are not known yet.
+    pub fn check_migration(
+        &self,
+        source: &RecordingDescriptor,
+        destination: &RecordingDescriptor,
+    ) -> Result<(), ArchiveError> {
+        if source.stop_position != destination.start_position {
+            return Ok(());
+        }
+        let (id, start) = (destination.recording_id, destination.start_position);
+        self.check_no_copies_before_start(destination, || {
+            format!("no segments can be migrated before its start position {start}: migrate those of recording {id} to the end of the other one")
+        })
+    }
+
+    /// Checks that an empty recording may be replaced by the copy of another one.
+    ///
+    /// # Errors
+    /// The recording has copies, which would be lost, or its copies are not known yet.
+    pub fn check_replacement(&self, replaced: &RecordingDescriptor) -> Result<(), ArchiveError> {
+        self.check_no_copies_before_start(replaced, || {
+            "it cannot be replaced by another one: replicate to a new recording".to_owned()
+        })
+    }
+
+    fn check_no_copies_before_start(
+        &self,
+        recording: &RecordingDescriptor,
+        consequence: impl FnOnce() -> String,
+    ) -> Result<(), ArchiveError> {
+        let id = recording.recording_id;
+        self.unknown.check(id)?;
+        let first_copy = self.copied.get(&id).and_then(|copied| copied.iter().next());
+        match first_copy.filter(|copy| copy.base < recording.first_segment_base()) {
+            None => Ok(()),
+            Some(copy) => Err(ArchiveError::generic(format!(
+                "recording {id} has segments from position {} on in object storage, so {}",
+                copy.from,
+                consequence()
+            ))),
+        }
+    }
+
     /// Forgets the copies that are wrong after a migration. The arguments are the recordings as they were before it.
     pub fn on_migrated(&mut self, source: &RecordingDescriptor, destination: &RecordingDescriptor) {
         // The source is now truncated to its start.
         self.forget(source, source.start_position);
-        // Copies of the destination from before its start may be of the positions that the moved segments have.
+        // Copies of the destination stay valid, but copies in progress begin again.
         let is_before = source.stop_position == destination.start_position;
-        let valid_end = if is_before {
-            0
-        } else {
-            destination.stop_position
+        let valid_end = match is_before {
+            true => i64::MAX,
+            false => destination.stop_position,
         };
         self.forget(destination, valid_end);
     }
@@ -226,10 +284,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn on_copier_event(&mut self, event: CopierEvent) {
         match event {
             CopierEvent::Known { recording, copies } => {
-                let id = recording.recording_id;
+                self.objects.unknown.remove(recording.recording_id);
                 if self.is_recording(&recording) {
-                    let copies = copies.into_iter().map(|copy| (id, copy));
-                    self.objects.unchecked.extend(copies);
+                    self.on_known(recording.recording_id, copies);
                 }
             }
             CopierEvent::Copied { recording, copy } => {
@@ -262,6 +319,20 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn is_recording(&self, identity: &RecordingIdentity) -> bool {
         let recording = self.store.recording(identity.recording_id);
         recording.is_ok_and(|recording| RecordingIdentity::of(recording) == *identity)
+    }
+
+    /// Takes copies that the manifest names. Those from before the start of the recording in the catalog have no local
+    /// files, so replays may use them at once. The others are compared with the local files first.
+    fn on_known(&mut self, id: i64, copies: Vec<SegmentCopy>) {
+        let Ok(first_base) = self.store.recording(id).map(|it| it.first_segment_base()) else {
+            return;
+        };
+        for copy in copies {
+            match copy.base < first_base {
+                true => self.objects.copied.entry(id).or_default().insert(copy),
+                false => self.objects.unchecked.push_back((id, copy)),
+            }
+        }
     }
 
     /// Compares some copies of the manifest with the local files. A copy is valid if its local file has not changed
@@ -340,7 +411,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let mut limit = end.saturating_sub(kept).max(first);
         let holders = self.holders(id, end);
         let readers = holders.readers.iter().map(|(_, position)| *position);
-        // A follower is a named reader, and cannot read copies.
+        // A follower is a named reader. It could read copies too, but local files are faster and cost nothing.
         if let Some(position) = readers.chain(holders.lowest_replay_position).min() {
             limit = limit.min(position.max(first));
         }
@@ -505,7 +576,11 @@ mod tests {
             is_local_deleted: false,
             local_bytes: 0,
         };
-        let mut objects = ObjectCopies::new(Some(Box::new(copier.clone())), settings);
+        let mut objects = ObjectCopies::new(
+            Some(Box::new(copier.clone())),
+            settings,
+            UnknownCopies::default(),
+        );
         for (id, count) in [(1, 4), (2, 8)] {
             let copied = objects.copied.entry(id).or_default();
             (0..count).for_each(|number| copied.insert(copy(number)));
@@ -525,26 +600,51 @@ mod tests {
         let copier = Copier::default();
         // Segments 2 and 3 of recording 1 move before the start of recording 2.
         let mut objects = copies(&copier);
-        let (source, destination) = (
-            recording(1, 2 * LENGTH, 4 * LENGTH),
-            recording(2, 4 * LENGTH, 9 * LENGTH),
-        );
-        objects.on_migrated(&source, &destination);
+        let first = recording(1, 2 * LENGTH, 4 * LENGTH);
+        let second = recording(2, 4 * LENGTH, 9 * LENGTH);
+        (0..4).for_each(|number| objects.copied.get_mut(&2).unwrap().remove(number * LENGTH));
+        assert!(objects.check_migration(&first, &second).is_ok());
+        objects.on_migrated(&first, &second);
         assert_eq!(numbers(&objects, 1), [0, 1]);
-        assert_eq!(numbers(&objects, 2), [0; 0]);
+        assert_eq!(numbers(&objects, 2), [4, 5, 6, 7]);
         assert!(objects.waiting.is_empty() && objects.missing.is_empty());
         assert!(objects.pass_truncations());
         let forgotten = std::mem::take(&mut *copier.0.lock().unwrap());
-        assert_eq!(forgotten, [(1, 2 * LENGTH), (2, 0)]);
+        assert_eq!(forgotten, [(1, 2 * LENGTH), (2, i64::MAX)]);
         // Segments of recording 2 move to the end of recording 1. The copies of recording 1 stay valid.
         let mut objects = copies(&copier);
-        let (source, destination) = (
-            recording(2, 4 * LENGTH, 9 * LENGTH),
-            recording(1, 0, 4 * LENGTH),
-        );
+        let (source, destination) = (second, recording(1, 0, 4 * LENGTH));
+        assert!(objects.check_migration(&source, &destination).is_ok());
         objects.on_migrated(&source, &destination);
         assert_eq!(numbers(&objects, 1), [0, 1, 2, 3]);
         assert_eq!(numbers(&objects, 2), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn segments_are_not_moved_to_positions_that_object_storage_has() {
+        let objects = copies(&Copier::default());
+        let source = recording(1, 2 * LENGTH, 4 * LENGTH);
+        let error = objects
+            .check_migration(&source, &recording(2, 4 * LENGTH, 9 * LENGTH))
+            .unwrap_err();
+        assert_eq!(
+            error.message,
+            "recording 2 has segments from position 0 on in object storage, so no segments can be migrated before its start position 262144: migrate those of recording 2 to the end of the other one"
+        );
+    }
+
+    #[test]
+    fn a_recording_with_copies_is_not_replaced_by_another_one() {
+        let mut objects = copies(&Copier::default());
+        let empty = recording(1, 4 * LENGTH, 4 * LENGTH);
+        let error = objects.check_replacement(&empty).unwrap_err();
+        assert_eq!(
+            error.message,
+            "recording 1 has segments from position 0 on in object storage, so it cannot be replaced by another one: replicate to a new recording"
+        );
+        assert!(objects.check_replacement(&recording(3, 0, 0)).is_ok());
+        objects.unknown = UnknownCopies::new([3], 0);
+        assert!(objects.check_replacement(&recording(3, 0, 0)).is_err());
     }
 
     #[test]

@@ -24,8 +24,9 @@ pub(super) struct ReplayOrder<'a> {
     pub response_correlation_id: Option<i64>,
 }
 
-/// Requests for replays of recordings that are starting: the archive does not have their position
-/// counters yet. A client may find the counter of such a recording earlier than the archive.
+/// Requests for replays that wait. If a recording is starting, the archive does not have its position counter yet, but
+/// a client may have found the counter already. After the start of the archive, the copies in object storage may not be
+/// known yet.
 #[derive(Debug, Default)]
 pub(super) struct HeldReplays {
     held: Vec<HeldReplay>,
@@ -118,13 +119,13 @@ impl<'a> ReplayOrder<'a> {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a replay at once, or when the position counter of its recording is available. The
-    /// response is sent when the first frame of the replay is found.
+    /// Begins a replay at once, or when the position counter and the copies of its recording are known. The response is
+    /// sent when the first frame of the replay is found.
     ///
     /// # Errors
     /// The reason why the request is refused.
     pub fn replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
-        if !self.recordings.is_starting(order.recording_id) {
+        if !self.must_wait(order) {
             return self.begin_replay(order);
         }
         self.replays.check_room(self.held_replays.held.len())?;
@@ -132,11 +133,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Begins the held replays of recordings that are no longer starting. Returns the work count.
+    /// Begins the held replays that need not wait any more. Returns the work count.
     pub(super) fn begin_held_replays(&mut self) -> usize {
-        let recordings = &self.recordings;
-        let is_ready = |held: &mut HeldReplay| !recordings.is_starting(held.order.recording_id);
-        let ready: Vec<HeldReplay> = self.held_replays.held.extract_if(.., is_ready).collect();
+        let mut held = std::mem::take(&mut self.held_replays.held);
+        let is_ready = |held: &mut HeldReplay| !self.must_wait(&held.order);
+        let ready: Vec<HeldReplay> = held.extract_if(.., is_ready).collect();
+        self.held_replays.held = held;
         for held in &ready {
             let order = ReplayOrder {
                 channel: &held.channel,
@@ -149,7 +151,24 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         ready.len()
     }
 
+    fn must_wait(&self, order: &ReplayOrder<'_>) -> bool {
+        let id = order.recording_id;
+        let unknown = &self.objects.unknown;
+        self.recordings.is_starting(id)
+            || (self.begins_before_start(order) && unknown.is_awaited(Some(id), self.now_ns))
+    }
+
+    /// Returns whether a replay begins before the start position of its recording in the catalog.
+    fn begins_before_start(&self, order: &ReplayOrder<'_>) -> bool {
+        let recording = self.store.recording(order.recording_id);
+        order.range.position != NULL_VALUE
+            && recording.is_ok_and(|recording| order.range.position < recording.start_position)
+    }
+
     fn begin_replay(&mut self, order: &ReplayOrder<'_>) -> Result<(), ArchiveError> {
+        if self.begins_before_start(order) {
+            self.objects.unknown.check(order.recording_id)?;
+        }
         let recording = self.store.recording(order.recording_id).ok();
         let copied = recording.and_then(|it| self.objects.extended(it, order.range.position));
         let request = ReplayRequested {

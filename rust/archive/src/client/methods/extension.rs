@@ -11,7 +11,7 @@ use super::super::call::ArchiveCall;
 use super::super::error::Result;
 use super::super::extension::{ListedInfo, TimeRange, TimedPosition};
 use super::super::operation::{
-    ArchiveOperation, CheckedCall, CheckedListing, StartedReplay, TimedReplay,
+    ArchiveOperation, CheckedCall, CheckedListing, EarliestReplay, StartedReplay, TimedReplay,
 };
 use super::super::params::ReplayParams;
 use crate::extensions::{NamedReader, RetentionPolicy};
@@ -201,6 +201,25 @@ impl AeronArchive {
             params,
         )?;
         Ok(ArchiveOperation::new(self, steps))
+    }
+}
+
+/// Copies in object storage.
+impl AeronArchive {
+    /// Replays a recording like [`async_replay_with_id`](Self::async_replay_with_id), from the first position that the
+    /// archive has. That position may be in object storage, before the start position of the catalog. The position of
+    /// the parameters is not used.
+    ///
+    /// If the archive does not support copies, the replay begins at the start position after one second.
+    pub fn async_replay_from_earliest(
+        &self,
+        recording_id: i64,
+        replay_channel: &str,
+        replay_stream_id: i32,
+        params: &ReplayParams,
+    ) -> ArchiveOperation<StartedReplay> {
+        let steps = EarliestReplay::new(recording_id, replay_channel, replay_stream_id, params);
+        ArchiveOperation::new(self, steps)
     }
 }
 

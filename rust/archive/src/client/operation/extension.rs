@@ -5,12 +5,8 @@ use aeron_protocol::archive::extension::Capabilities;
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::{ArchiveCall, Ticket};
 use super::super::error::{ArchiveClientError, Result};
-use super::super::extension::ExtensionPage;
+use super::super::extension::{CAPABILITIES_TIMEOUT_NS, ExtensionPage};
 use super::{Steps, abandon};
-
-/// Maximum time for the response to a request for capabilities, in nanoseconds. An archive that does not respond in
-/// this time counts as an archive without capabilities.
-const CAPABILITIES_TIMEOUT_NS: i64 = 1_000_000_000;
 
 /// One request to an archive that must have a capability.
 pub(in super::super) struct CheckedCall<T> {

@@ -1,6 +1,7 @@
 //! [`ArchiveOperation`]: one request or several requests in sequence. It ends when the archive has
 //! responded to the last request.
 
+mod earliest_replay;
 mod extension;
 mod recorded;
 mod replay;
@@ -11,6 +12,7 @@ use super::aeron_archive::{AeronArchive, wait_for};
 use super::call::Ticket;
 use super::error::{ArchiveClientError, Result};
 
+pub(super) use earliest_replay::EarliestReplay;
 pub(super) use extension::{CheckedCall, CheckedListing};
 pub(super) use recorded::{RecordedExclusivePublication, RecordedPublication};
 pub use replay::StartedReplay;

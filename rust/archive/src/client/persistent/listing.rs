@@ -7,6 +7,7 @@ use super::super::call::{ArchiveCall, Ticket};
 use super::super::error::ArchiveClientError;
 use super::super::link::Answered;
 use super::context::StartPosition;
+use super::copies::CopyLookup;
 use super::core::{Core, Transition};
 use super::error::PersistentSubscriptionError;
 use super::set_up::AwaitedReplayPlan;
@@ -22,16 +23,25 @@ pub(super) fn send(core: &mut Core, now_ns: i64) -> Transition {
     })
 }
 
-/// Receives the descriptor of the recording.
+/// Receives the descriptor of the recording. If the subscription continues before the start position of the recording,
+/// asks for copies in object storage.
 pub(super) fn receive(
     core: &mut Core,
     ticket: &Ticket<Option<RecordingDescriptor>>,
+    now_ns: i64,
 ) -> Option<Transition> {
     let recording_id = core.settings.recording_id;
     let failure = match core.archive.take(ticket) {
         Answered::Pending => return None,
         Answered::Expired => return Some(Transition::to(SubscriptionState::SendListRequest)),
-        Answered::Value(Some(recording)) => return Some(go_on(core, &recording)),
+        Answered::Value(Some(recording)) => {
+            return Some(match RecordingCriteria::of(core).choose(&recording) {
+                Err(PersistentSubscriptionError::BeforeStart { .. }) => {
+                    CopyLookup::begin(core, recording, now_ns)
+                }
+                chosen => go(core, chosen),
+            });
+        }
         Answered::Value(None) => PersistentSubscriptionError::UnknownRecording { recording_id },
         Answered::Refused(error) if is_unknown_recording(&error) => {
             PersistentSubscriptionError::UnknownRecording { recording_id }
@@ -48,13 +58,14 @@ fn is_unknown_recording(error: &ArchiveClientError) -> bool {
     error.archive_code() == Some(ArchiveErrorCode::UnknownRecording)
 }
 
-fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
-    let wanted = RecordingCriteria {
-        live_stream_id: core.settings.live_stream_id,
-        position: core.position,
-        highest_live_position: core.highest_live_position,
-    };
-    match wanted.choose(recording) {
+/// Chooses the source of the next messages.
+pub(super) fn go_on(core: &mut Core, recording: &RecordingDescriptor) -> Transition {
+    let chosen = RecordingCriteria::of(core).choose(recording);
+    go(core, chosen)
+}
+
+fn go(core: &mut Core, chosen: Result<Choice, PersistentSubscriptionError>) -> Transition {
+    match chosen {
         Ok(Choice::Live { position }) => {
             core.position = position;
             Transition::to(SubscriptionState::AddLive)
@@ -85,6 +96,14 @@ enum Choice {
 }
 
 impl RecordingCriteria {
+    fn of(core: &Core) -> Self {
+        Self {
+            live_stream_id: core.settings.live_stream_id,
+            position: core.position,
+            highest_live_position: core.highest_live_position,
+        }
+    }
+
     fn choose(
         &self,
         recording: &RecordingDescriptor,

@@ -5,6 +5,7 @@
 //! its resources ([`state`]). The data that all states use are in [`core`].
 
 mod context;
+mod copies;
 mod core;
 mod counters;
 mod error;

@@ -1,6 +1,7 @@
 //! [`SubscriptionState`]: the states of a persistent subscription, each with its resources.
 
 use super::super::call::Ticket;
+use super::copies::CopyLookup;
 use super::core::{Core, Transition};
 use super::listing;
 use super::live::{self, LiveStream, LiveWait};
@@ -16,6 +17,7 @@ pub(super) enum SubscriptionState {
     AwaitArchive,
     SendListRequest,
     AwaitList(Ticket<Option<RecordingDescriptor>>),
+    AwaitCopies(Box<CopyLookup>),
     SetUp(Box<SetUp>),
     AwaitReplayImage(Box<AwaitedReplay>),
     Replay(Box<Replaying>),
@@ -41,7 +43,8 @@ impl SubscriptionState {
                 .is_connected()
                 .then(|| Transition::to(Self::SendListRequest))),
             Self::SendListRequest => Ok(Some(listing::send(core, turn.now_ns))),
-            Self::AwaitList(ticket) => Ok(listing::receive(core, ticket)),
+            Self::AwaitList(ticket) => Ok(listing::receive(core, ticket, turn.now_ns)),
+            Self::AwaitCopies(lookup) => Ok(lookup.step(core, turn.now_ns)),
             Self::SetUp(_) | Self::AddLive if !core.resources.is_due(turn.now_ns) => Ok(None),
             Self::SetUp(set_up) => Ok(set_up.step(core, turn.now_ns)),
             Self::AwaitReplayImage(awaited) => Ok(awaited.step(core, turn.now_ns)),
@@ -58,7 +61,7 @@ impl SubscriptionState {
     pub(super) fn without_archive(&self, core: &mut Core) -> Option<Self> {
         match self {
             Self::Replay(replaying) => replaying.keep_position(core),
-            Self::SendListRequest | Self::AwaitList(_) => {}
+            Self::SendListRequest | Self::AwaitList(_) | Self::AwaitCopies(_) => {}
             Self::SetUp(_) | Self::AwaitReplayImage(_) => {}
             Self::AwaitArchive
             | Self::Switch(_)
@@ -94,7 +97,8 @@ impl SubscriptionState {
         match self {
             Self::AwaitArchive => Code::AwaitArchiveConnection,
             Self::SendListRequest => Code::SendListRecordingRequest,
-            Self::AwaitList(_) => Code::AwaitListRecordingResponse,
+            // A real subscription has no state for copies.
+            Self::AwaitList(_) | Self::AwaitCopies(_) => Code::AwaitListRecordingResponse,
             Self::SetUp(set_up) => set_up.code(),
             Self::AwaitReplayImage(_) | Self::Replay(_) => Code::Replay,
             Self::Switch(_) => Code::AttemptSwitch,

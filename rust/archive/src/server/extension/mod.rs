@@ -8,6 +8,7 @@ mod readers;
 mod retention;
 mod time;
 
+pub(super) use copied::HeldRanges;
 pub(super) use page::DescriptorPage;
 pub(super) use retention::outcomes_page;
 pub(super) use time::TimeSearches;
@@ -75,9 +76,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     .map(ExtensionResult::Page);
             }
             Request::ListCopiedRanges(request) => {
-                return self
-                    .list_copied_ranges(ids, request)
-                    .map(ExtensionResult::Page);
+                self.list_copied_ranges(ids, request)?;
+                return Ok(ExtensionResult::Later);
             }
             Request::SetRetention(request) => self.set_retention(request)?,
             Request::ListRetention(request) => {

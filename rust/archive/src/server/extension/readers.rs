@@ -106,7 +106,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     fn check_reader_position(&self, recording_id: i64, position: i64) -> Result<(), ArchiveError> {
-        let start = self.start_position(recording_id)?;
+        let recording = self.store.recording(recording_id)?;
+        // A follower may read copies in object storage.
+        let copied = self.objects.range(recording);
+        let start = copied.map_or(recording.start_position, |range| range.start_position);
         let end = self.max_recorded_position(recording_id)?;
         match (start..=end).contains(&position) {
             true => Ok(()),

@@ -21,11 +21,14 @@ const MAX_SEARCHES: usize = 64;
 /// waited longest.
 #[derive(Debug, Default)]
 pub(in crate::server) struct TimeSearches {
+    /// Requests that wait until the copies of their recordings are known, because the archive has just started.
+    held: Vec<(RequestIds, FindPositionRequest)>,
     running: VecDeque<(RequestIds, TimeSearch)>,
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins a search. The response is sent when the search is finished.
+    /// Begins a search, as soon as the copies of the recording are known. The response is sent when the search is
+    /// finished.
     ///
     /// # Errors
     /// The recording does not exist, or there are too many searches.
@@ -34,14 +37,42 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         requester: RequestIds,
         request: &FindPositionRequest,
     ) -> Result<(), ArchiveError> {
-        let recording_id = request.recording_id;
-        let end_position = self.max_recorded_position(recording_id)?;
-        let recording = self.store.recording(recording_id)?;
-        if self.searches.running.len() >= MAX_SEARCHES {
+        self.store.recording(request.recording_id)?;
+        if self.searches.running.len() + self.searches.held.len() >= MAX_SEARCHES {
             return Err(ArchiveError::generic(format!(
                 "max searches by time reached {MAX_SEARCHES}: try again later"
             )));
         }
+        match self.must_wait_for_copies(Some(request.recording_id)) {
+            true => self.searches.held.push((requester, *request)),
+            false => self.begin_search(requester, request)?,
+        }
+        Ok(())
+    }
+
+    /// Begins the searches that need not wait any more. Returns the work count.
+    pub(in crate::server) fn begin_held_searches(&mut self) -> usize {
+        let mut held = std::mem::take(&mut self.searches.held);
+        let is_ready = |held: &mut (RequestIds, FindPositionRequest)| {
+            !self.must_wait_for_copies(Some(held.1.recording_id))
+        };
+        let ready: Vec<_> = held.extract_if(.., is_ready).collect();
+        self.searches.held = held;
+        for (requester, request) in &ready {
+            if let Err(error) = self.begin_search(*requester, request) {
+                self.outbox.refuse(*requester, error);
+            }
+        }
+        ready.len()
+    }
+
+    fn begin_search(
+        &mut self,
+        requester: RequestIds,
+        request: &FindPositionRequest,
+    ) -> Result<(), ArchiveError> {
+        let end_position = self.max_recorded_position(request.recording_id)?;
+        let recording = self.store.recording(request.recording_id)?;
         // The search includes segments that are only in object storage, because their indexes are still on the disk.
         let whole = self.objects.whole(recording);
         let recording = whole.as_ref().unwrap_or(recording);

@@ -445,6 +445,7 @@ impl ReplicationSession {
                 }
                 if destination.start_position == destination.stop_position {
                     let replaced = destination.clone();
+                    turn.objects.check_replacement(&replaced)?;
                     turn.store.replace_by_replica(id, &source)?;
                     turn.objects.forget(&replaced, 0);
                     (id, source.start_position)

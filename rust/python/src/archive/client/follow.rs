@@ -14,9 +14,9 @@ impl PyAeronArchive {
     ///         the recordings.
     ///     channel: Text that the channels of the recordings contain.
     ///     stream_id: Stream id of the recordings.
-    ///     position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"latest"`` begins
-    ///         with the live stream. A position needs `recording`. Default: the position of the reader if the
-    ///         archive has it, otherwise ``"earliest"``.
+    ///     position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"earliest"``
+    ///         includes segments in object storage. ``"latest"`` begins with the live stream. A position needs
+    ///         `recording`. Default: the position of the reader if the archive has it, otherwise ``"earliest"``.
     ///     since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
     ///         `numpy.datetime64`. No message that arrived at or after this time is skipped.
     ///     reader: Name of the reader.

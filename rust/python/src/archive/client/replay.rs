@@ -9,7 +9,7 @@ use aeron_protocol::archive::extension::SPEED_UNIT;
 use aeron_protocol::archive::{NULL_LENGTH, NULL_VALUE, REPLAY_ALL_AND_FOLLOW};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use super::super::link::Link;
 use super::super::persistent::PyPersistentSubscription;
@@ -18,7 +18,7 @@ use super::super::replay::Replay;
 use super::super::time::{EpochMicroseconds, warn_approximate};
 use super::PyAeronArchive;
 use super::methods::archive_methods;
-use crate::argument;
+use crate::argument::{self, Argument};
 use crate::channel::Channel;
 use crate::errors::raise;
 use crate::operations::{Owned, PyPendingOperation};
@@ -31,6 +31,39 @@ pub const REPLAY_STREAM_ID: i32 = 100;
 
 /// Greatest factor of the recorded pace.
 const MAX_SPEED: f64 = 1_000_000.0;
+
+/// The position at which a replay begins.
+#[derive(Clone, Copy)]
+enum ReplayBegin {
+    /// The first position that the archive has, on its disk or in object storage.
+    Earliest,
+    At(i64),
+}
+
+impl ReplayBegin {
+    /// Returns the position; `None` if the archive must be asked for it.
+    const fn position(self) -> Option<i64> {
+        match self {
+            Self::Earliest => None,
+            Self::At(position) => Some(position),
+        }
+    }
+}
+
+impl Argument for ReplayBegin {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if !value.is_instance_of::<PyString>() {
+            return i64::convert(value, name).map(Self::At);
+        }
+        match value.extract::<&str>()? {
+            "earliest" => Ok(Self::Earliest),
+            other => {
+                let reason = format!("{name}='{other}' is not a number of bytes or 'earliest'");
+                Err(raise("InvalidArgumentError", reason))
+            }
+        }
+    }
+}
 
 archive_methods! {
     /// Replays a recording to a new subscription.
@@ -45,7 +78,8 @@ archive_methods! {
     ///     channel: Channel of the replay. Its port may be 0. For an archive on another host, the channel must
     ///         have an address of this machine.
     ///     stream_id: Stream id of the replay.
-    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+    ///         the archive's disk. ``"earliest"`` includes older segments in object storage.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
     ///         recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
     ///         the replay started.
@@ -86,24 +120,33 @@ archive_methods! {
     )
     as "($self, recording_id, channel='aeron:ipc', stream_id=100, *, position=None, length=-1, since=None, until=None, rate=None, speed=None, bounding_limit_counter_id=None, file_io_max_length=None)"
     [
-        slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<i64>, length: i64,
+        slf, recording_id: i64, channel: Channel, stream_id: i32, position: Option<ReplayBegin>, length: i64,
         since: Option<EpochMicroseconds>, until: Option<EpochMicroseconds>, rate: Option<i64>, speed: Option<f64>,
         bounding_limit_counter_id: Option<i32>, file_io_max_length: Option<i32>,
     ] {
         let params = ReplayParams {
             max_bytes_per_second: rate_value(rate)?,
             speed_millionths: speed_value(speed)?,
-            ..replay_params(position, length, bounding_limit_counter_id, file_io_max_length)
+            ..replay_params(position.and_then(ReplayBegin::position), length, bounding_limit_counter_id, file_io_max_length)
         };
+        if since.is_some() && matches!(position, Some(ReplayBegin::Earliest)) {
+            let reason = "both since and position='earliest' are given: choose one begin of the replay";
+            return Err(raise("InvalidArgumentError", reason));
+        }
         let range = TimeRange {
             since_us: since.map(|time| time.0),
             until_us: until.map(|time| time.0),
         };
         let begin = |link: &Arc<Link>| -> Result<ArchiveOperation<StartedReplay>> {
             let (archive, channel) = (&link.archive, &channel.0);
-            match range == TimeRange::default() {
-                true => archive.async_replay_with_id(recording_id, channel, stream_id, &params),
-                false => archive.async_replay_in_time(recording_id, range, channel, stream_id, &params),
+            if range != TimeRange::default() {
+                return archive.async_replay_in_time(recording_id, range, channel, stream_id, &params);
+            }
+            match position {
+                Some(ReplayBegin::Earliest) => {
+                    Ok(archive.async_replay_from_earliest(recording_id, channel, stream_id, &params))
+                }
+                _ => archive.async_replay_with_id(recording_id, channel, stream_id, &params),
             }
         };
         let end = match range == TimeRange::default() {
@@ -125,7 +168,8 @@ archive_methods! {
     ///     recording_id: Id of the recording.
     ///     channel: Channel of the replay.
     ///     stream_id: Stream id of the replay.
-    ///     position: Position of the first message, in bytes. `None` stands for the start of the recording.
+    ///     position: Position of the first message, in bytes. `None` stands for the start position of the recording on
+    ///         the archive's disk. For the first position in object storage, see `list_copied_ranges`.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
     ///         recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
     ///         the replay started.
