@@ -559,11 +559,7 @@ impl Follower {
         }
         let timestamp_us = message.published_ms * 1_000;
         let operation = archive.find_position(id, TimeEdge::Since, timestamp_us);
-        let latest = match self.plan.keeps_times {
-            true => first.begin,
-            false => i64::MAX,
-        };
-        Some(Task::Finding(latest, operation))
+        Some(Task::Finding(first.begin, operation))
     }
 }
 

@@ -93,8 +93,6 @@ pub struct FollowedStreamPlan {
     pub max_message_length: usize,
     /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames.
     pub has_index: bool,
-    /// Whether the schedule has no loss of power, which may lose the times of files and the times in indexes.
-    pub keeps_times: bool,
     /// Maximum number of bytes of a recording that retention keeps.
     pub max_bytes: i64,
     /// Longest time between two commits of the follower.
@@ -242,14 +240,9 @@ impl FollowingSchedule {
             },
             max_message_length: random.usize(400..7_000),
             has_index: archive.index,
-            keeps_times: !self.archives.events.iter().any(loses_power),
             max_bytes: random.i64(1..4) * 128 * 1_024,
             commit_interval_ns: random.i64(5 * MS..500 * MS),
         };
         self.streams.push(plan);
     }
-}
-
-fn loses_power((_, event): &(i64, ArchiveEvent)) -> bool {
-    matches!(event, ArchiveEvent::LosePower(..))
 }
