@@ -62,10 +62,26 @@ pub struct Tape {
 /// Limits of retention for a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Highest position that the named reader may have committed. Data after this position must not be deleted.
+    /// Highest position that the named reader may have committed. Data after this position must not be deleted before
+    /// the reader expires.
     pub committed: i64,
+    /// Limits of the reader.
+    pub limits: ReaderLimits,
+    /// Time at which the last granted commit was requested, in milliseconds since the epoch.
+    pub committed_ms: i64,
+    /// Whether the reader may have expired since its last granted commit.
+    pub may_be_expired: bool,
     /// Maximum number of bytes; `None` if no response has confirmed a policy with this limit.
     pub max_bytes: Option<i64>,
+}
+
+/// The limits of a named reader, after which the reader no longer holds data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderLimits {
+    /// Maximum time without a commit in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Maximum number of recorded bytes after the reader's position.
+    pub max_lag: Option<i64>,
 }
 
 /// A published message of a tape.
@@ -404,6 +420,35 @@ impl Tape {
         position - (position - first) % self.segment_length
     }
 
+    /// Registers that the archive has granted a commit that was requested at a time.
+    pub fn committed(&mut self, position: i64, limits: ReaderLimits, requested_ms: i64) {
+        let committed = self.retention.map_or(position, |it| it.committed);
+        self.retention = Some(Retention {
+            committed: committed.max(position),
+            limits,
+            committed_ms: requested_ms,
+            may_be_expired: false,
+            max_bytes: self.retention.and_then(|it| it.max_bytes),
+        });
+    }
+
+    /// Notes whether the reader may have expired by now. `running_since_ms` is the start of the archive: the time
+    /// before it does not count.
+    pub fn expire_reader(&mut self, running_since_ms: i64, now_ms: i64) {
+        let published = self.published;
+        if let Some(retention) = &mut self.retention {
+            let ReaderLimits {
+                max_age_ms,
+                max_lag,
+            } = retention.limits;
+            let since_ms = retention.committed_ms.max(running_since_ms);
+            let age_ms = now_ms.saturating_sub(since_ms);
+            let is_too_old = max_age_ms.is_some_and(|max| age_ms > max);
+            let is_too_far = max_lag.is_some_and(|max| published - retention.committed > max);
+            retention.may_be_expired |= is_too_old || is_too_far;
+        }
+    }
+
     /// Whether retention may have deleted the whole recording, because the named reader has committed all its data.
     fn may_be_purged_by_retention(&self, doubt: Option<UncertainChange>) -> bool {
         let end = self.stop.unwrap_or(self.acknowledged);
@@ -411,16 +456,21 @@ impl Tape {
             Some(UncertainChange::Truncated(position)) => end.min(position),
             _ => end,
         };
-        self.retention.is_some_and(|it| it.committed >= end)
+        self.retention
+            .is_some_and(|it| it.may_be_expired || it.committed >= end)
     }
 
     /// Whether retention may have moved the start of the recording to a position.
     fn may_start_at(&self, start: i64) -> bool {
         let end = self.stop.unwrap_or(self.published);
         self.retention.is_some_and(|it| {
+            let needed = match it.may_be_expired {
+                true => end,
+                false => it.committed.min(end),
+            };
             start > self.start
                 && start == self.segment_base(start)
-                && start <= self.segment_base(it.committed.min(end))
+                && start <= self.segment_base(needed)
         })
     }
 
@@ -446,8 +496,17 @@ impl Tape {
                 "a segment at {lowest} is left by retention: {text}"
             ));
         }
-        let is_held =
-            lowest >= self.segment_base(retention.committed.min(stop - 1).max(self.start));
+        // A reader with a maximum age expires, because it no longer commits.
+        let limits = retention.limits;
+        let has_expired = limits.max_age_ms.is_some()
+            || limits
+                .max_lag
+                .is_some_and(|max| stop - retention.committed > max);
+        let needed = match has_expired {
+            true => stop - 1,
+            false => retention.committed.min(stop - 1),
+        };
+        let is_held = lowest >= self.segment_base(needed.max(self.start));
         let is_short = stop - lowest <= retention.max_bytes?;
         let text = self.summary();
         (!is_held && !is_short).then(|| format!("retention keeps bytes from {lowest} on: {text}"))

@@ -9,6 +9,7 @@ use aeron_archive::storage::SyncLevel;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
+use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
 use crate::network::{HostId, LossPattern, Weather, ipv4};
@@ -38,8 +39,8 @@ pub enum ArchiveEvent {
     Kill(usize, i64),
     /// A fault occurs at one of the next writes of an archive.
     FailWrite(usize, u64, StorageFault),
-    /// An archive dies during the write of a block. At most this number of pages of the block is written.
-    TearBlock(usize, usize),
+    /// An archive dies during a write to a file of this kind. At most this number of pages is written.
+    TearWrite(usize, FileKind, usize),
     /// An archive ends cleanly, and starts again at once.
     Restart(usize),
     /// The disk of an archive has only this many free bytes.
@@ -258,7 +259,8 @@ fn events(
             0 => events.push((at_ns, ArchiveEvent::Kill(archive, away_ns))),
             1 => {
                 let pages = random.usize(1..4);
-                events.push((at_ns, ArchiveEvent::TearBlock(archive, pages)));
+                let torn = ArchiveEvent::TearWrite(archive, FileKind::Segment, pages);
+                events.push((at_ns, torn));
             }
             2..=4 => {
                 let limit = 1 << random.u32(2..9);

@@ -4,7 +4,7 @@ use aeron_archive::client::PersistentSubscriptionState;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
-use super::super::disk::DiskPoint;
+use super::super::disk::{DiskPoint, FileKind};
 use super::super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
 use crate::network::{HostId, ipv4};
 use crate::schedule::{MS, SECOND, one_of, rarely};
@@ -126,6 +126,11 @@ impl FollowingSchedule {
                 (at_ns, random.usize(..2), length_ns)
             })
             .collect();
+        if random.bool() {
+            let at_ns = random.i64(DEATHS_BEGIN_NS..HEAL_NS);
+            let torn = ArchiveEvent::TearWrite(0, FileKind::Extensions, 1);
+            schedule.archives.events.push((at_ns, torn));
+        }
         schedule
     }
 

@@ -22,6 +22,10 @@ use crate::truth::Finding;
 const MAX_RUNNING: usize = 2;
 /// Maximum number of replays that an operator reads at the same time.
 const MAX_REPLAYS: usize = 2;
+/// Maximum time between two reads of a slow replay. Retention must not delete what such a replay still needs.
+const MAX_PAUSE_NS: i64 = 50 * MS;
+/// Channel of replays that do not use the network.
+const IPC: &str = "aeron:ipc";
 /// Number of descriptors in a request for all of an archive's recordings.
 const ALL_RECORDINGS: i32 = 10_000;
 /// First stream id for replays.
@@ -244,8 +248,14 @@ impl Operator {
                     self.granted += 1;
                     let now_ns = stage.clock.now_ns();
                     let ReplayedRange { tape, begin, end } = range;
-                    self.replays
-                        .push(Replay::new(started, tape, begin, end, now_ns));
+                    let mut replay = Replay::new(started, tape, begin, end, now_ns);
+                    if self.plan.retains && self.goal == Goal::Work {
+                        replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
+                    }
+                    if self.plan.replay_channel == IPC {
+                        replay = replay.over_ipc(stage.undisturbed(self.plan.archive));
+                    }
+                    self.replays.push(replay);
                     Ok(Activity::Idle)
                 }
                 Polled::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
@@ -501,7 +511,7 @@ impl Operator {
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
         if self.plan.retains && self.random.u8(..4) == 0 {
-            return self.retain(archive, ledger);
+            return self.retain(archive, ledger, stage.clock.now_ms());
         }
         match self.random.u8(..20) {
             0..=3 if self.recorded.len() < MAX_RUNNING => {

@@ -92,6 +92,15 @@ impl Stage<'_> {
     fn is_excused(&self, begin_ns: i64) -> bool {
         begin_ns < self.calm_since_ns
     }
+
+    /// Returns a value that stays the same while an archive and the driver on its host run without faults; `None` if
+    /// one of them does not.
+    fn undisturbed(&self, archive: usize) -> Option<(u64, u64)> {
+        let archive = &self.archives[archive];
+        let host = &self.hosts[archive.plan().host];
+        host.cnc()?;
+        Some((archive.undisturbed()?, host.starts()))
+    }
 }
 
 /// See the [module](self).
@@ -172,6 +181,7 @@ impl Operator {
     /// Sets another goal.
     pub fn set_goal(&mut self, goal: Goal) {
         self.goal = goal;
+        self.replays.iter_mut().for_each(Replay::hurry);
         self.verified.clear();
         self.must_list = true;
     }
@@ -243,6 +253,7 @@ impl Operator {
     /// # Errors
     /// The archive or its client broke a rule.
     pub fn do_work(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
+        self.expire_readers(stage);
         if self.goal == Goal::Leave {
             self.lose_client(stage.ledger);
             return Ok(0);
@@ -386,6 +397,16 @@ impl Operator {
             }
         }
         Ok(work_count)
+    }
+
+    /// Notes which readers of the operator may have expired.
+    fn expire_readers(&self, stage: &mut Stage<'_>) {
+        let running_since_ms = stage.archives[self.plan.archive].running_since_ms();
+        let now_ms = stage.clock.now_ms();
+        for tape in &self.tapes {
+            let tape = stage.ledger.tape_mut(*tape);
+            tape.expire_reader(running_since_ms, now_ms);
+        }
     }
 
     /// Reads the position counters of the operator's recordings.
