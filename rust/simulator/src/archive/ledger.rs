@@ -65,6 +65,8 @@ pub struct Retention {
     /// Highest position that the named reader may have committed. Data after this position must not be deleted before
     /// the reader expires.
     pub committed: i64,
+    /// Position of the last granted commit.
+    pub granted: i64,
     /// Limits of the reader.
     pub limits: ReaderLimits,
     /// Time at which the last granted commit was requested, in milliseconds since the epoch.
@@ -425,6 +427,7 @@ impl Tape {
         let committed = self.retention.map_or(position, |it| it.committed);
         self.retention = Some(Retention {
             committed: committed.max(position),
+            granted: position,
             limits,
             committed_ms: requested_ms,
             may_be_expired: false,
@@ -444,7 +447,7 @@ impl Tape {
             let since_ms = retention.committed_ms.max(running_since_ms);
             let age_ms = now_ms.saturating_sub(since_ms);
             let is_too_old = max_age_ms.is_some_and(|max| age_ms > max);
-            let is_too_far = max_lag.is_some_and(|max| published - retention.committed > max);
+            let is_too_far = max_lag.is_some_and(|max| published - retention.granted > max);
             retention.may_be_expired |= is_too_old || is_too_far;
         }
     }

@@ -203,7 +203,19 @@ impl ArchiveWorld {
             };
             self.end_phase_if_over()?;
         }
-        Ok(())
+        self.check_errors()
+    }
+
+    /// Checks that retention never tried to delete a segment that a replay still needed. The store refuses this.
+    fn check_errors(&self) -> Result<(), Finding> {
+        let mut errors = self.archives.iter().flat_map(ArchiveServer::errors);
+        let is_wrong = |error: &String| {
+            error.starts_with("retention of recording") && error.contains("replay")
+        };
+        match errors.find(is_wrong) {
+            None => Ok(()),
+            Some(error) => Err(format!("retention does not heed a replay: {error}")),
+        }
     }
 
     fn step(&mut self) -> Result<usize, Finding> {

@@ -249,7 +249,7 @@ impl Operator {
                     let now_ns = stage.clock.now_ns();
                     let ReplayedRange { tape, begin, end } = range;
                     let mut replay = Replay::new(started, tape, begin, end, now_ns);
-                    if self.plan.retains && self.goal == Goal::Work {
+                    if self.plan.retains && self.goal == Goal::Work && self.random.bool() {
                         replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
                     }
                     if self.plan.replay_channel == IPC {
@@ -541,6 +541,9 @@ impl Operator {
             13 => {
                 let at = self.any(self.replays.len())?;
                 let replay = &mut self.replays[at];
+                if replay.is_slow() {
+                    return None;
+                }
                 replay.is_stopped = true;
                 let call = ArchiveCall::stop_replay(replay.started.replay_session_id);
                 archive.begin(call).ok().map(Activity::StoppingReplay)

@@ -76,6 +76,11 @@ impl Replay {
         self
     }
 
+    /// Whether the operator reads slowly. Such a replay is not stopped, so that retention has to heed it for long.
+    pub fn is_slow(&self) -> bool {
+        self.pause_ns > 0
+    }
+
     /// Ends slow reading.
     pub fn hurry(&mut self) {
         (self.pause_ns, self.reads_from_ns) = (0, 0);
