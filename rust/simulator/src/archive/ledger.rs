@@ -1,6 +1,7 @@
 //! [`Ledger`]: the recorded messages, and the positions that clients know. Checks listings and replays of archives.
 
 use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::SegmentFileName;
 use aeron_memory::log::Positions;
 
@@ -29,8 +30,10 @@ pub struct Tape {
     pub segment_length: i64,
     /// Id of the stream's first term.
     pub initial_term_id: i32,
-    /// Position of the first byte.
+    /// Position of the first byte that can be replayed.
     pub start: i64,
+    /// Highest known start of the local files, if copied files are deleted.
+    pub local_start: Option<i64>,
     /// Stop position, if a client knows that the recording has stopped.
     pub stop: Option<i64>,
     /// Published messages, without those that a truncation or purge has removed.
@@ -244,7 +247,7 @@ impl Ledger {
     /// A deleted file exists again.
     pub fn check_files(&self, archive: usize, names: &[String]) -> Result<(), Finding> {
         let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
-        for file in files {
+        for file in files.filter(|file| file.extension != FETCHED_EXTENSION) {
             let is_its = |tape: &&Tape| {
                 tape.archive == archive && tape.recording_id == Some(file.recording_id)
             };
@@ -273,6 +276,7 @@ impl Tape {
             segment_length: positions.term_length() as i64,
             initial_term_id: positions.initial_term_id(),
             start,
+            local_start: None,
             stop: None,
             messages: Vec::new(),
             count: 0,
@@ -361,6 +365,7 @@ impl Tape {
         copy.recording_id = Some(recording_id);
         copy.readers = 0;
         copy.retention = None;
+        copy.local_start = None;
         copy.may_have_removed_files = false;
         copy.may_be_extended = false;
         copy.count = 0;
@@ -477,6 +482,27 @@ impl Tape {
         })
     }
 
+    /// Whether the files before a position may be deleted, because they have copies.
+    fn may_be_copied_before(&self, start: i64) -> bool {
+        let end = self.stop.unwrap_or(self.published);
+        self.local_start
+            .is_some_and(|local| start >= local && start == self.segment_base(start) && start < end)
+    }
+
+    /// Returns a finding if a file still exists that must be deleted, because its segment has a copy. `bases` are the
+    /// positions of the existing files. The archive keeps the files of the last `kept` bytes.
+    pub fn uncopied(&self, bases: &[i64], kept: i64) -> Option<Finding> {
+        let (stop, _) = (self.stop?, self.local_start?);
+        if !self.is_certain() || self.may_have_removed_files {
+            return None;
+        }
+        let first_kept = self.segment_base((stop - kept.max(1)).max(self.start));
+        let lowest = bases.iter().copied().min()?;
+        let text = self.summary();
+        (lowest < first_kept)
+            .then(|| format!("the file at {lowest} is not deleted, from {first_kept} on: {text}"))
+    }
+
     /// Checks a start position that an archive reports.
     ///
     /// # Errors
@@ -559,6 +585,10 @@ impl Tape {
 
     fn check_start(&mut self, start: i64, doubt: Option<UncertainChange>) -> Result<(), Finding> {
         if start == self.start {
+            return Ok(());
+        }
+        if self.may_be_copied_before(start) {
+            self.local_start = Some(start);
             return Ok(());
         }
         if doubt == Some(UncertainChange::Purged(start)) {

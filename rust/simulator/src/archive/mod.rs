@@ -7,6 +7,7 @@
 mod disk;
 mod following;
 mod ledger;
+mod objects;
 mod operator;
 mod plan;
 mod publishing;

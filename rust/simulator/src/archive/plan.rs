@@ -29,6 +29,8 @@ const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 /// The seed modulo this number decides whether clients commit readers and set policies.
 const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
+/// Remainder of the seeds for which the first archive has object storage.
+const COPYING_REMAINDER: u64 = 3;
 /// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
@@ -107,6 +109,14 @@ impl ArchiveSchedule {
                 archive.context.low_storage_space_threshold = RETAINING_THRESHOLD;
             }
         }
+        if seed % RETAINING_DIVISOR == COPYING_REMAINDER {
+            archives[0].has_copies = true;
+            archives[0].context.objects_delete_local = true;
+            archives[0].context.objects_local_bytes = seed / RETAINING_DIVISOR % 3 * 64 * 1_024;
+            for operator in operators.iter_mut().filter(|it| it.archive == 0) {
+                operator.has_copies = true;
+            }
+        }
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
         events.push((HEAL_NS, ArchiveEvent::Heal));
@@ -172,6 +182,7 @@ fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
         seed: random.u64(..),
         longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
         retains: false,
+        has_copies: false,
     }
 }
 
@@ -208,6 +219,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         has_empty_pages: archives[0].context.index,
         replicates_from: None,
         retains: false,
+        has_copies: false,
     };
     let remote = OperatorPlan {
         host: 1,

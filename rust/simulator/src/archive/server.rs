@@ -18,6 +18,7 @@ use aeron_client::Aeron;
 use fastrand::Rng;
 
 use super::disk::{DiskPoint, FileKind, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
+use super::objects::ObjectBucket;
 use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
@@ -45,12 +46,15 @@ pub struct ArchivePlan {
     pub longest_read: Option<usize>,
     /// Whether clients set retention policies. If so, no client purges segments.
     pub retains: bool,
+    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    pub has_copies: bool,
 }
 
 /// See the [module](self).
 pub struct ArchiveServer {
     plan: ArchivePlan,
     disk: SimulatedDisk,
+    bucket: ObjectBucket,
     random: Rng,
     state: ArchiveServerState,
     /// The client, and the number of driver starts on its host at the time at which it connected.
@@ -89,6 +93,7 @@ impl ArchiveServer {
         Self {
             random: Rng::with_seed(plan.seed),
             disk,
+            bucket: ObjectBucket::default(),
             state: ArchiveServerState::Down,
             client: None,
             lives: 0,
@@ -284,6 +289,24 @@ impl ArchiveServer {
             return Ok(0);
         };
         self.client = Some((aeron.clone(), host.starts()));
+        let objects = match self.plan.has_copies {
+            true => {
+                let seed = self.random.u64(..);
+                let opened = self.bucket.open(&self.disk, clock.nano_clock(), seed);
+                match opened {
+                    Ok(objects) => Some(objects),
+                    Err(error) if self.is_disk_faulty => {
+                        lock(&self.errors).push(error);
+                        self.go_down(clock);
+                        return Ok(1);
+                    }
+                    Err(error) => {
+                        return Err(format!("the object storage does not open: {error}"));
+                    }
+                }
+            }
+            false => None,
+        };
         let mut random = self.random.fork();
         let surroundings = ArchiveEnvironment {
             storage: self.disk.clone(),
@@ -300,7 +323,8 @@ impl ArchiveServer {
             ..self.plan.context.clone()
         };
         let start = ArchiveStart::new(context, surroundings)
-            .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?;
+            .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?
+            .with_objects(objects);
         self.state = ArchiveServerState::Starting(Box::new(start));
         self.running_since_ms = clock.now_ms();
         Ok(1)

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
 
@@ -451,7 +452,8 @@ impl ArchiveWorld {
         Some(operator.complaint(&self.ledger))
     }
 
-    /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data.
+    /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data. Also
+    /// checks that files with copies are deleted.
     fn unretained(&self) -> Option<Finding> {
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();
@@ -459,7 +461,13 @@ impl ArchiveWorld {
             let own = files.filter(|file| {
                 tape.recording_id == Some(file.recording_id) && file.extension == SEGMENT_EXTENSION
             });
-            tape.unretained(&own.map(|file| file.base).collect::<Vec<_>>())
+            let bases: Vec<_> = own.map(|file| file.base).collect();
+            let kept = self.archives[tape.archive]
+                .plan()
+                .context
+                .objects_local_bytes as i64;
+            tape.unretained(&bases)
+                .or_else(|| tape.uncopied(&bases, kept))
         })
     }
 
@@ -478,7 +486,10 @@ impl ArchiveWorld {
             let host = archive.plan().host;
             let names = archive.disk().names();
             let is_file_left = |name: &&String| {
-                !LASTING_FILES.contains(&name.as_str()) && !name.starts_with("archive-")
+                let is_fetched = name.ends_with(FETCHED_EXTENSION);
+                !LASTING_FILES.contains(&name.as_str())
+                    && !name.starts_with("archive-")
+                    && !is_fetched
             };
             if let Some(name) = names.iter().find(is_file_left) {
                 return Some(format!(

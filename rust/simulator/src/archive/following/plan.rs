@@ -172,6 +172,7 @@ impl FollowingSchedule {
         }
         let archive = &mut archives.archives[0];
         archive.retains = true;
+        archive.has_copies = false;
         archive.context.resume = true;
         archive.context.scrub_rate = SCRUB_RATE;
         archive.context.scrub_interval_ns = 500 * MS;

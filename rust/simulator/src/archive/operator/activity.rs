@@ -237,6 +237,11 @@ impl Operator {
                     self.granted += 1;
                     Ok(Activity::Idle)
                 }
+                // The position of a truncation may be before the local files by now.
+                Polled::Failed(_) if stage.ledger.tape(removal.tape()).local_start.is_some() => {
+                    self.must_list = true;
+                    Ok(Activity::Idle)
+                }
                 Polled::Failed(error) => {
                     self.must_list = true;
                     self.failed_on(removal.tape(), "a change", &error, stage)
@@ -426,6 +431,7 @@ impl Operator {
             publication.position().unwrap_or_default(),
         );
         tape.segment_length = self.plan.segment_length.max(tape.term_length);
+        tape.local_start = self.plan.has_copies.then_some(tape.start);
         tape
     }
 
@@ -481,7 +487,9 @@ impl Operator {
 fn answered(question: Question, position: i64, tape: &mut Tape) -> Result<(), Finding> {
     let id = tape.recording_id;
     match question {
-        Question::Start if tape.retention.is_some() => tape.starts_at(position),
+        Question::Start if tape.retention.is_some() || tape.local_start.is_some() => {
+            tape.starts_at(position)
+        }
         Question::Start if position != tape.start => Err(format!(
             "recording {id:?} is said to begin at {position}, not at {}",
             tape.start
@@ -557,7 +565,7 @@ impl Operator {
                 let to = ledger.tape(tape).boundary(self.random.f64());
                 self.change(tape, Change::Truncate(to), archive, ledger)
             }
-            18 if !self.plan.retains => {
+            18 if !self.plan.retains && !self.plan.has_copies => {
                 let tape = self.any_changeable(ledger)?;
                 let it = ledger.tape(tape);
                 let to = it.segment_base(it.stop?);
@@ -819,6 +827,7 @@ impl Operator {
                 && !tape.is_rotten
                 // The check of a copy needs a known start position, and retention may move the start of the source.
                 && tape.retention.is_none()
+                && tape.local_start.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
         let sources: Vec<_> = (0..ledger.tapes().len())

@@ -67,6 +67,8 @@ pub struct OperatorPlan {
     pub has_empty_pages: bool,
     /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
+    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    pub has_copies: bool,
     /// Whether the operator commits positions of named readers and sets retention policies.
     pub retains: bool,
 }
