@@ -7,7 +7,7 @@ use aeron_archive::client::{
 };
 use aeron_client::{ExclusivePublication, PendingOperation};
 use aeron_memory::log::Positions;
-use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
+use aeron_protocol::archive::{NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 
 use super::copying::Copying;
 use super::removal::{Change, Removal};
@@ -15,7 +15,7 @@ use super::replay::Replay;
 use super::retaining::RetentionRequest;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape, UncertainChange};
-use crate::schedule::MS;
+use crate::schedule::{MS, rarely};
 use crate::truth::Finding;
 
 /// Maximum number of recordings of an operator that run at the same time.
@@ -24,6 +24,8 @@ const MAX_RUNNING: usize = 2;
 const MAX_REPLAYS: usize = 2;
 /// Maximum time between two reads of a slow replay. Retention must not delete what such a replay still needs.
 const MAX_PAUSE_NS: i64 = 50 * MS;
+/// Range of the maximum rates of replays, in bytes per second.
+const RATES: std::ops::Range<i64> = 400_000..2_000_000;
 /// Channel of replays that do not use the network.
 const IPC: &str = "aeron:ipc";
 /// Number of descriptors in a request for all of an archive's recordings.
@@ -68,6 +70,8 @@ pub(super) struct ReplayedRange {
     tape: usize,
     begin: i64,
     end: Option<i64>,
+    /// Requested maximum number of bytes per second.
+    rate: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,10 +256,18 @@ impl Operator {
                 Polled::Done(started) => {
                     self.granted += 1;
                     let now_ns = stage.clock.now_ns();
-                    let ReplayedRange { tape, begin, end } = range;
+                    let ReplayedRange {
+                        tape,
+                        begin,
+                        end,
+                        rate,
+                    } = range;
                     let mut replay = Replay::new(started, tape, begin, end, now_ns);
                     if self.plan.retains && self.goal == Goal::Work && self.random.bool() {
                         replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
+                    }
+                    if let Some(rate) = rate {
+                        replay = replay.with_rate(rate, self.since_ns);
                     }
                     if self.plan.replay_channel == IPC {
                         replay = replay.over_ipc(stage.undisturbed(self.plan.archive));
@@ -635,6 +647,7 @@ impl Operator {
             tape,
             begin: it.start,
             end: Some(it.stop?),
+            rate: None,
         };
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
@@ -783,7 +796,14 @@ impl Operator {
             (true, stop) => (REPLAY_ALL_AND_STOP, stop),
             (false, _) => (limit - begin, Some(limit)),
         };
-        self.replay(ReplayedRange { tape, begin, end }, length, archive, ledger)
+        let rate = rarely(&mut self.random, 4).then(|| self.random.i64(RATES));
+        let range = ReplayedRange {
+            tape,
+            begin,
+            end,
+            rate,
+        };
+        self.replay(range, length, archive, ledger)
     }
 
     fn replay(
@@ -794,7 +814,10 @@ impl Operator {
         ledger: &Ledger,
     ) -> Option<Activity> {
         let id = ledger.tape(range.tape).recording_id?;
-        let params = ReplayParams::range(range.begin, length);
+        let params = ReplayParams {
+            max_bytes_per_second: range.rate.unwrap_or(NULL_VALUE),
+            ..ReplayParams::range(range.begin, length)
+        };
         let stream_id = REPLAY_STREAM_ID + self.random.i32(0..10);
         let operation = archive
             .async_replay_with_id(id, &self.plan.replay_channel, stream_id, &params)

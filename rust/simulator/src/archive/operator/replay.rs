@@ -6,8 +6,11 @@ use aeron_client::FragmentAssembler;
 use super::{PATIENCE_NS, Stage};
 use crate::archive::ledger::TapeReading;
 use crate::payload::Message;
+use crate::schedule::SECOND;
 use crate::truth::Finding;
 
+/// Length of the longest frame in bytes.
+const LONGEST_FRAME: i64 = 8_192;
 /// Maximum number of fragments read from a replay in one turn.
 const FRAGMENTS_PER_TURN: usize = 16;
 
@@ -26,6 +29,8 @@ pub(super) struct Replay {
     /// Time between two reads, and the time of the next read.
     pause_ns: i64,
     reads_from_ns: i64,
+    /// Maximum number of bytes per second that the operator has requested, and the time of the request.
+    rate: Option<(i64, i64)>,
     /// For a replay over IPC: the archive's [`Stage::undisturbed`] at the start of the replay.
     undisturbed: Option<(u64, u64)>,
     /// Time at which the replay was first found to have ended.
@@ -56,6 +61,7 @@ impl Replay {
             since_ns: now_ns,
             pause_ns: 0,
             reads_from_ns: now_ns,
+            rate: None,
             undisturbed: None,
             ended_ns: None,
             image_position: begin,
@@ -67,6 +73,12 @@ impl Replay {
     /// Makes the operator read slowly.
     pub fn with_pauses(mut self, pause_ns: i64) -> Self {
         self.pause_ns = pause_ns;
+        self
+    }
+
+    /// Notes the requested rate in bytes per second, and the time of the request.
+    pub fn with_rate(mut self, bytes_per_second: i64, requested_ns: i64) -> Self {
+        self.rate = Some((bytes_per_second, requested_ns));
         self
     }
 
@@ -120,7 +132,24 @@ impl Replay {
         if count > 0 {
             self.since_ns = now_ns;
         }
+        self.check_rate(now_ns)?;
         Ok(count)
+    }
+
+    /// Checks that the replay is not faster than requested. A frame that begins within the allowed bytes may end after
+    /// them.
+    fn check_rate(&self, now_ns: i64) -> Result<(), Finding> {
+        let Some((rate, requested_ns)) = self.rate else {
+            return Ok(());
+        };
+        let sent = self.reading.position - self.begin;
+        let allowed = (now_ns - requested_ns) * rate / SECOND + LONGEST_FRAME;
+        match sent <= allowed {
+            true => Ok(()),
+            false => Err(format!(
+                "a replay has sent {sent} bytes, and {allowed} are allowed with {rate} bytes per second"
+            )),
+        }
     }
 
     /// Whether the replay has ended.
