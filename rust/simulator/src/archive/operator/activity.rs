@@ -476,6 +476,7 @@ impl Operator {
             publication: recording.publication,
             subscription_id: recording.subscription_id,
             channel: recording.channel,
+            counter_id: None,
             backlog: self.random.usize(..200),
             next_length: None,
         });

@@ -154,6 +154,8 @@ struct Recorded {
     subscription_id: i64,
     /// Channel in the request to record the stream.
     channel: String,
+    /// Position counter of the recording.
+    counter_id: Option<i32>,
     backlog: usize,
     next_length: Option<usize>,
 }
@@ -418,13 +420,19 @@ impl Operator {
             return Ok(());
         };
         let counters = cnc.counters();
-        for recorded in &self.recorded {
+        for recorded in &mut self.recorded {
             let tape = stage.ledger.tape_mut(recorded.tape);
             let archive_id = Some(plan.context.archive_id);
-            let position = tape
-                .recording_id
-                .and_then(|id| RecordingPositionKey::find_by_recording(counters, id, archive_id))
-                .and_then(|counter| counters.value(counter));
+            let Some(id) = tape.recording_id else {
+                continue;
+            };
+            // A search in all counters in each turn would take a fifth of the time of a schedule.
+            let known = recorded
+                .counter_id
+                .filter(|it| RecordingPositionKey::is_active(counters, *it, id));
+            recorded.counter_id =
+                known.or_else(|| RecordingPositionKey::find_by_recording(counters, id, archive_id));
+            let position = recorded.counter_id.and_then(|it| counters.value(it));
             if let (Some(position), None) = (position, tape.stop) {
                 tape.acknowledge(position)?;
             }
