@@ -32,6 +32,8 @@ pub struct Tape {
     pub initial_term_id: i32,
     /// Position of the first byte that can be replayed.
     pub start: i64,
+    /// Start position before segments were detached, if there are detached segments.
+    pub detached_from: Option<i64>,
     /// Highest known start of the local files, if copied files are deleted.
     pub local_start: Option<i64>,
     /// Stop position, if a client knows that the recording has stopped.
@@ -103,6 +105,10 @@ pub enum UncertainChange {
     Truncated(i64),
     /// The recording may begin at this position.
     Purged(i64),
+    /// The recording may begin at this position, and its former segments may be detached.
+    Detached(i64),
+    /// The detached segments may be attached again.
+    Attached,
     /// The recording may be deleted.
     Deleted,
     /// The recording may be active again, or may have been active again for some time.
@@ -276,6 +282,7 @@ impl Tape {
             segment_length: positions.term_length() as i64,
             initial_term_id: positions.initial_term_id(),
             start,
+            detached_from: None,
             local_start: None,
             stop: None,
             messages: Vec::new(),
@@ -353,6 +360,17 @@ impl Tape {
         self.messages.retain(|it| it.end > start);
     }
 
+    /// Registers that the segments before a position are detached.
+    pub fn detached_to(&mut self, start: i64) {
+        self.detached_from = self.detached_from.or(Some(self.start));
+        self.start = start;
+    }
+
+    /// Registers that the detached segments are attached.
+    pub fn attached(&mut self) {
+        self.start = self.detached_from.take().unwrap_or(self.start);
+    }
+
     /// Registers that the recording is active again.
     pub fn extended(&mut self) {
         self.stop = None;
@@ -366,6 +384,7 @@ impl Tape {
         copy.readers = 0;
         copy.retention = None;
         copy.local_start = None;
+        copy.detached_from = None;
         copy.may_have_removed_files = false;
         copy.may_be_extended = false;
         copy.count = 0;
@@ -593,6 +612,14 @@ impl Tape {
         }
         if doubt == Some(UncertainChange::Purged(start)) {
             self.purged_to(start);
+            return Ok(());
+        }
+        if doubt == Some(UncertainChange::Detached(start)) {
+            self.detached_to(start);
+            return Ok(());
+        }
+        if doubt == Some(UncertainChange::Attached) && self.detached_from == Some(start) {
+            self.attached();
             return Ok(());
         }
         if self.may_start_at(start) {

@@ -10,6 +10,7 @@ use aeron_memory::log::Positions;
 use aeron_protocol::archive::{NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 
 use super::copying::Copying;
+use super::detaching::Detaching;
 use super::removal::{Change, Removal};
 use super::replay::Replay;
 use super::retaining::RetentionRequest;
@@ -49,6 +50,7 @@ pub(super) enum Activity {
     AwaitingStop(usize, ArchiveOperation<Option<i64>>),
     Asking(usize, Question, ArchiveOperation<i64>),
     Changing(Box<Removal>),
+    Detaching(usize, Detaching),
     Replaying(ReplayedRange, ArchiveOperation<StartedReplay>),
     StoppingReplay(ArchiveOperation<()>),
     DeletingStray(i64, ArchiveOperation<i64>),
@@ -103,6 +105,7 @@ impl Activity {
             Self::AwaitingStop(..) => "it waits for a stop position",
             Self::Asking(..) => "it asks for a position",
             Self::Changing(..) => "it changes a recording",
+            Self::Detaching(..) => "it detaches or attaches segments",
             Self::Replaying(..) => "it starts a replay",
             Self::StoppingReplay(_) => "it stops a replay",
             Self::DeletingStray(..) => "it deletes an unknown recording",
@@ -249,6 +252,18 @@ impl Operator {
                 Polled::Failed(error) => {
                     self.must_list = true;
                     self.failed_on(removal.tape(), "a change", &error, stage)
+                }
+            },
+            Activity::Detaching(tape, mut detaching) => match detaching.poll().into() {
+                Polled::Pending => Ok(Activity::Detaching(tape, detaching)),
+                Polled::Done(()) => {
+                    self.granted += 1;
+                    detaching.apply(stage.ledger.tape_mut(tape));
+                    Ok(Activity::Idle)
+                }
+                Polled::Failed(error) => {
+                    self.must_list = true;
+                    self.failed_on(tape, "a detachment or attachment", &error, stage)
                 }
             },
             Activity::Replaying(range, mut operation) => match operation.poll().into() {
@@ -582,10 +597,16 @@ impl Operator {
                 let tape = self.any_changeable(ledger)?;
                 let it = ledger.tape(tape);
                 let to = it.segment_base(it.stop?);
+                if it.detached_from.is_some() {
+                    return self.attach(tape, archive, ledger);
+                }
                 if to <= it.start {
                     return None;
                 }
-                self.change(tape, Change::PurgeSegments(to), archive, ledger)
+                match self.random.bool() {
+                    true => self.detach(tape, archive, ledger),
+                    false => self.change(tape, Change::PurgeSegments(to), archive, ledger),
+                }
             }
             19 if self.random.bool() => {
                 let tape = self.any_changeable(ledger)?;
@@ -627,6 +648,9 @@ impl Operator {
                 .begin(call)
                 .ok()
                 .map(|it| Activity::AwaitingStop(tape, it));
+        }
+        if let Some(tape) = self.detached(ledger) {
+            return self.attach(tape, archive, ledger);
         }
         if self.replays.len() >= MAX_REPLAYS {
             return None;

@@ -6,6 +6,7 @@
 
 mod activity;
 mod copying;
+mod detaching;
 mod removal;
 mod replay;
 mod retaining;
@@ -224,7 +225,9 @@ impl Operator {
             && !self.must_list;
         match self.goal {
             Goal::Work => true,
-            Goal::Verify => is_idle && self.unread(ledger).is_none(),
+            Goal::Verify => {
+                is_idle && self.detached(ledger).is_none() && self.unread(ledger).is_none()
+            }
             Goal::Delete => {
                 let is_gone = |tape: &usize| !ledger.tape(*tape).is_there();
                 is_idle && self.strays.is_empty() && self.tapes.iter().all(is_gone)
