@@ -7,6 +7,7 @@ use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
 
+use super::damage::check_damaged_catalog;
 use super::ledger::Ledger;
 use super::operator::{Goal, Operator, Stage};
 use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
@@ -207,7 +208,7 @@ impl ArchiveWorld {
         self.check_errors()
     }
 
-    /// Checks that retention never tried to delete a segment that a replay still needed. The store refuses this.
+    /// Checks that the archive never tried to delete a segment that a replay still needed. The store refuses this.
     fn check_errors(&self) -> Result<(), Finding> {
         let mut errors = self.archives.iter().flat_map(ArchiveServer::errors);
         let is_wrong = |error: &String| {
@@ -215,7 +216,7 @@ impl ArchiveWorld {
         };
         match errors.find(is_wrong) {
             None => Ok(()),
-            Some(error) => Err(format!("retention does not heed a replay: {error}")),
+            Some(error) => Err(format!("a deletion does not heed a replay: {error}")),
         }
     }
 
@@ -387,6 +388,9 @@ impl ArchiveWorld {
         match complaint {
             None => {
                 self.check_files()?;
+                if self.phase == ArchivePhase::Closing {
+                    self.check_damaged_catalogs()?;
+                }
                 self.begin_next_phase();
                 Ok(())
             }
@@ -397,6 +401,13 @@ impl ArchiveWorld {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    /// Opens copies of the archives' directories with damaged catalogs.
+    fn check_damaged_catalogs(&mut self) -> Result<(), Finding> {
+        let now_ms = self.clock.now_ms();
+        let mut archives = self.archives.iter();
+        archives.try_for_each(|archive| check_damaged_catalog(archive, &mut self.random, now_ms))
     }
 
     fn begin_next_phase(&mut self) {
