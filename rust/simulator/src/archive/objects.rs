@@ -1,4 +1,5 @@
-//! [`ObjectBucket`]: the object storage of a simulated archive, and the steps of its object thread on the virtual clock.
+//! [`ObjectBucket`]: the object storage of a simulated archive, and the steps of its object thread on the virtual
+//! clock.
 //!
 //! Names of objects, manifests, the order of the copies and the cache of fetched segments are those of the product. The
 //! steps are those of its object thread. Each turn of the archive does at most one step, so a kill can come between any

@@ -131,8 +131,8 @@ impl ArchiveServer {
         lock(&self.errors).clone()
     }
 
-    /// Returns the time at which the process began to start, in milliseconds since the epoch. While no process runs, the
-    /// time is far in the future.
+    /// Returns the time at which the process began to start, in milliseconds since the epoch. While no process runs,
+    /// the time is far in the future.
     pub fn running_since_ms(&self) -> i64 {
         match self.is_running() {
             true => self.running_since_ms,
