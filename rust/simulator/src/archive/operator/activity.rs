@@ -23,7 +23,7 @@ use crate::truth::Finding;
 const MAX_RUNNING: usize = 2;
 /// Maximum number of replays that an operator reads at the same time.
 const MAX_REPLAYS: usize = 2;
-/// Maximum time between two reads of a slow replay. Retention must not delete what such a replay still needs.
+/// Maximum time between two reads of a slow replay. The archive must not delete what such a replay still needs.
 const MAX_PAUSE_NS: i64 = 50 * MS;
 /// Range of the maximum rates of replays, in bytes per second.
 const RATES: std::ops::Range<i64> = 400_000..2_000_000;
@@ -278,7 +278,8 @@ impl Operator {
                         rate,
                     } = range;
                     let mut replay = Replay::new(started, tape, begin, end, now_ns);
-                    if self.plan.retains && self.goal == Goal::Work && self.random.bool() {
+                    let must_be_heeded = self.plan.retains || self.plan.has_copies;
+                    if must_be_heeded && self.goal == Goal::Work && self.random.bool() {
                         replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
                     }
                     if let Some(rate) = rate {

@@ -88,7 +88,7 @@ impl Replay {
         self
     }
 
-    /// Whether the operator reads slowly. Such a replay is not stopped, so that retention has to heed it for long.
+    /// Whether the operator reads slowly. Such a replay is not stopped, so that the archive has to heed it for long.
     pub fn is_slow(&self) -> bool {
         self.pause_ns > 0
     }
