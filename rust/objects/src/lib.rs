@@ -11,22 +11,37 @@
 //! * Work: `copy`, `fetch`, `check` (objects that no manifest names), `local` (files of the archive directory),
 //!   `thread` (the loop), `link` (the queues).
 //! * Other processes: [`reading`] reads copied segments without the archive.
+//!
+//! Without the default feature `storage`, the crate has only the stored data and the state machines.
 #![forbid(unsafe_code)]
 
 pub mod cache;
-mod check;
-mod copy;
-mod error;
-mod fetch;
 pub mod key;
-mod link;
-mod local;
-pub mod location;
 pub mod manifest;
 pub mod queue;
+
+#[cfg(feature = "storage")]
+mod check;
+#[cfg(feature = "storage")]
+mod copy;
+#[cfg(feature = "storage")]
+mod error;
+#[cfg(feature = "storage")]
+mod fetch;
+#[cfg(feature = "storage")]
+mod link;
+#[cfg(feature = "storage")]
+mod local;
+#[cfg(feature = "storage")]
+pub mod location;
+#[cfg(feature = "storage")]
 pub mod reading;
+#[cfg(feature = "storage")]
 mod thread;
+#[cfg(feature = "storage")]
 mod throttle;
 
+#[cfg(feature = "storage")]
 pub use error::ObjectError;
+#[cfg(feature = "storage")]
 pub use link::{open_objects, open_with};

@@ -20,26 +20,30 @@ pub struct Message {
 impl Message {
     /// Returns the bytes of the message under `seed`.
     pub fn bytes(&self, seed: u64) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.length);
-        bytes.extend(self.publication.to_le_bytes());
-        bytes.extend(self.number.to_le_bytes());
-        bytes.extend((self.length as u64).to_le_bytes());
+        let mut bytes = self.bytes_of_zeros();
         let key = u64::from(self.publication) << 32 | u64::from(self.number);
         let mut random = Rng::with_seed(seed ^ key.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        while bytes.len() < self.length {
-            bytes.extend(random.u64(..).to_le_bytes());
+        if let Some(content) = bytes.get_mut(HEADER_LENGTH..) {
+            random.fill(content);
         }
-        bytes.truncate(self.length);
         bytes
     }
 
     /// Returns the bytes of the message, but three of four messages have only zeros after the header. An archive may
     /// regard the frames of such a message as torn.
     pub fn bytes_with_gaps(&self, seed: u64) -> Vec<u8> {
-        let mut bytes = self.bytes(seed);
-        if !self.number.is_multiple_of(4) {
-            bytes[HEADER_LENGTH..].fill(0);
+        match self.number.is_multiple_of(4) {
+            true => self.bytes(seed),
+            false => self.bytes_of_zeros(),
         }
+    }
+
+    fn bytes_of_zeros(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.length.max(HEADER_LENGTH));
+        bytes.extend_from_slice(&self.publication.to_le_bytes());
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        bytes.extend_from_slice(&(self.length as u64).to_le_bytes());
+        bytes.resize(self.length, 0);
         bytes
     }
 
@@ -52,7 +56,7 @@ impl Message {
             length: bytes.len(),
         };
         let is_it = bytes.len() >= HEADER_LENGTH
-            && (message.bytes(seed) == bytes || message.bytes_with_gaps(seed) == bytes);
+            && (message.bytes_with_gaps(seed) == bytes || message.bytes(seed) == bytes);
         is_it.then_some(message)
     }
 }

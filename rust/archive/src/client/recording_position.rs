@@ -41,6 +41,10 @@ impl RecordingPositionKey {
     /// Returns the key of a recording's counter. Returns `None` if the counter does not exist or has another type.
     #[must_use]
     pub fn of(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
+        // Most counters have another type. To read a whole counter, with its label, takes much longer.
+        if counters.type_id(counter_id)? != ARCHIVE_RECORDING_POSITION {
+            return None;
+        }
         let record = counters.record(counter_id)?;
         (record.type_id == ARCHIVE_RECORDING_POSITION)
             .then(|| Self::decode(&record.key))

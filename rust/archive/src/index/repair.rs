@@ -1,8 +1,9 @@
 //! Repairs the index of a recording when the archive is opened.
 //!
 //! A kill leaves at most one block without its entry, because an entry is written before the next block. The new entry
-//! of that block has the time of the last write to its segment. All other missing or damaged entries have another
-//! cause. A scan of the segments computes them again, but without arrival times: an unknown time is better than a
+//! of that block has the time of the last write to its segment. If the machine has restarted since, this time is not
+//! used: a loss of power may set the time of a file back. All other missing or damaged entries have another cause. A
+//! scan of the segments computes all these entries again, but without arrival times: an unknown time is better than a
 //! wrong time.
 
 use std::io;
@@ -333,7 +334,10 @@ impl<S: Storage> RepairedSegment<'_, S> {
             return Ok(state);
         }
         if is_of_form && examined.is_clean && self.is_killed_tail(examined.end, tail)? {
-            let arrival_us = self.modified()?.max(state.arrival_us);
+            let arrival_us = match self.has_file_times(&file) {
+                true => self.modified()?.max(state.arrival_us),
+                false => None,
+            };
             let mut writer = IndexWriter::behind(file);
             return self.scan(examined.end, state, arrival_us, &mut |entry| {
                 writer.append(entry)
@@ -344,6 +348,17 @@ impl<S: Storage> RepairedSegment<'_, S> {
             ..*file.header()
         };
         self.rewrite(&header, Some((&file, &examined)), Some(state), lost)
+    }
+
+    /// Returns whether the time of the last write to the segment is certain. A loss of power may set the time of a file
+    /// back, so the machine must not have restarted since the recorder began to write. A dense index does not name its
+    /// recorder.
+    fn has_file_times(&self, file: &IndexFile<S::File>) -> bool {
+        let Some(recorder) = &self.recorder else {
+            return true;
+        };
+        let boot_id = file.recorder().and_then(|before| before.boot_id);
+        boot_id.is_some() && boot_id == recorder.boot_id
     }
 
     /// Returns whether a kill explains why the last bytes have no entry.

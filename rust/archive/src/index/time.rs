@@ -12,13 +12,13 @@
 //!   at a time has all messages that arrived at or after that time.
 //! * **Times are lost.** An entry without a time has the time of the next entry with a time. The
 //!   true time may be earlier. So such entries at an edge belong to both adjacent ranges.
-//! * **A segment has no index**, or the index does not cover the segment. Then only an upper bound
-//!   of the times is known: the time of the last write to the file, or the stop time of the
-//!   recording if that is earlier. If a range begins in such a part of a segment, it begins at the
-//!   start of the part. If a range ends in such a part, it ends at the end of the segment. The
-//!   result is approximate. If an archive directory was copied, its files may have the time of the
-//!   copy. So a range may begin too early but not too late, and [`TimeEdge::Until`] ignores files
-//!   that were written after the recording stopped.
+//! * **Entries are lost.** The times of their messages are lost too, so the same applies to these messages. The result
+//!   is approximate if they are at the edge.
+//! * **A segment has no index.** Then only an upper bound of the times is known: the time of the last write to the
+//!   file, or the stop time of the recording if that is earlier. If a range begins in such a segment, it begins at the
+//!   start of the segment. If a range ends in such a segment, it ends at the end of the segment. The result is
+//!   approximate. If an archive directory was copied, its files may have the time of the copy. So a range may begin too
+//!   early but not too late, and [`TimeEdge::Until`] ignores files that were written after the recording stopped.
 //!
 //! The search begins with the first segment, because any segment may have the first message of the
 //! range. From the segments before the edge, only the last time is read.
@@ -177,8 +177,9 @@ impl TimeSearch {
     fn search_segment<S: Storage>(&mut self, storage: &S) -> io::Result<Option<FoundPosition>> {
         let id = self.recording_id();
         let file = IndexFile::open(storage, id, self.base, Access::Read)?;
-        if let Some(file) = file.filter(|file| self.recording.has_written(file)) {
-            let arrivals = SegmentArrivals::of(&file, self.begin(), self.limit())?;
+        let file = file.filter(|file| self.recording.has_written(file));
+        if let Some(file) = &file {
+            let arrivals = SegmentArrivals::of(file, self.begin(), self.limit())?;
             if let Some(found) = self.search_entries(&arrivals)? {
                 return Ok(Some(found));
             }
@@ -191,7 +192,13 @@ impl TimeSearch {
                 return Ok(None);
             }
         }
-        self.search_bytes(storage)
+        // The entries of a segment with an index are lost only after a failure. A loss of power may also set the time
+        // of the segment file back, so this time is no bound then.
+        let written_us = match file {
+            Some(_) => None,
+            None => self.written_us(storage)?,
+        };
+        Ok(self.search_bytes(written_us))
     }
 
     /// Searches the segment by its index. If the edge is not in the segment, moves `reached` after
@@ -260,15 +267,21 @@ impl TimeSearch {
         Ok(Some(self.found(Some(next.time_us))))
     }
 
-    /// Searches the bytes from `reached` to the end of the segment, which have no index.
-    fn search_bytes<S: Storage>(&mut self, storage: &S) -> io::Result<Option<FoundPosition>> {
+    /// Returns the time of the last write to the segment, in microseconds since the epoch. Returns `None` if the file
+    /// does not exist.
+    fn written_us<S: Storage>(&self, storage: &S) -> io::Result<Option<i64>> {
         let name = self.recording.stream.segment_name(self.base);
+        match storage.open(&name, Access::Read) {
+            Ok(file) => Ok(Some(epoch_us(file.modified()?))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Searches the bytes from `reached` to the end of the segment, which have no index. `written_us` is the time of
+    /// the last write to the segment, if this time is known.
+    fn search_bytes(&mut self, written_us: Option<i64>) -> Option<FoundPosition> {
         let from = self.reached.max(self.begin());
-        let written_us = match storage.open(&name, Access::Read) {
-            Ok(file) => Some(epoch_us(file.modified()?)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
         let is_before = |bound_us: i64| bound_us.saturating_add(COARSE_TIME_US) < self.time_us;
         let stop_us = self.recording.stop_us();
         let is_start_after = from == self.recording.stream.start_position()
@@ -276,12 +289,12 @@ impl TimeSearch {
         let are_all_before = [written_us, stop_us].into_iter().flatten().any(is_before);
         if is_start_after {
             self.reached = from;
-            return Ok(Some(self.found(None)));
+            return Some(self.found(None));
         }
         self.reached = self.limit();
         if are_all_before {
             self.unknown = None;
-            return Ok(None);
+            return None;
         }
         self.add_unknown(from, true);
         let is_found = match (self.edge, written_us) {
@@ -293,7 +306,7 @@ impl TimeSearch {
                 !is_copied && written_us.saturating_sub(COARSE_TIME_US) >= self.time_us
             }
         };
-        Ok(is_found.then(|| self.approximate()))
+        is_found.then(|| self.approximate())
     }
 
     /// Returns the position of the edge if no message at or after the given time was found.

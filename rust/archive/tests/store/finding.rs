@@ -467,6 +467,27 @@ fn an_index_that_another_archive_did_not_continue_has_times_up_to_its_end() {
     assert_eq!(in_second.position % SEGMENT_LENGTH, 0);
 }
 
+/// After a loss of power, the times of files may be too early. Then the times of a segment file are no bound.
+#[test]
+fn messages_of_lost_entries_belong_to_each_range_that_may_contain_them() {
+    let (recorded, ends) = second_by_second(true, 30);
+    let (end, storage) = (*ends.last().unwrap(), &recorded.storage);
+    let file = storage.open("0-0.idx", Access::Write).unwrap();
+    file.set_length((2 + 20) * ENTRY_LENGTH as u64).unwrap();
+    storage.set_time(Duration::ZERO);
+    let segment = storage.bytes("0-0.rec").unwrap();
+    storage.put("0-0.rec", &segment);
+    let since = |time_us| recorded.find(end, TimeEdge::Since, time_us);
+    // The 20 entries that are left are those of the first two messages.
+    let within = since(FIRST_US + 6_000_000);
+    assert_eq!((within.position, within.is_approximate), (ends[1], true));
+    let until = recorded.find(end, TimeEdge::Until, FIRST_US + 6_000_000);
+    assert!(until.position >= ends[5], "{until:?}");
+    // A later message with an earlier time shows that the messages without entries are before the range.
+    let after = since(FIRST_US + 20_000_000);
+    assert_eq!((after.position, after.is_approximate), (ends[18], false));
+}
+
 #[test]
 fn the_last_messages_of_an_active_recording_are_found_without_an_entry() {
     let (mut recorded, session) = Recorded::new(true, 0);

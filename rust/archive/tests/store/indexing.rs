@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use aeron_agent::EpochClock;
 use aeron_archive::checksum::Checksum;
@@ -634,6 +635,25 @@ fn with_a_sync_level_an_index_is_a_proof_even_after_a_loss_of_power() {
         let (_, recovered) = open_with(&storage, options).unwrap();
         let found = (recovered[0].stop_position, recovered[0].is_torn);
         assert_eq!(found, (end, !is_whole));
+    }
+}
+
+/// A loss of power may set the time of a file back, so the time of the last write is certain only within one boot.
+#[test]
+fn the_last_bytes_of_a_killed_recording_have_a_time_only_if_the_machine_did_not_restart() {
+    for (opened_in, time_us) in [(boot(1), Some(7_000_000)), (boot(2), None), (None, None)] {
+        let (storage, mut store, _) = new_store(indexed());
+        storage.set_time(Duration::from_secs(7));
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 3);
+        drop((store, session));
+        let options = StoreOptions {
+            boot_id: opened_in,
+            ..indexed()
+        };
+        let _ = open_with(&storage, options).unwrap();
+        let expected = [(1_056, Some(1_000_000)), (3 * 1_056, time_us)];
+        assert_eq!(times(&storage, 0, 0), expected);
     }
 }
 

@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -20,8 +19,8 @@ const EXTENSIONS_HEADER_LENGTH: usize = 16;
 pub struct SimulatedDisk {
     /// The files.
     pub storage: MemoryStorage,
-    /// Maximum number of pages of the next torn block that are written; 0 if no block is to be torn.
-    torn_pages: Arc<AtomicUsize>,
+    /// The write in which the process is killed next.
+    tear: Arc<Mutex<Option<Tear>>>,
     target: Arc<Mutex<KillTarget>>,
 }
 
@@ -89,6 +88,15 @@ pub enum RecordKind {
     Subscription,
 }
 
+/// A write that is torn, because the process is killed in it.
+#[derive(Clone, Copy, Debug)]
+struct Tear {
+    /// Kind of the file.
+    file: FileKind,
+    /// Maximum number of pages that are written.
+    pages: usize,
+}
+
 /// The point at which the process is killed, and whether that has happened.
 #[derive(Debug, Default)]
 struct KillTarget {
@@ -134,19 +142,25 @@ impl SimulatedDisk {
         self.storage.names().unwrap_or_default()
     }
 
-    /// Kills the process in the next write of a block that crosses the end of a page. At most `pages` pages of the
-    /// block are written, but never all of them. If `pages` is 0, no block is torn.
-    pub fn tear_block(&self, pages: usize) {
-        self.torn_pages.store(pages, Ordering::Relaxed);
+    /// Kills the process in the next write to a file of this kind that crosses the end of a page. At most `pages` pages
+    /// of the write are done, but never all of them.
+    pub fn tear_write(&self, file: FileKind, pages: usize) {
+        *lock(&self.tear) = Some(Tear { file, pages });
     }
 
-    /// Kills the process in this write, if a block is to be torn and this block crosses the end of a page.
-    fn tear(&self, offset: u64, length: usize) {
+    /// Tears no write.
+    pub fn forget_tear(&self) {
+        *lock(&self.tear) = None;
+    }
+
+    /// Kills the process in this write, if it is the one to tear.
+    fn tear(&self, file: FileKind, offset: u64, length: usize) {
         let count = (offset as usize % PAGE_LENGTH + length).div_ceil(PAGE_LENGTH);
-        let wanted = self.torn_pages.load(Ordering::Relaxed);
-        if wanted > 0 && count > 1 {
-            self.tear_block(0);
-            let progress = wanted.min(count - 1);
+        let mut tear = lock(&self.tear);
+        if count > 1
+            && let Some(Tear { pages, .. }) = tear.take_if(|tear| tear.file == file)
+        {
+            let progress = pages.min(count - 1);
             let step = self.storage.steps();
             self.storage.fail_at(step, StorageFault::Kill { progress });
         }
@@ -213,7 +227,7 @@ impl SimulatedDisk {
     }
 
     fn target(&self) -> MutexGuard<'_, KillTarget> {
-        self.target.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.target)
     }
 
     fn opened(&self, name: &str, file: io::Result<MemoryFile>) -> io::Result<SimulatedFile> {
@@ -290,8 +304,8 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
-        if self.kind == Some(FileKind::Segment) {
-            self.disk.tear(offset, bytes.len());
+        if let Some(kind) = self.kind {
+            self.disk.tear(kind, offset, bytes.len());
         }
         let kind = match self.kind {
             Some(FileKind::Extensions) if self.disk.target().point.is_some() => {
@@ -310,4 +324,8 @@ impl StorageFile for SimulatedFile {
     fn sync(&self, level: SyncLevel) -> io::Result<()> {
         unless_killed(&self.disk, self.file.sync(level))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

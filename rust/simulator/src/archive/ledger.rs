@@ -1,6 +1,7 @@
 //! [`Ledger`]: the recorded messages, and the positions that clients know. Checks listings and replays of archives.
 
 use aeron_archive::catalog::RecordingDescriptor;
+use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::SegmentFileName;
 use aeron_memory::log::Positions;
 
@@ -29,8 +30,12 @@ pub struct Tape {
     pub segment_length: i64,
     /// Id of the stream's first term.
     pub initial_term_id: i32,
-    /// Position of the first byte.
+    /// Position of the first byte that can be replayed.
     pub start: i64,
+    /// Start position before segments were detached, if there are detached segments.
+    pub detached_from: Option<i64>,
+    /// Highest known start of the local files, if copied files are deleted.
+    pub local_start: Option<i64>,
     /// Stop position, if a client knows that the recording has stopped.
     pub stop: Option<i64>,
     /// Published messages, without those that a truncation or purge has removed.
@@ -62,10 +67,28 @@ pub struct Tape {
 /// Limits of retention for a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Highest position that the named reader may have committed. Data after this position must not be deleted.
+    /// Highest position that the named reader may have committed. Data after this position must not be deleted before
+    /// the reader expires.
     pub committed: i64,
+    /// Position of the last granted commit.
+    pub granted: i64,
+    /// Limits of the reader.
+    pub limits: ReaderLimits,
+    /// Time at which the last granted commit was requested, in milliseconds since the epoch.
+    pub committed_ms: i64,
+    /// Whether the reader may have expired since its last granted commit.
+    pub may_be_expired: bool,
     /// Maximum number of bytes; `None` if no response has confirmed a policy with this limit.
     pub max_bytes: Option<i64>,
+}
+
+/// The limits of a named reader, after which the reader no longer holds data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReaderLimits {
+    /// Maximum time without a commit in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Maximum number of recorded bytes after the reader's position.
+    pub max_lag: Option<i64>,
 }
 
 /// A published message of a tape.
@@ -82,6 +105,10 @@ pub enum UncertainChange {
     Truncated(i64),
     /// The recording may begin at this position.
     Purged(i64),
+    /// The recording may begin at this position, and its former segments may be detached.
+    Detached(i64),
+    /// The detached segments may be attached again.
+    Attached,
     /// The recording may be deleted.
     Deleted,
     /// The recording may be active again, or may have been active again for some time.
@@ -226,7 +253,7 @@ impl Ledger {
     /// A deleted file exists again.
     pub fn check_files(&self, archive: usize, names: &[String]) -> Result<(), Finding> {
         let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
-        for file in files {
+        for file in files.filter(|file| file.extension != FETCHED_EXTENSION) {
             let is_its = |tape: &&Tape| {
                 tape.archive == archive && tape.recording_id == Some(file.recording_id)
             };
@@ -255,6 +282,8 @@ impl Tape {
             segment_length: positions.term_length() as i64,
             initial_term_id: positions.initial_term_id(),
             start,
+            detached_from: None,
+            local_start: None,
             stop: None,
             messages: Vec::new(),
             count: 0,
@@ -331,6 +360,17 @@ impl Tape {
         self.messages.retain(|it| it.end > start);
     }
 
+    /// Registers that the segments before a position are detached.
+    pub fn detached_to(&mut self, start: i64) {
+        self.detached_from = self.detached_from.or(Some(self.start));
+        self.start = start;
+    }
+
+    /// Registers that the detached segments are attached.
+    pub fn attached(&mut self) {
+        self.start = self.detached_from.take().unwrap_or(self.start);
+    }
+
     /// Registers that the recording is active again.
     pub fn extended(&mut self) {
         self.stop = None;
@@ -343,6 +383,8 @@ impl Tape {
         copy.recording_id = Some(recording_id);
         copy.readers = 0;
         copy.retention = None;
+        copy.local_start = None;
+        copy.detached_from = None;
         copy.may_have_removed_files = false;
         copy.may_be_extended = false;
         copy.count = 0;
@@ -404,6 +446,36 @@ impl Tape {
         position - (position - first) % self.segment_length
     }
 
+    /// Registers that the archive has granted a commit that was requested at a time.
+    pub fn committed(&mut self, position: i64, limits: ReaderLimits, requested_ms: i64) {
+        let committed = self.retention.map_or(position, |it| it.committed);
+        self.retention = Some(Retention {
+            committed: committed.max(position),
+            granted: position,
+            limits,
+            committed_ms: requested_ms,
+            may_be_expired: false,
+            max_bytes: self.retention.and_then(|it| it.max_bytes),
+        });
+    }
+
+    /// Notes whether the reader may have expired by now. `running_since_ms` is the start of the archive: the time
+    /// before it does not count.
+    pub fn expire_reader(&mut self, running_since_ms: i64, now_ms: i64) {
+        let published = self.published;
+        if let Some(retention) = &mut self.retention {
+            let ReaderLimits {
+                max_age_ms,
+                max_lag,
+            } = retention.limits;
+            let since_ms = retention.committed_ms.max(running_since_ms);
+            let age_ms = now_ms.saturating_sub(since_ms);
+            let is_too_old = max_age_ms.is_some_and(|max| age_ms > max);
+            let is_too_far = max_lag.is_some_and(|max| published - retention.granted > max);
+            retention.may_be_expired |= is_too_old || is_too_far;
+        }
+    }
+
     /// Whether retention may have deleted the whole recording, because the named reader has committed all its data.
     fn may_be_purged_by_retention(&self, doubt: Option<UncertainChange>) -> bool {
         let end = self.stop.unwrap_or(self.acknowledged);
@@ -411,17 +483,43 @@ impl Tape {
             Some(UncertainChange::Truncated(position)) => end.min(position),
             _ => end,
         };
-        self.retention.is_some_and(|it| it.committed >= end)
+        self.retention
+            .is_some_and(|it| it.may_be_expired || it.committed >= end)
     }
 
     /// Whether retention may have moved the start of the recording to a position.
     fn may_start_at(&self, start: i64) -> bool {
         let end = self.stop.unwrap_or(self.published);
         self.retention.is_some_and(|it| {
+            let needed = match it.may_be_expired {
+                true => end,
+                false => it.committed.min(end),
+            };
             start > self.start
                 && start == self.segment_base(start)
-                && start <= self.segment_base(it.committed.min(end))
+                && start <= self.segment_base(needed)
         })
+    }
+
+    /// Whether the files before a position may be deleted, because they have copies.
+    fn may_be_copied_before(&self, start: i64) -> bool {
+        let end = self.stop.unwrap_or(self.published);
+        self.local_start
+            .is_some_and(|local| start >= local && start == self.segment_base(start) && start < end)
+    }
+
+    /// Returns a finding if a file still exists that must be deleted, because its segment has a copy. `bases` are the
+    /// positions of the existing files. The archive keeps the files of the last `kept` bytes.
+    pub fn uncopied(&self, bases: &[i64], kept: i64) -> Option<Finding> {
+        let (stop, _) = (self.stop?, self.local_start?);
+        if !self.is_certain() || self.may_have_removed_files {
+            return None;
+        }
+        let first_kept = self.segment_base((stop - kept.max(1)).max(self.start));
+        let lowest = bases.iter().copied().min()?;
+        let text = self.summary();
+        (lowest < first_kept)
+            .then(|| format!("the file at {lowest} is not deleted, from {first_kept} on: {text}"))
     }
 
     /// Checks a start position that an archive reports.
@@ -446,8 +544,17 @@ impl Tape {
                 "a segment at {lowest} is left by retention: {text}"
             ));
         }
-        let is_held =
-            lowest >= self.segment_base(retention.committed.min(stop - 1).max(self.start));
+        // A reader with a maximum age expires, because it no longer commits.
+        let limits = retention.limits;
+        let has_expired = limits.max_age_ms.is_some()
+            || limits
+                .max_lag
+                .is_some_and(|max| stop - retention.committed > max);
+        let needed = match has_expired {
+            true => stop - 1,
+            false => retention.committed.min(stop - 1),
+        };
+        let is_held = lowest >= self.segment_base(needed.max(self.start));
         let is_short = stop - lowest <= retention.max_bytes?;
         let text = self.summary();
         (!is_held && !is_short).then(|| format!("retention keeps bytes from {lowest} on: {text}"))
@@ -499,8 +606,20 @@ impl Tape {
         if start == self.start {
             return Ok(());
         }
+        if self.may_be_copied_before(start) {
+            self.local_start = Some(start);
+            return Ok(());
+        }
         if doubt == Some(UncertainChange::Purged(start)) {
             self.purged_to(start);
+            return Ok(());
+        }
+        if doubt == Some(UncertainChange::Detached(start)) {
+            self.detached_to(start);
+            return Ok(());
+        }
+        if doubt == Some(UncertainChange::Attached) && self.detached_from == Some(start) {
+            self.attached();
             return Ok(());
         }
         if self.may_start_at(start) {

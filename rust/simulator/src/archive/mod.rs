@@ -4,9 +4,11 @@
 //! truncations, purges and replications. Archives are killed during any write, disks fail, and machines lose power. All
 //! acknowledged data must survive.
 
+mod damage;
 mod disk;
 mod following;
 mod ledger;
+mod objects;
 mod operator;
 mod plan;
 mod publishing;

@@ -9,6 +9,7 @@ use aeron_archive::storage::SyncLevel;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
+use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
 use crate::network::{HostId, LossPattern, Weather, ipv4};
@@ -28,6 +29,8 @@ const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 /// The seed modulo this number decides whether clients commit readers and set policies.
 const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
+/// Remainder of the seeds for which the first archive has object storage.
+const COPYING_REMAINDER: u64 = 3;
 /// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
@@ -38,8 +41,8 @@ pub enum ArchiveEvent {
     Kill(usize, i64),
     /// A fault occurs at one of the next writes of an archive.
     FailWrite(usize, u64, StorageFault),
-    /// An archive dies during the write of a block. At most this number of pages of the block is written.
-    TearBlock(usize, usize),
+    /// An archive dies during a write to a file of this kind. At most this number of pages is written.
+    TearWrite(usize, FileKind, usize),
     /// An archive ends cleanly, and starts again at once.
     Restart(usize),
     /// The disk of an archive has only this many free bytes.
@@ -104,6 +107,14 @@ impl ArchiveSchedule {
             for archive in &mut archives {
                 archive.retains = true;
                 archive.context.low_storage_space_threshold = RETAINING_THRESHOLD;
+            }
+        }
+        if seed % RETAINING_DIVISOR == COPYING_REMAINDER {
+            archives[0].has_copies = true;
+            archives[0].context.objects_delete_local = true;
+            archives[0].context.objects_local_bytes = seed / RETAINING_DIVISOR % 3 * 64 * 1_024;
+            for operator in operators.iter_mut().filter(|it| it.archive == 0) {
+                operator.has_copies = true;
             }
         }
         let fair = Weather::fair(random.i64(5_000..500_000));
@@ -171,6 +182,7 @@ fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
         seed: random.u64(..),
         longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
         retains: false,
+        has_copies: false,
     }
 }
 
@@ -207,6 +219,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         has_empty_pages: archives[0].context.index,
         replicates_from: None,
         retains: false,
+        has_copies: false,
     };
     let remote = OperatorPlan {
         host: 1,
@@ -258,7 +271,8 @@ fn events(
             0 => events.push((at_ns, ArchiveEvent::Kill(archive, away_ns))),
             1 => {
                 let pages = random.usize(1..4);
-                events.push((at_ns, ArchiveEvent::TearBlock(archive, pages)));
+                let torn = ArchiveEvent::TearWrite(archive, FileKind::Segment, pages);
+                events.push((at_ns, torn));
             }
             2..=4 => {
                 let limit = 1 << random.u32(2..9);

@@ -17,7 +17,8 @@ use aeron_archive::server::{
 use aeron_client::Aeron;
 use fastrand::Rng;
 
-use super::disk::{DiskPoint, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
+use super::disk::{DiskPoint, FileKind, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
+use super::objects::ObjectBucket;
 use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
@@ -45,12 +46,15 @@ pub struct ArchivePlan {
     pub longest_read: Option<usize>,
     /// Whether clients set retention policies. If so, no client purges segments.
     pub retains: bool,
+    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    pub has_copies: bool,
 }
 
 /// See the [module](self).
 pub struct ArchiveServer {
     plan: ArchivePlan,
     disk: SimulatedDisk,
+    bucket: ObjectBucket,
     random: Rng,
     state: ArchiveServerState,
     /// The client, and the number of driver starts on its host at the time at which it connected.
@@ -58,6 +62,8 @@ pub struct ArchiveServer {
     /// Number of processes that were started.
     lives: u64,
     starts_from_ns: i64,
+    /// Time at which the process began to start, in milliseconds since the epoch.
+    running_since_ms: i64,
     is_wanted: bool,
     must_restart: bool,
     /// Whether the previous process did not end cleanly.
@@ -67,6 +73,8 @@ pub struct ArchiveServer {
     boots: u128,
     /// Whether the disk may return errors.
     is_disk_faulty: bool,
+    /// Number of times that faults of the disk began or ended.
+    disk_changes: u64,
     /// Errors that the archive reported. They help to find the cause of a finding.
     errors: Arc<Mutex<Vec<String>>>,
 }
@@ -85,16 +93,19 @@ impl ArchiveServer {
         Self {
             random: Rng::with_seed(plan.seed),
             disk,
+            bucket: ObjectBucket::default(),
             state: ArchiveServerState::Down,
             client: None,
             lives: 0,
             starts_from_ns: i64::MIN,
+            running_since_ms: i64::MAX,
             is_wanted: true,
             must_restart: false,
             has_crashed: false,
             on_torn_fragment: plan.context.on_torn_fragment,
             boots: 1,
             is_disk_faulty: false,
+            disk_changes: 0,
             errors: Arc::default(),
             plan,
         }
@@ -120,9 +131,26 @@ impl ArchiveServer {
         lock(&self.errors).clone()
     }
 
+    /// Returns the time at which the process began to start, in milliseconds since the epoch. While no process runs,
+    /// the time is far in the future.
+    pub fn running_since_ms(&self) -> i64 {
+        match self.is_running() {
+            true => self.running_since_ms,
+            false => i64::MAX,
+        }
+    }
+
     /// Whether a process of the archive runs.
     pub fn is_running(&self) -> bool {
         !matches!(self.state, ArchiveServerState::Down)
+    }
+
+    /// Returns a number that stays the same while the archive runs without faults; `None` if the archive does not run,
+    /// or if its disk may return errors.
+    pub fn undisturbed(&self) -> Option<u64> {
+        let is_undisturbed =
+            matches!(self.state, ArchiveServerState::Up(_)) && !self.is_disk_faulty;
+        is_undisturbed.then_some(self.lives + self.disk_changes)
     }
 
     /// Ends the process cleanly and starts another one.
@@ -143,13 +171,14 @@ impl ArchiveServer {
     /// Makes a fault occur after `steps` further steps of the disk.
     pub fn fail_in(&mut self, steps: u64, fault: StorageFault) {
         self.is_disk_faulty |= !matches!(fault, StorageFault::Kill { .. });
+        self.disk_changes += 1;
         let storage = &self.disk.storage;
         storage.fail_at(storage.steps() + steps, fault);
     }
 
-    /// Kills the process in the write of a block. At most `pages` pages of the block are written.
-    pub fn tear_block(&mut self, pages: usize) {
-        self.disk.tear_block(pages);
+    /// Kills the process in a write to a file of this kind. At most `pages` pages of the write are done.
+    pub fn tear_write(&mut self, file: FileKind, pages: usize) {
+        self.disk.tear_write(file, pages);
     }
 
     /// Kills the process when it reaches a point on its disk.
@@ -160,6 +189,7 @@ impl ArchiveServer {
     /// Limits the free bytes of the disk.
     pub fn limit_space(&mut self, free: u64) {
         self.is_disk_faulty = true;
+        self.disk_changes += 1;
         let storage = &self.disk.storage;
         storage.set_capacity(storage.used_bytes() + free);
     }
@@ -167,8 +197,9 @@ impl ArchiveServer {
     /// Ends all faults of the disk.
     pub fn heal_disk(&mut self) {
         self.is_disk_faulty = false;
+        self.disk_changes += 1;
         self.disk.storage.forget_faults();
-        self.disk.tear_block(0);
+        self.disk.forget_tear();
         self.disk.storage.set_capacity(i64::MAX as u64);
     }
 
@@ -176,7 +207,7 @@ impl ArchiveServer {
     pub fn kill(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         self.bury(graveyard);
         self.disk.storage.restart();
-        self.disk.tear_block(0);
+        self.disk.forget_tear();
         self.starts_from_ns = starts_from_ns;
     }
 
@@ -190,7 +221,7 @@ impl ArchiveServer {
         let was_killed = self.has_crashed;
         self.bury(graveyard);
         self.boots += 1;
-        self.disk.tear_block(0);
+        self.disk.forget_tear();
         let random = &mut self.random;
         let survives_kill = random.bool();
         self.disk
@@ -258,6 +289,24 @@ impl ArchiveServer {
             return Ok(0);
         };
         self.client = Some((aeron.clone(), host.starts()));
+        let objects = match self.plan.has_copies {
+            true => {
+                let seed = self.random.u64(..);
+                let opened = self.bucket.open(&self.disk, clock.nano_clock(), seed);
+                match opened {
+                    Ok(objects) => Some(objects),
+                    Err(error) if self.is_disk_faulty => {
+                        lock(&self.errors).push(error);
+                        self.go_down(clock);
+                        return Ok(1);
+                    }
+                    Err(error) => {
+                        return Err(format!("the object storage does not open: {error}"));
+                    }
+                }
+            }
+            false => None,
+        };
         let mut random = self.random.fork();
         let surroundings = ArchiveEnvironment {
             storage: self.disk.clone(),
@@ -274,8 +323,10 @@ impl ArchiveServer {
             ..self.plan.context.clone()
         };
         let start = ArchiveStart::new(context, surroundings)
-            .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?;
+            .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?
+            .with_objects(objects);
         self.state = ArchiveServerState::Starting(Box::new(start));
+        self.running_since_ms = clock.now_ms();
         Ok(1)
     }
 

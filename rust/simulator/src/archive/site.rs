@@ -135,7 +135,9 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
             ArchiveEvent::FailWrite(archive, steps, fault) => {
                 self.archives[archive].fail_in(steps, fault);
             }
-            ArchiveEvent::TearBlock(archive, pages) => self.archives[archive].tear_block(pages),
+            ArchiveEvent::TearWrite(archive, file, pages) => {
+                self.archives[archive].tear_write(file, pages);
+            }
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
             ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
 
+use super::damage::check_damaged_catalog;
 use super::ledger::Ledger;
 use super::operator::{Goal, Operator, Stage};
 use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
@@ -203,7 +205,19 @@ impl ArchiveWorld {
             };
             self.end_phase_if_over()?;
         }
-        Ok(())
+        self.check_errors()
+    }
+
+    /// Checks that the archive never tried to delete a segment that a replay still needed. The store refuses this.
+    fn check_errors(&self) -> Result<(), Finding> {
+        let mut errors = self.archives.iter().flat_map(ArchiveServer::errors);
+        let is_wrong = |error: &String| {
+            error.starts_with("retention of recording") && error.contains("replay")
+        };
+        match errors.find(is_wrong) {
+            None => Ok(()),
+            Some(error) => Err(format!("a deletion does not heed a replay: {error}")),
+        }
     }
 
     fn step(&mut self) -> Result<usize, Finding> {
@@ -272,7 +286,9 @@ impl ArchiveWorld {
             ArchiveEvent::FailWrite(archive, steps, fault) => {
                 self.archives[archive].fail_in(steps, fault);
             }
-            ArchiveEvent::TearBlock(archive, pages) => self.archives[archive].tear_block(pages),
+            ArchiveEvent::TearWrite(archive, file, pages) => {
+                self.archives[archive].tear_write(file, pages);
+            }
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
             ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),
@@ -372,6 +388,9 @@ impl ArchiveWorld {
         match complaint {
             None => {
                 self.check_files()?;
+                if self.phase == ArchivePhase::Closing {
+                    self.check_damaged_catalogs()?;
+                }
                 self.begin_next_phase();
                 Ok(())
             }
@@ -382,6 +401,13 @@ impl ArchiveWorld {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    /// Opens copies of the archives' directories with damaged catalogs.
+    fn check_damaged_catalogs(&mut self) -> Result<(), Finding> {
+        let now_ms = self.clock.now_ms();
+        let mut archives = self.archives.iter();
+        archives.try_for_each(|archive| check_damaged_catalog(archive, &mut self.random, now_ms))
     }
 
     fn begin_next_phase(&mut self) {
@@ -437,7 +463,8 @@ impl ArchiveWorld {
         Some(operator.complaint(&self.ledger))
     }
 
-    /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data.
+    /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data. Also
+    /// checks that files with copies are deleted.
     fn unretained(&self) -> Option<Finding> {
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();
@@ -445,7 +472,13 @@ impl ArchiveWorld {
             let own = files.filter(|file| {
                 tape.recording_id == Some(file.recording_id) && file.extension == SEGMENT_EXTENSION
             });
-            tape.unretained(&own.map(|file| file.base).collect::<Vec<_>>())
+            let bases: Vec<_> = own.map(|file| file.base).collect();
+            let kept = self.archives[tape.archive]
+                .plan()
+                .context
+                .objects_local_bytes as i64;
+            tape.unretained(&bases)
+                .or_else(|| tape.uncopied(&bases, kept))
         })
     }
 
@@ -464,7 +497,10 @@ impl ArchiveWorld {
             let host = archive.plan().host;
             let names = archive.disk().names();
             let is_file_left = |name: &&String| {
-                !LASTING_FILES.contains(&name.as_str()) && !name.starts_with("archive-")
+                let is_fetched = name.ends_with(FETCHED_EXTENSION);
+                !LASTING_FILES.contains(&name.as_str())
+                    && !name.starts_with("archive-")
+                    && !is_fetched
             };
             if let Some(name) = names.iter().find(is_file_left) {
                 return Some(format!(

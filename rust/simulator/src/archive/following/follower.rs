@@ -42,7 +42,7 @@ const RETRY_NS: i64 = 200 * MS;
 /// Time after which the follower stops waiting for the response to a request.
 const PATIENCE_NS: i64 = 6 * SECOND;
 /// Average number of idle turns between two searches for a time.
-const TURNS_BETWEEN_SEARCHES: usize = 50;
+const TURNS_BETWEEN_SEARCHES: usize = 20;
 /// Maximum number of recordings in a listing.
 const ALL_RECORDINGS: i32 = 10_000;
 /// Type id of the counter that the follower passes as each counter of its subscription. The schedule does not read
@@ -559,11 +559,7 @@ impl Follower {
         }
         let timestamp_us = message.published_ms * 1_000;
         let operation = archive.find_position(id, TimeEdge::Since, timestamp_us);
-        let latest = match self.plan.keeps_times {
-            true => first.begin,
-            false => i64::MAX,
-        };
-        Some(Task::Finding(latest, operation))
+        Some(Task::Finding(first.begin, operation))
     }
 }
 

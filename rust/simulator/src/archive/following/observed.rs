@@ -56,8 +56,10 @@ impl ObservedRecordings {
         let Some(cnc) = host.cnc() else {
             return Ok(());
         };
-        for record in cnc.counters().records() {
-            let Some(key) = RecordingPositionKey::of(cnc.counters(), record.id) else {
+        let counters = cnc.counters();
+        for id in counters.ids() {
+            let key = RecordingPositionKey::of(counters, id);
+            let (Some(key), Some(position)) = (key, counters.value(id)) else {
                 continue;
             };
             let mut tapes = sources.iter().map(FollowedSource::tape).enumerate();
@@ -65,24 +67,24 @@ impl ObservedRecordings {
             let Some((stream, tape)) = owner else {
                 continue;
             };
-            if record.value > tape.end {
+            if position > tape.end {
                 return Err(format!(
                     "recording {} is at {}, beyond {}, the end of what was published",
-                    key.recording_id, record.value, tape.end
+                    key.recording_id, position, tape.end
                 ));
             }
             let begin = || ObservedRecording {
                 stream,
                 session_id: key.session_id,
                 life: archive.lives(),
-                recorded: record.value,
-                start: start_of(archive.disk(), key.recording_id).unwrap_or(record.value),
+                recorded: position,
+                start: start_of(archive.disk(), key.recording_id).unwrap_or(position),
                 is_extended: false,
             };
             let observed = self.recordings.entry(key.recording_id);
             let observed = observed.or_insert_with(begin);
-            if record.value > observed.recorded {
-                observed.recorded = record.value;
+            if position > observed.recorded {
+                observed.recorded = position;
                 observed.is_extended |= archive.lives() > observed.life;
             }
         }

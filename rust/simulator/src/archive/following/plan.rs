@@ -4,7 +4,7 @@ use aeron_archive::client::PersistentSubscriptionState;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
-use super::super::disk::DiskPoint;
+use super::super::disk::{DiskPoint, FileKind};
 use super::super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
 use crate::network::{HostId, ipv4};
 use crate::schedule::{MS, SECOND, one_of, rarely};
@@ -93,8 +93,6 @@ pub struct FollowedStreamPlan {
     pub max_message_length: usize,
     /// Whether the archive has indexes. Then frames may contain empty pages, like torn frames.
     pub has_index: bool,
-    /// Whether the schedule has no loss of power, which may lose the times of files and the times in indexes.
-    pub keeps_times: bool,
     /// Maximum number of bytes of a recording that retention keeps.
     pub max_bytes: i64,
     /// Longest time between two commits of the follower.
@@ -128,6 +126,11 @@ impl FollowingSchedule {
                 (at_ns, random.usize(..2), length_ns)
             })
             .collect();
+        if random.bool() {
+            let at_ns = random.i64(DEATHS_BEGIN_NS..HEAL_NS);
+            let torn = ArchiveEvent::TearWrite(0, FileKind::Extensions, 1);
+            schedule.archives.events.push((at_ns, torn));
+        }
         schedule
     }
 
@@ -169,6 +172,7 @@ impl FollowingSchedule {
         }
         let archive = &mut archives.archives[0];
         archive.retains = true;
+        archive.has_copies = false;
         archive.context.resume = true;
         archive.context.scrub_rate = SCRUB_RATE;
         archive.context.scrub_interval_ns = 500 * MS;
@@ -242,14 +246,9 @@ impl FollowingSchedule {
             },
             max_message_length: random.usize(400..7_000),
             has_index: archive.index,
-            keeps_times: !self.archives.events.iter().any(loses_power),
             max_bytes: random.i64(1..4) * 128 * 1_024,
             commit_interval_ns: random.i64(5 * MS..500 * MS),
         };
         self.streams.push(plan);
     }
-}
-
-fn loses_power((_, event): &(i64, ArchiveEvent)) -> bool {
-    matches!(event, ArchiveEvent::LosePower(..))
 }

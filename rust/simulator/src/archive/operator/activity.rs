@@ -7,21 +7,28 @@ use aeron_archive::client::{
 };
 use aeron_client::{ExclusivePublication, PendingOperation};
 use aeron_memory::log::Positions;
-use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
+use aeron_protocol::archive::{NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 
 use super::copying::Copying;
+use super::detaching::Detaching;
 use super::removal::{Change, Removal};
 use super::replay::Replay;
 use super::retaining::RetentionRequest;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape, UncertainChange};
-use crate::schedule::MS;
+use crate::schedule::{MS, rarely};
 use crate::truth::Finding;
 
 /// Maximum number of recordings of an operator that run at the same time.
 const MAX_RUNNING: usize = 2;
 /// Maximum number of replays that an operator reads at the same time.
 const MAX_REPLAYS: usize = 2;
+/// Maximum time between two reads of a slow replay. The archive must not delete what such a replay still needs.
+const MAX_PAUSE_NS: i64 = 50 * MS;
+/// Range of the maximum rates of replays, in bytes per second.
+const RATES: std::ops::Range<i64> = 400_000..2_000_000;
+/// Channel of replays that do not use the network.
+const IPC: &str = "aeron:ipc";
 /// Number of descriptors in a request for all of an archive's recordings.
 const ALL_RECORDINGS: i32 = 10_000;
 /// First stream id for replays.
@@ -43,6 +50,7 @@ pub(super) enum Activity {
     AwaitingStop(usize, ArchiveOperation<Option<i64>>),
     Asking(usize, Question, ArchiveOperation<i64>),
     Changing(Box<Removal>),
+    Detaching(usize, Detaching),
     Replaying(ReplayedRange, ArchiveOperation<StartedReplay>),
     StoppingReplay(ArchiveOperation<()>),
     DeletingStray(i64, ArchiveOperation<i64>),
@@ -64,6 +72,8 @@ pub(super) struct ReplayedRange {
     tape: usize,
     begin: i64,
     end: Option<i64>,
+    /// Requested maximum number of bytes per second.
+    rate: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +105,7 @@ impl Activity {
             Self::AwaitingStop(..) => "it waits for a stop position",
             Self::Asking(..) => "it asks for a position",
             Self::Changing(..) => "it changes a recording",
+            Self::Detaching(..) => "it detaches or attaches segments",
             Self::Replaying(..) => "it starts a replay",
             Self::StoppingReplay(_) => "it stops a replay",
             Self::DeletingStray(..) => "it deletes an unknown recording",
@@ -233,9 +244,26 @@ impl Operator {
                     self.granted += 1;
                     Ok(Activity::Idle)
                 }
+                // The position of a truncation may be before the local files by now.
+                Polled::Failed(_) if stage.ledger.tape(removal.tape()).local_start.is_some() => {
+                    self.must_list = true;
+                    Ok(Activity::Idle)
+                }
                 Polled::Failed(error) => {
                     self.must_list = true;
                     self.failed_on(removal.tape(), "a change", &error, stage)
+                }
+            },
+            Activity::Detaching(tape, mut detaching) => match detaching.poll().into() {
+                Polled::Pending => Ok(Activity::Detaching(tape, detaching)),
+                Polled::Done(()) => {
+                    self.granted += 1;
+                    detaching.apply(stage.ledger.tape_mut(tape));
+                    Ok(Activity::Idle)
+                }
+                Polled::Failed(error) => {
+                    self.must_list = true;
+                    self.failed_on(tape, "a detachment or attachment", &error, stage)
                 }
             },
             Activity::Replaying(range, mut operation) => match operation.poll().into() {
@@ -243,9 +271,24 @@ impl Operator {
                 Polled::Done(started) => {
                     self.granted += 1;
                     let now_ns = stage.clock.now_ns();
-                    let ReplayedRange { tape, begin, end } = range;
-                    self.replays
-                        .push(Replay::new(started, tape, begin, end, now_ns));
+                    let ReplayedRange {
+                        tape,
+                        begin,
+                        end,
+                        rate,
+                    } = range;
+                    let mut replay = Replay::new(started, tape, begin, end, now_ns);
+                    let must_be_heeded = self.plan.retains || self.plan.has_copies;
+                    if must_be_heeded && self.goal == Goal::Work && self.random.bool() {
+                        replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
+                    }
+                    if let Some(rate) = rate {
+                        replay = replay.with_rate(rate, self.since_ns);
+                    }
+                    if self.plan.replay_channel == IPC {
+                        replay = replay.over_ipc(stage.undisturbed(self.plan.archive));
+                    }
+                    self.replays.push(replay);
                     Ok(Activity::Idle)
                 }
                 Polled::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
@@ -416,6 +459,7 @@ impl Operator {
             publication.position().unwrap_or_default(),
         );
         tape.segment_length = self.plan.segment_length.max(tape.term_length);
+        tape.local_start = self.plan.has_copies.then_some(tape.start);
         tape
     }
 
@@ -448,6 +492,7 @@ impl Operator {
             publication: recording.publication,
             subscription_id: recording.subscription_id,
             channel: recording.channel,
+            counter_id: None,
             backlog: self.random.usize(..200),
             next_length: None,
         });
@@ -471,7 +516,9 @@ impl Operator {
 fn answered(question: Question, position: i64, tape: &mut Tape) -> Result<(), Finding> {
     let id = tape.recording_id;
     match question {
-        Question::Start if tape.retention.is_some() => tape.starts_at(position),
+        Question::Start if tape.retention.is_some() || tape.local_start.is_some() => {
+            tape.starts_at(position)
+        }
         Question::Start if position != tape.start => Err(format!(
             "recording {id:?} is said to begin at {position}, not at {}",
             tape.start
@@ -501,7 +548,7 @@ impl Operator {
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
         if self.plan.retains && self.random.u8(..4) == 0 {
-            return self.retain(archive, ledger);
+            return self.retain(archive, ledger, stage.clock.now_ms());
         }
         match self.random.u8(..20) {
             0..=3 if self.recorded.len() < MAX_RUNNING => {
@@ -531,6 +578,9 @@ impl Operator {
             13 => {
                 let at = self.any(self.replays.len())?;
                 let replay = &mut self.replays[at];
+                if replay.is_slow() {
+                    return None;
+                }
                 replay.is_stopped = true;
                 let call = ArchiveCall::stop_replay(replay.started.replay_session_id);
                 archive.begin(call).ok().map(Activity::StoppingReplay)
@@ -544,14 +594,20 @@ impl Operator {
                 let to = ledger.tape(tape).boundary(self.random.f64());
                 self.change(tape, Change::Truncate(to), archive, ledger)
             }
-            18 if !self.plan.retains => {
+            18 if !self.plan.retains && !self.plan.has_copies => {
                 let tape = self.any_changeable(ledger)?;
                 let it = ledger.tape(tape);
                 let to = it.segment_base(it.stop?);
+                if it.detached_from.is_some() {
+                    return self.attach(tape, archive, ledger);
+                }
                 if to <= it.start {
                     return None;
                 }
-                self.change(tape, Change::PurgeSegments(to), archive, ledger)
+                match self.random.bool() {
+                    true => self.detach(tape, archive, ledger),
+                    false => self.change(tape, Change::PurgeSegments(to), archive, ledger),
+                }
             }
             19 if self.random.bool() => {
                 let tape = self.any_changeable(ledger)?;
@@ -594,6 +650,9 @@ impl Operator {
                 .ok()
                 .map(|it| Activity::AwaitingStop(tape, it));
         }
+        if let Some(tape) = self.detached(ledger) {
+            return self.attach(tape, archive, ledger);
+        }
         if self.replays.len() >= MAX_REPLAYS {
             return None;
         }
@@ -614,6 +673,7 @@ impl Operator {
             tape,
             begin: it.start,
             end: Some(it.stop?),
+            rate: None,
         };
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
@@ -762,7 +822,14 @@ impl Operator {
             (true, stop) => (REPLAY_ALL_AND_STOP, stop),
             (false, _) => (limit - begin, Some(limit)),
         };
-        self.replay(ReplayedRange { tape, begin, end }, length, archive, ledger)
+        let rate = rarely(&mut self.random, 4).then(|| self.random.i64(RATES));
+        let range = ReplayedRange {
+            tape,
+            begin,
+            end,
+            rate,
+        };
+        self.replay(range, length, archive, ledger)
     }
 
     fn replay(
@@ -773,7 +840,10 @@ impl Operator {
         ledger: &Ledger,
     ) -> Option<Activity> {
         let id = ledger.tape(range.tape).recording_id?;
-        let params = ReplayParams::range(range.begin, length);
+        let params = ReplayParams {
+            max_bytes_per_second: range.rate.unwrap_or(NULL_VALUE),
+            ..ReplayParams::range(range.begin, length)
+        };
         let stream_id = REPLAY_STREAM_ID + self.random.i32(0..10);
         let operation = archive
             .async_replay_with_id(id, &self.plan.replay_channel, stream_id, &params)
@@ -806,6 +876,7 @@ impl Operator {
                 && !tape.is_rotten
                 // The check of a copy needs a known start position, and retention may move the start of the source.
                 && tape.retention.is_none()
+                && tape.local_start.is_none()
                 && tape.stop.is_some_and(|stop| stop > tape.start)
         };
         let sources: Vec<_> = (0..ledger.tapes().len())

@@ -6,6 +6,7 @@
 
 mod activity;
 mod copying;
+mod detaching;
 mod removal;
 mod replay;
 mod retaining;
@@ -67,6 +68,8 @@ pub struct OperatorPlan {
     pub has_empty_pages: bool,
     /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
+    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    pub has_copies: bool,
     /// Whether the operator commits positions of named readers and sets retention policies.
     pub retains: bool,
 }
@@ -91,6 +94,15 @@ impl Stage<'_> {
     /// Whether a fault may be the cause of the failure of an activity that began at this time.
     fn is_excused(&self, begin_ns: i64) -> bool {
         begin_ns < self.calm_since_ns
+    }
+
+    /// Returns a value that stays the same while an archive and the driver on its host run without faults; `None` if
+    /// one of them does not.
+    fn undisturbed(&self, archive: usize) -> Option<(u64, u64)> {
+        let archive = &self.archives[archive];
+        let host = &self.hosts[archive.plan().host];
+        host.cnc()?;
+        Some((archive.undisturbed()?, host.starts()))
     }
 }
 
@@ -143,6 +155,8 @@ struct Recorded {
     subscription_id: i64,
     /// Channel in the request to record the stream.
     channel: String,
+    /// Position counter of the recording.
+    counter_id: Option<i32>,
     backlog: usize,
     next_length: Option<usize>,
 }
@@ -172,6 +186,7 @@ impl Operator {
     /// Sets another goal.
     pub fn set_goal(&mut self, goal: Goal) {
         self.goal = goal;
+        self.replays.iter_mut().for_each(Replay::hurry);
         self.verified.clear();
         self.must_list = true;
     }
@@ -210,7 +225,9 @@ impl Operator {
             && !self.must_list;
         match self.goal {
             Goal::Work => true,
-            Goal::Verify => is_idle && self.unread(ledger).is_none(),
+            Goal::Verify => {
+                is_idle && self.detached(ledger).is_none() && self.unread(ledger).is_none()
+            }
             Goal::Delete => {
                 let is_gone = |tape: &usize| !ledger.tape(*tape).is_there();
                 is_idle && self.strays.is_empty() && self.tapes.iter().all(is_gone)
@@ -243,6 +260,7 @@ impl Operator {
     /// # Errors
     /// The archive or its client broke a rule.
     pub fn do_work(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
+        self.expire_readers(stage);
         if self.goal == Goal::Leave {
             self.lose_client(stage.ledger);
             return Ok(0);
@@ -388,6 +406,16 @@ impl Operator {
         Ok(work_count)
     }
 
+    /// Notes which readers of the operator may have expired.
+    fn expire_readers(&self, stage: &mut Stage<'_>) {
+        let running_since_ms = stage.archives[self.plan.archive].running_since_ms();
+        let now_ms = stage.clock.now_ms();
+        for tape in &self.tapes {
+            let tape = stage.ledger.tape_mut(*tape);
+            tape.expire_reader(running_since_ms, now_ms);
+        }
+    }
+
     /// Reads the position counters of the operator's recordings.
     fn observe(&mut self, stage: &mut Stage<'_>) -> Result<(), Finding> {
         let plan = stage.archives[self.plan.archive].plan();
@@ -395,13 +423,19 @@ impl Operator {
             return Ok(());
         };
         let counters = cnc.counters();
-        for recorded in &self.recorded {
+        for recorded in &mut self.recorded {
             let tape = stage.ledger.tape_mut(recorded.tape);
             let archive_id = Some(plan.context.archive_id);
-            let position = tape
-                .recording_id
-                .and_then(|id| RecordingPositionKey::find_by_recording(counters, id, archive_id))
-                .and_then(|counter| counters.value(counter));
+            let Some(id) = tape.recording_id else {
+                continue;
+            };
+            // A search in all counters in each turn would take a fifth of the time of a schedule.
+            let known = recorded
+                .counter_id
+                .filter(|it| RecordingPositionKey::is_active(counters, *it, id));
+            recorded.counter_id =
+                known.or_else(|| RecordingPositionKey::find_by_recording(counters, id, archive_id));
+            let position = recorded.counter_id.and_then(|it| counters.value(it));
             if let (Some(position), None) = (position, tape.stop) {
                 tape.acknowledge(position)?;
             }

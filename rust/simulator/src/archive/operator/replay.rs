@@ -6,8 +6,11 @@ use aeron_client::FragmentAssembler;
 use super::{PATIENCE_NS, Stage};
 use crate::archive::ledger::TapeReading;
 use crate::payload::Message;
+use crate::schedule::SECOND;
 use crate::truth::Finding;
 
+/// Length of the longest frame in bytes.
+const LONGEST_FRAME: i64 = 8_192;
 /// Maximum number of fragments read from a replay in one turn.
 const FRAGMENTS_PER_TURN: usize = 16;
 
@@ -23,6 +26,13 @@ pub(super) struct Replay {
     pub is_stopped: bool,
     /// Time of the last arrival of data.
     since_ns: i64,
+    /// Time between two reads, and the time of the next read.
+    pause_ns: i64,
+    reads_from_ns: i64,
+    /// Maximum number of bytes per second that the operator has requested, and the time of the request.
+    rate: Option<(i64, i64)>,
+    /// For a replay over IPC: the archive's [`Stage::undisturbed`] at the start of the replay.
+    undisturbed: Option<(u64, u64)>,
     /// Time at which the replay was first found to have ended.
     ended_ns: Option<i64>,
     image_position: i64,
@@ -49,6 +59,10 @@ impl Replay {
             end,
             is_stopped: false,
             since_ns: now_ns,
+            pause_ns: 0,
+            reads_from_ns: now_ns,
+            rate: None,
+            undisturbed: None,
             ended_ns: None,
             image_position: begin,
             was_connected: false,
@@ -56,11 +70,44 @@ impl Replay {
         }
     }
 
+    /// Makes the operator read slowly.
+    pub fn with_pauses(mut self, pause_ns: i64) -> Self {
+        self.pause_ns = pause_ns;
+        self
+    }
+
+    /// Notes the requested rate in bytes per second, and the time of the request.
+    pub fn with_rate(mut self, bytes_per_second: i64, requested_ns: i64) -> Self {
+        self.rate = Some((bytes_per_second, requested_ns));
+        self
+    }
+
+    /// Notes that the replay does not use the network. So it must not end early while its archive runs without faults.
+    pub fn over_ipc(mut self, undisturbed: Option<(u64, u64)>) -> Self {
+        self.undisturbed = undisturbed;
+        self
+    }
+
+    /// Whether the operator reads slowly. Such a replay is not stopped, so that the archive has to heed it for long.
+    pub fn is_slow(&self) -> bool {
+        self.pause_ns > 0
+    }
+
+    /// Ends slow reading.
+    pub fn hurry(&mut self) {
+        (self.pause_ns, self.reads_from_ns) = (0, 0);
+    }
+
     /// Reads the available data. Returns a work count.
     ///
     /// # Errors
     /// The data was not recorded, or it is not the next message.
     pub fn poll(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
+        let now_ns = stage.clock.now_ns();
+        if now_ns < self.reads_from_ns {
+            return Ok(0);
+        }
+        self.reads_from_ns = now_ns + self.pause_ns;
         let (reading, assembler, seed) = (&mut self.reading, &mut self.assembler, stage.seed);
         let ledger = &mut *stage.ledger;
         let mut found = Ok(());
@@ -83,9 +130,26 @@ impl Replay {
         }
         let count = polled.map_err(|error| format!("the poll of a replay failed: {error}"))?;
         if count > 0 {
-            self.since_ns = stage.clock.now_ns();
+            self.since_ns = now_ns;
         }
+        self.check_rate(now_ns)?;
         Ok(count)
+    }
+
+    /// Checks that the replay is not faster than requested. A frame that begins within the allowed bytes may end after
+    /// them.
+    fn check_rate(&self, now_ns: i64) -> Result<(), Finding> {
+        let Some((rate, requested_ns)) = self.rate else {
+            return Ok(());
+        };
+        let sent = self.reading.position - self.begin;
+        let allowed = (now_ns - requested_ns) * rate / SECOND + LONGEST_FRAME;
+        match sent <= allowed {
+            true => Ok(()),
+            false => Err(format!(
+                "a replay has sent {sent} bytes, and {allowed} are allowed with {rate} bytes per second"
+            )),
+        }
     }
 
     /// Whether the replay has ended.
@@ -123,7 +187,10 @@ impl Replay {
         if is_awaited && !self.is_stopped && !tape.is_rotten {
             return Ok(false);
         }
-        if stage.is_excused(self.since_ns) || self.is_stopped || tape.is_rotten {
+        let is_undisturbed =
+            self.undisturbed.is_some() && stage.undisturbed(tape.archive) == self.undisturbed;
+        let is_excused = stage.is_excused(self.since_ns) && !(has_ended && is_undisturbed);
+        if is_excused || self.is_stopped || tape.is_rotten {
             return Ok(true);
         }
         Err(format!(

@@ -27,6 +27,7 @@ impl PublishingSchedule {
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0x9B_11_5E_D0);
         let mut archives = ArchiveSchedule::draw(seed);
+        archives.archives[0].has_copies = false;
         let operators = std::mem::take(&mut archives.operators);
         archives.events.retain(|(_, event)| {
             !matches!(event, ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_))
