@@ -304,20 +304,33 @@ def test_lost_manifests_are_rebuilt_from_the_names_of_the_copies(
         eventually(lambda: len(list(bucket.rglob("manifest.json"))) == 1)
 
 
-def test_a_request_right_after_the_start_waits_until_the_copies_are_known(
+def test_requests_right_after_the_start_wait_until_the_copies_are_known(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
 ) -> None:
+    began = datetime.now(UTC)
     with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
         id = record(client, stream_id)
         eventually(lambda: segments(directory, id) == [4 * SEGMENT])
-    for path in directory.glob("*.manifest"):
-        path.unlink()
-    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
-        assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
-    for path in directory.glob("*.manifest"):
-        path.unlink()
+    [local], [remote] = directory.glob("*.manifest"), bucket.rglob("manifest.json")
+    local.unlink()
+    # The archive cannot open the manifest before the other end of this pipe was opened.
+    manifest, pipe = remote.with_name("manifest"), remote.with_name("pipe")
+    remote.rename(manifest)
+    os.mkfifo(pipe)
+    remote.hardlink_to(pipe)
     with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())), aeron.connect_archive(client) as archive:
-        assert archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+        ranges = archive.async_list_copied_ranges()
+        found = archive.async_find_position(id, since=began)
+        replay = archive.async_replay(id, CHANNEL, stream_id + 1, position=0)
+        time.sleep(0.2)
+        assert not any(pending.done() for pending in (ranges, found, replay))
+        # The pipe has no bytes, so the first attempt fails.
+        manifest.replace(remote)
+        os.close(os.open(pipe, os.O_WRONLY))
+        assert ranges.result(5) == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+        assert found.result(5).position == 0
+        with replay.result(5) as subscription:
+            assert next(subscription.batches(timeout=5)).to_list()[0] == message(0)
 
 
 def test_a_replay_from_the_earliest_position_begins_with_the_copies(

@@ -35,8 +35,10 @@ use crate::manifest::{Manifest, ObjectCopy, RecordingFields};
 use crate::queue::{CopyQueue, CopyTask};
 use crate::throttle::Throttle;
 
-/// Time after which a manifest that could not be stored or read is tried again.
+/// Time after which a manifest that could not be stored is tried again.
 const MANIFEST_RETRY: Duration = Duration::from_secs(5);
+/// Time after which the copies of a recording are listed again if that failed. Requests wait up to 5 s for the list.
+const LISTING_RETRY: Duration = Duration::from_secs(1);
 /// Both manifests name the copy, and the archive has not received the event yet.
 const MANIFEST_STORED: Point = Point::new("objects-manifest");
 
@@ -391,11 +393,11 @@ impl<'a> ObjectThread<'a> {
         let Rebuilt { manifest, faults } = match rebuilt {
             Ok(rebuilt) => rebuilt,
             Err(error) => {
-                self.manifest_due = Instant::now() + MANIFEST_RETRY;
+                self.manifest_due = Instant::now() + LISTING_RETRY;
                 let id = recording.recording_id;
                 return self.fail(format!(
                     "list of the copies of recording {id}: {error}; the next attempt is in {} s",
-                    MANIFEST_RETRY.as_secs()
+                    LISTING_RETRY.as_secs()
                 ));
             }
         };
