@@ -42,7 +42,7 @@ const RETRY_NS: i64 = 200 * MS;
 /// Time after which the follower stops waiting for the response to a request.
 const PATIENCE_NS: i64 = 6 * SECOND;
 /// Average number of idle turns between two searches for a time.
-const TURNS_BETWEEN_SEARCHES: usize = 20;
+const TURNS_BETWEEN_SEARCHES: usize = 50;
 /// Maximum number of recordings in a listing.
 const ALL_RECORDINGS: i32 = 10_000;
 /// Type id of the counter that the follower passes as each counter of its subscription. The schedule does not read
