@@ -158,11 +158,11 @@ impl ObjectSteps {
                     self.rebuilt(recording)
                 }
             };
+            self.events.push_back(CopierEvent::Known {
+                recording: identity,
+                copies: manifest.copies().map(ObjectCopy::segment_copy).collect(),
+            });
             if manifest.copies().next().is_some() {
-                self.events.push_back(CopierEvent::Known {
-                    recording: identity,
-                    copies: manifest.copies().map(ObjectCopy::segment_copy).collect(),
-                });
                 self.manifests.insert(identity, manifest);
             }
         }
