@@ -113,7 +113,7 @@ def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
     """Returns pairs of values of two counter types, by registration id. Both counters of a pair have the same
-    registration id."""
+    registration id. If there is no second counter, the value of the first one counts twice."""
     second = dict(_values(stream, second_type))
     return {id: (value, second.get(id, value)) for id, value in _values(stream, first_type)}
 

@@ -32,7 +32,8 @@ _FAST_CHECKPOINTS: dict[str, object] = {
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Settings of the queries: the streams of trades and bars, the length of a bar, and the directory of all files."""
+    """Settings of the queries: the directory of the driver, the channel and streams of trades and bars, the length of a
+    bar, and the directory of the demo's files (`place`)."""
 
     directory: str
     channel: str

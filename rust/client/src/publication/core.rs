@@ -1,4 +1,4 @@
-//! The conductor's view of publications.
+//! The state of publications that the conductor and the handles of the application share.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl PublicationBase {
     }
 }
 
-/// The conductor's view of a publication.
+/// The state of a publication that the conductor and the handles share.
 pub(crate) struct ConcurrentCore {
     pub(super) base: PublicationBase,
     pub(super) appender: ConcurrentAppender<SharedBuffer>,
@@ -102,7 +102,7 @@ impl ConcurrentCore {
     }
 }
 
-/// The conductor's view of an exclusive publication.
+/// The state of an exclusive publication that the conductor and the handles share.
 pub(crate) struct ExclusiveCore {
     pub(super) base: PublicationBase,
     /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it

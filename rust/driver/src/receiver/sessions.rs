@@ -28,12 +28,12 @@ pub enum SessionState {
     NoInterest,
 }
 
-/// The states of a session that the conductor can remove.
+/// A state that the receiver forgets if the session still has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgettableState {
-    /// The image was removed before the stream ended.
+    /// [`SessionState::CoolDown`], when its time is over.
     CoolDown,
-    /// An image was requested from the conductor, and the conductor will not create the image.
+    /// [`SessionState::InitInProgress`], when the conductor does not create the image.
     InitInProgress,
 }
 
@@ -68,7 +68,8 @@ impl Sessions {
         self.entries.get(&session).map(|entry| entry.state)
     }
 
-    /// Sets the state of `session`. Returns whether another session was forgotten to make room.
+    /// Sets the state of `session`. Returns whether there were too many sessions, so that the oldest
+    /// one without an image was forgotten.
     pub fn set(&mut self, session: StreamSession, state: SessionState) -> bool {
         self.remove(session);
         let is_full = self.entries.len() >= MAX_REMEMBERED_SESSIONS;

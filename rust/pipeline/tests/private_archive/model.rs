@@ -342,7 +342,8 @@ impl World {
         Ok(())
     }
 
-    /// Notes the head and the stop position of ended recordings before a purge changes the stop position to the head.
+    /// Notes the head and the stop position of each ended recording. If a recording is gone, its purge has set its stop
+    /// position to its head, so the noted stop position becomes the head too.
     fn note_ended(&mut self) {
         for info in self.archive.recordings().filter(|info| !info.is_live) {
             let id = info.stream.recording_id();
@@ -456,8 +457,8 @@ impl World {
         Ok(())
     }
 
-    /// If the process was killed before the first message of a recording after a gap, that recording does not count as
-    /// an earlier recording. The gap continues.
+    /// Drops the gaps before recordings that have no complete message, because their process was killed. The archive
+    /// ignores such a recording: the next recording reports the gap since the last recording with messages.
     fn forget_missed_without_rows(&mut self) {
         let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
         let recordings: Vec<_> = self
@@ -550,8 +551,8 @@ fn run(acts: &[(Act, Option<Strike>)]) {
     let mut is_alone = false;
     for (act, strike) in acts {
         if let Some(Strike { step, fault }) = strike {
-            // A kill ends a write at a page boundary, and a short write ends it within a page. No second fault follows
-            // a short write.
+            // A short write is never pending together with another fault. A kill ends a write at a page boundary, and a
+            // short write ends it within a page: the archive need not survive both in one write.
             let is_cut = matches!(fault, StorageFault::Short(_));
             if is_cut || is_alone {
                 world.disk.forget_faults();

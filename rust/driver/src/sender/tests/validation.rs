@@ -19,7 +19,8 @@ fn victim() -> SocketAddr {
 
 /// A running stream. A validated receiver at [`peer`] consumes all data.
 ///
-/// Other status messages come from [`victim`]: from another receiver, or with a forged address.
+/// All other status messages have the source address [`victim`]. Either a second receiver at this address sends them,
+/// or an attacker who forges the address.
 struct Running {
     rig: Rig,
     publication: Publication,
