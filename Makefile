@@ -85,10 +85,10 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Three processes run tests, because many tests wait. The tests of a file run in one process: they share its drivers and
-# its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and end with the
+# Two processes run tests: three are not faster on two cores. The tests of a file run in one process: they share its
+# drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and end with the
 # few tests that take minutes.
-PYTEST := $(BIN)/python -m pytest --numprocesses=3 --dist=loadfile --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK)
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
