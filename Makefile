@@ -86,8 +86,8 @@ test-loom:
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
 # Two processes run tests: three are not faster on two cores. The tests of a file run in one process: they share its
-# drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and end with the
-# few tests that take minutes.
+# drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and
+# end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK)
 	$(call say,Python and interop tests)
