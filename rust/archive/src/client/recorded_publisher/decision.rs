@@ -10,8 +10,8 @@ use crate::catalog::RecordingDescriptor;
 pub(super) struct Situation {
     /// Session id of the open publication.
     pub(super) active_session_id: Option<i32>,
-    /// Position up to which the stream was recorded.
-    pub(super) recorded_position: i64,
+    /// Position up to which the stream was recorded and no message is kept any more.
+    pub(super) dropped_position: i64,
     /// The highest position at which a recording of the sent messages can end.
     pub(super) highest_sent_position: i64,
 }
@@ -82,18 +82,19 @@ impl Situation {
         Ok(Decision::Extend(geometry))
     }
 
-    /// Checks that the recording has all bytes that the archive had reported as recorded, and no
-    /// bytes that this publisher has not sent.
+    /// Checks that the recording has all messages that the publisher no longer keeps, and no bytes that this publisher
+    /// has not sent. The recording may end before the recorded position: after a kill, Aeron's archive cuts a last
+    /// frame that crosses a page boundary, such as padding.
     fn check_stop_position(
         &self,
         recording: &RecordingDescriptor,
     ) -> Result<(), RecordedPublisherError> {
         let (recording_id, stop_position) = (recording.recording_id, recording.stop_position);
-        if stop_position < self.recorded_position {
+        if stop_position < self.dropped_position {
             return Err(RecordedPublisherError::RecordedPositionLost {
                 recording_id,
                 stop_position,
-                recorded_position: self.recorded_position,
+                recorded_position: self.dropped_position,
             });
         }
         if stop_position > self.highest_sent_position {
@@ -189,7 +190,7 @@ mod tests {
     /// The publisher has sent 4096 bytes, and knows that 1024 of them are recorded.
     const AFTER_A_LOSS: Situation = Situation {
         active_session_id: None,
-        recorded_position: 1024,
+        dropped_position: 1024,
         highest_sent_position: 4096,
     };
 

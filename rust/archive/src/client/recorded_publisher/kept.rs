@@ -26,6 +26,8 @@ pub(super) struct KeptMessages {
     /// Number of messages that were sent on the current stream or on an earlier stream.
     offered: usize,
     recorded_position: i64,
+    /// Position after the last message that was dropped. At the start: the position of the first message.
+    dropped_position: i64,
     end_position: i64,
 }
 
@@ -71,6 +73,7 @@ impl KeptMessages {
             sent_bytes: 0,
             offered: 0,
             recorded_position: 0,
+            dropped_position: 0,
             end_position: 0,
         }
     }
@@ -78,12 +81,20 @@ impl KeptMessages {
     /// Sets the position of the next message. The buffer must be empty.
     pub(super) fn begin_at(&mut self, position: i64) {
         debug_assert!(self.messages.is_empty());
-        (self.recorded_position, self.end_position) = (position, position);
+        self.recorded_position = position;
+        self.dropped_position = position;
+        self.end_position = position;
     }
 
     /// Returns the position up to which the stream is recorded.
     pub(super) const fn recorded_position(&self) -> i64 {
         self.recorded_position
+    }
+
+    /// Returns the position up to which no message is kept any more. Between this position and the recorded position
+    /// there are only padding and the first fragments of the first kept message.
+    pub(super) const fn dropped_position(&self) -> i64 {
+        self.dropped_position
     }
 
     /// Returns the position after the last message.
@@ -173,6 +184,7 @@ impl KeptMessages {
         while let Some(first) = self.messages.front()
             && first.place.end <= position
         {
+            self.dropped_position = first.place.end;
             self.bytes.drain(..first.length);
             self.sent_bytes = self.sent_bytes.saturating_sub(first.length);
             self.sent = self.sent.saturating_sub(1);
@@ -348,6 +360,22 @@ mod tests {
             assert_eq!(kept.resume_at(7, position, geometry()).unwrap(), None);
             assert_eq!(kept.count(), 1);
         }
+    }
+
+    /// After a kill, an archive can cut the last frame of a recording, although it was recorded.
+    #[test]
+    fn padding_and_fragments_that_a_recording_has_lost_are_sent_again() {
+        let mut padded = kept(TERM_LENGTH - 96, &[0, 200], true);
+        padded.drop_recorded(TERM_LENGTH);
+        let end = TERM_LENGTH - 64;
+        assert_eq!((padded.dropped_position(), padded.count()), (end, 1));
+        assert_eq!(padded.resume_at(7, end, geometry()).unwrap(), None);
+        assert_eq!(padded.count(), 1);
+
+        let mut torn = kept(0, &[10, 600], true);
+        torn.drop_recorded(64 + 512);
+        assert_eq!(torn.dropped_position(), 64);
+        assert!(torn.resume_at(7, 64 + 256, geometry()).unwrap().is_some());
     }
 
     #[test]

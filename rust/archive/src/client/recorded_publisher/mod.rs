@@ -496,7 +496,7 @@ impl RecordedPublisher {
                     .as_ref()
                     .filter(|stream| !stream.is_closed())
                     .map(ActiveStream::session_id),
-                recorded_position: self.kept.recorded_position(),
+                dropped_position: self.kept.dropped_position(),
                 highest_sent_position: self.kept.highest_sent_position(),
             },
             takeover_deadline_ns: &mut self.takeover_deadline_ns,
