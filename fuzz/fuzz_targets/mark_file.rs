@@ -30,8 +30,8 @@ fuzz_target!(|data: &[u8]| {
     let names = storage.names().expect("listed");
     assert_eq!(names.len(), 1 + usize::from(has_errors), "errors are saved");
     if data.len() > mark_file::HEADER_LENGTH {
-        // Only an old file of this length had bytes at the place of the new error log. In other cases, the log is not
-        // read, because reading a whole log takes a long time.
+        // The replaced file was longer than the header, so it had bytes where the new error log is. They must not be
+        // read as errors. For shorter files the log is not read, because reading a whole log takes a long time.
         let found = mark_file::read_errors(&storage).expect("just written");
         assert_eq!(found.len(), 1);
     }

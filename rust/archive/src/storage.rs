@@ -125,7 +125,8 @@ pub trait StorageFile: fmt::Debug {
     /// Finds zeros at the end of the file without reading them. Returns the lowest offset, at least
     /// `offset`, from which on no byte was ever written.
     ///
-    /// Returns `None` if the storage cannot find the offset without reading.
+    /// Returns `None` if the storage cannot find the offset without reading, or if `offset` is not before the end of
+    /// the file.
     ///
     /// # Errors
     /// The file system returns an error.

@@ -190,8 +190,8 @@ pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T
 /// Steps of a command to the driver, until its result is taken.
 pub(crate) struct CommandSteps<T> {
     client: Arc<Client>,
-    /// Sends the command again; `None` for commands that are never refused temporarily.
-    request: Option<Request>,
+    /// Sends the command again.
+    request: Request,
     take: Take<T>,
     correlation_id: i64,
     is_revocable: bool,
@@ -208,23 +208,16 @@ impl<T: Clone + 'static> CommandSteps<T> {
         take: Take<T>,
     ) -> Result<Self> {
         let correlation_id = request(&mut *client.open_conductor()?, client)?;
-        let mut steps = Self::sent(client, correlation_id, take);
-        steps.request = Some(Box::new(request));
-        Ok(steps)
-    }
-
-    /// Creates the steps of a command that was sent.
-    fn sent(client: &Arc<Client>, correlation_id: i64, take: Take<T>) -> Self {
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
-        Self {
+        Ok(Self {
             client: Arc::clone(client),
-            request: None,
+            request: Box::new(request),
             take,
             correlation_id,
             is_revocable: true,
             resend_at_ns: None,
             retry_until_ns: client.now_ns() + timeout_ns,
-        }
+        })
     }
 
     /// Declares that the command cannot be undone.
@@ -245,8 +238,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
                 code: ErrorCode::ResourceTemporarilyUnavailable,
                 ..
             }
-        ) && self.request.is_some()
-            && self.client.now_ns() - self.retry_until_ns < 0
+        ) && self.client.now_ns() - self.retry_until_ns < 0
     }
 
     /// Sends the command again if the retry interval is over.
@@ -255,9 +247,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
             return Ok(());
         }
         self.resend_at_ns = None;
-        if let Some(request) = &mut self.request {
-            self.correlation_id = request(&mut *self.client.open_conductor()?, &self.client)?;
-        }
+        self.correlation_id = (self.request)(&mut *self.client.open_conductor()?, &self.client)?;
         Ok(())
     }
 }

@@ -109,7 +109,7 @@ impl Receiver {
         }
     }
 
-    /// Checks `count` messages from number `first` on. With `to_end`, checks all messages until the stream ends.
+    /// Checks `count` messages from number `first` on. With `to_end`, also waits until the stream ends.
     pub fn receive(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         self.next = request.number_or("first", self.next)?;

@@ -84,7 +84,8 @@ pub fn open_gossip_socket(
         send_buffer_length: context.socket_sndbuf,
         receive_buffer_length: context.socket_rcvbuf,
         receive_timestamps: false,
-        // Other drivers may have a longer MTU than this driver.
+        // A receiver's socket accepts packets that are longer than this driver's MTU. Other drivers may send such
+        // packets.
         side: SocketSide::Receiver,
     };
     network.open(&spec).map(Some).map_err(|error| {

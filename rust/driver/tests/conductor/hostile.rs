@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::harness::{CLIENT, STREAM, TERM, TestDriver};
 
-/// Generates a command with real ids and channels, sometimes truncated or overwritten.
+/// Generates a command with real ids and channels, or a body of random bytes.
 fn command() -> impl Strategy<Value = (i32, Vec<u8>)> {
     let channel = prop_oneof![
         Just("aeron:ipc".to_owned()),

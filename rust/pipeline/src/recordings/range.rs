@@ -64,7 +64,7 @@ pub fn plan_range(
         directory: directory.to_owned(),
         source,
     };
-    // Frames are aligned, so no frame begins between the two values.
+    // Frames are aligned, so no frame begins between `to` and its aligned value. The range gets no further message.
     let to = aligned(to);
     let from = recorded.frame_from(&storage, from).map_err(scan)?;
     let location = location(directory, nonce)?;

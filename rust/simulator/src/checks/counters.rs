@@ -19,11 +19,11 @@ pub struct CounterChecks {
     positions: BTreeMap<Key, SeenCounter>,
     /// Labels of the counters. They identify a counter's resource more exactly than its registration id.
     labels: BTreeMap<Key, String>,
-    /// Windows by host and registration id. A window is the number of bytes by which a publisher or an image may be
-    /// ahead of its consumer.
+    /// Windows by host and registration id: the number of bytes by which a publisher limit or an image may be ahead of
+    /// its consumer.
     windows: BTreeMap<(HostId, i64), i64>,
     fingerprint: u64,
-    /// Number of bytes that a publication may append at once beyond its window.
+    /// Length of the longest block that a publication appends at once, in bytes.
     longest_append: i64,
     /// The counters of one driver during a check. Kept between checks to reuse the memory.
     current: Vec<SeenCounter>,
@@ -48,8 +48,8 @@ const POSITIONS: [i32; 5] = [
 ];
 
 impl CounterChecks {
-    /// Creates checks of streams that may append blocks. A block may exceed the window by `longest_append` bytes,
-    /// because the window is not checked within a block.
+    /// Creates checks of streams that may append blocks of up to `longest_append` bytes. A block that begins below the
+    /// publisher limit may end above it.
     pub fn with_blocks(longest_append: i64) -> Self {
         Self {
             longest_append,
@@ -132,7 +132,7 @@ impl CounterChecks {
         let label = || counters.label(seen.id).unwrap_or_default();
         match before {
             Some(before) if before.value <= seen.value => Ok(()),
-            // The counter was freed, and its id was reused for another counter of the same subscription.
+            // The counter is new, or its id was reused after another counter was freed.
             before if self.labels.insert(key, label()) != Some(label()) || before.is_none() => {
                 Ok(())
             }
@@ -146,8 +146,8 @@ impl CounterChecks {
         }
     }
 
-    /// Checks positions against windows. A publisher may be ahead of the sent or consumed position by at most its
-    /// window, an image ahead of the consumed position by at most its window.
+    /// Checks positions against windows. A publisher limit may be ahead of the sent or consumed position by at most its
+    /// window, and an image may be ahead of the consumed position by at most its window.
     fn check_limit(
         &mut self,
         host: &Host,
@@ -176,8 +176,8 @@ impl CounterChecks {
                 let Some(fastest) = fastest else {
                     return Ok(());
                 };
-                // The receiver raises the highest received position in the same duty cycle in which subscribers begin
-                // to see the data.
+                // Checks run between duty cycles. In the duty cycle in which subscribers begin to see data, the
+                // receiver also raises the highest received position. So no subscriber is beyond it here.
                 if fastest > seen.value {
                     return Err(format!(
                         "host {}: a subscriber of registration {id} is at {fastest}, beyond {}, the highest position received",
@@ -203,8 +203,8 @@ impl CounterChecks {
         ))
     }
 
-    /// Returns the window of a publication or image in bytes. The window of a publication includes one message or
-    /// block, which may begin below the limit and end above it. An image's window is half a term.
+    /// Returns the window of a publication or image in bytes. For a publication, it is the length of its window and of
+    /// one message or block. For an image, it is half a term.
     fn window(&mut self, host: &Host, log: LogId) -> i64 {
         let longest_append = self.longest_append;
         let (LogId::Publication(id) | LogId::Image(id)) = log;

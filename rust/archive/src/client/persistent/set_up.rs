@@ -387,7 +387,7 @@ impl SetUpTurn<'_> {
     }
 }
 
-/// The transitions that end a set-up.
+/// The deadlines, and the transitions that end a set-up.
 impl SetUpTurn<'_> {
     fn deadline_ns(&self) -> i64 {
         self.core.settings.deadline_ns(self.now_ns)
