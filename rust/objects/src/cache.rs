@@ -52,7 +52,8 @@ impl FetchCache {
         self.fetching_bytes
     }
 
-    /// Removes the least recently used segment, to be deleted. Returns `None` if there is none.
+    /// Removes the least recently used segment and returns it: the caller deletes its file. Returns `None` if the cache
+    /// is empty.
     pub fn remove_oldest(&mut self) -> Option<FetchedSegment> {
         let (segment, _, length) = self.segments.pop_front()?;
         self.bytes -= length;

@@ -15,7 +15,8 @@ use crate::manifest::{MAX_LENGTH, Manifest, ManifestError};
 /// Name of the file with the location of the storage. Other processes use the file to find the copied segments.
 const LOCATION_FILE: &str = "archive-objects.json";
 
-/// Reads the manifest of a recording; `None` if there is none. The inner error says why the file cannot be used.
+/// Reads the manifest of a recording. Returns `None` if the recording has no manifest. The inner error is the reason
+/// why the manifest cannot be used.
 ///
 /// # Errors
 /// The file system returns an error.

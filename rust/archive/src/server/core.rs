@@ -180,10 +180,6 @@ impl<S: Storage + Clone> ArchiveStart<S> {
             ArchiveStore::open_with(surroundings.storage.clone(), options, now_ms, &mut || {
                 _ = surroundings.aeron.do_work()
             })?;
-        if store.due_compaction().is_some() {
-            // After an error, for example of a full disk, the archive runs with the old catalog.
-            let _ = store.compact(|_| false);
-        }
         store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
         Ok(OpenedStore {
             counters,
@@ -242,7 +238,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         } = surroundings;
         let OpenedStore {
             counters,
-            store,
+            mut store,
             recovered,
             streams,
             now_ms,
@@ -292,6 +288,12 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         }
         if let Some(damage) = store.extensions().damage() {
             reports.report(now_ms, &damage.to_string());
+        }
+        if store.due_compaction().is_some()
+            && let Err(error) = store.compact(|_| false)
+        {
+            // For example, the disk is full. The archive runs with the old catalog.
+            reports.report(now_ms, &format!("compaction of the catalog: {error}"));
         }
         let started_ns = nano.nano_time();
         let unknown = match copier.is_some() {
