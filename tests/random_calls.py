@@ -534,7 +534,10 @@ def run_thread(world: World, seed: int, body: Callable[[World, random.Random], N
 def main(seed: int, seconds: float, thread_count: int) -> None:
     """Runs the threads. Meanwhile the main thread also makes calls, some of them within a signal handler."""
     faulthandler.enable()
-    faulthandler.dump_traceback_later(seconds + 60, exit=True)
+    faulthandler.dump_traceback_later(seconds + 40, exit=True)
+    # The first array makes pyarrow look for pandas and hold a lock meanwhile. A signal handler that made the next array
+    # during that search would wait for this lock forever.
+    pa.array([b""])
     gc.set_threshold(200, 2, 2)
     sys.unraisablehook = lambda _: None
     world = World(seconds)
