@@ -89,9 +89,15 @@ test-loom:
 # drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and
 # end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: $(QUICK)
+test-python: $(QUICK) $(STAMPS)/spark-classes
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
+
+# Tests start Spark some forty times. With an archive of its classes each start takes a quarter of the processor time.
+$(STAMPS)/spark-classes: | $(QUICK)
+	$(call say,an archive of the classes of Spark)
+	$(BIN)/python tests/spark/jvm.py
+	@touch $@
 
 # The module as users get it, optimised across crates. A part of the tests shows that it behaves in the same way.
 SHIPPED_TESTS := tests/shipped_module.py tests/test_package.py tests/test_batches.py tests/test_udp.py tests/interop/test_streams.py \

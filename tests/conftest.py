@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+from tests.spark import jvm
 
 import aeron
 
@@ -16,11 +17,12 @@ _stream_ids = itertools.count(1000)
 
 
 def pytest_configure() -> None:
-    """Restores the default handler of SIGINT.
+    """Lets Spark start quickly, and restores the default handler of SIGINT.
 
     A shell starts background jobs with SIGINT ignored. Without the reset, processes that tests start would ignore it
     too.
     """
+    jvm.start_quickly()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
