@@ -234,8 +234,8 @@ def _after_ready(process, timeout_s):
 
 
 def machine():
-    """Returns a description of the machine. Before a measurement, `load` is the load average that other programs caused
-    in the last five minutes."""
+    """Returns a description of the machine. `load` is the load average of the last five minutes. It is the load of
+    other programs, unless an earlier measurement ran in this time."""
     model = next(
         (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
         "unknown processor",

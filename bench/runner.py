@@ -48,8 +48,8 @@ class Group:
 class Part:
     """Groups of cells with a common table. A part sets the number of rounds and the seconds for which publishers send.
 
-    `versions` returns the measured peers with their versions. `missing` returns the programs that are missing on this
-    machine.
+    `versions` returns the measured peers with their versions. `missing` returns the reason why this machine cannot run
+    the part. If it can, `missing` returns `None` or an empty text.
     """
 
     name: str

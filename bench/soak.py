@@ -96,7 +96,7 @@ class End:
 
 
 class SoakError(Exception):
-    """A resource leaked, or a message was lost."""
+    """Reason why the soak fails, such as a leaked resource or a lost message."""
 
 
 def soak(seconds):

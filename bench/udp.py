@@ -1,5 +1,5 @@
-"""Measurements over UDP with our native client, through our driver or the real C driver. Sender and receiver run on one
-host or on two."""
+"""Measurements over UDP through our driver or the real C driver, in most cases with our native client. Sender and
+receiver run on one host or on two."""
 
 import json
 from collections.abc import Callable

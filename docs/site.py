@@ -27,7 +27,7 @@ PAGES |= {
     path.relative_to(ROOT).as_posix(): path.relative_to(ROOT).with_suffix(".md").as_posix()
     for path in sorted((ROOT / "examples").rglob("*.py"))
 }
-"""Page of each file that is not in the folder `docs`."""
+"""Files outside of the folder `docs` that have a page on the site, and the path of the page."""
 
 _FILES = {page: file for file, page in PAGES.items()}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the initial corpus of each fuzz target, from bytes and texts captured from the real Aeron.
+"""Writes the initial corpus of each fuzz target, from data captured from the real Aeron and from constructed data.
 
 usage: seed.py
 
@@ -17,7 +17,7 @@ RUST = FUZZ.parent / "rust"
 
 
 def vectors(path: str) -> list | dict:
-    """A file that a crate has captured."""
+    """Returns the content of a JSON file with captured data, which the tests of a crate use."""
     return json.loads((RUST / path).read_text())
 
 
@@ -94,8 +94,8 @@ def frame(position: int, length: int, type_: int = 1, flags: int = 0xC0) -> byte
 
 
 def segment() -> Iterator[bytes]:
-    """Recordings of a few frames with their layout before them: one segment, two segments, torn, with padding at the
-    end."""
+    """Recordings of a few frames with their layout before them: one segment, one segment with a torn end, two segments,
+    and one segment with padding at its end."""
     frames = frame(64, 40) + frame(128, 1000) + frame(1152, 5000) + frame(6176, 32)
     yield struct.pack("<6H", 2, 2, 2, 194, len(frames), 0) + frames
     yield struct.pack("<6H", 2, 4, 2, 128, 3000, 1) + frames[:3000]
@@ -142,7 +142,7 @@ def archive_messages() -> Iterator[bytes]:
 
 
 def catalog() -> Iterator[bytes]:
-    """The catalogs of a real archive, with room for more."""
+    """The catalogs of a real archive, with room for more entries."""
     for name in ("catalog-running.bin", "catalog-ended.bin"):
         yield archive_vector(name).ljust(2048, b"\0")
 

@@ -36,6 +36,6 @@ class Upkeep:
 
 
 def _mib(stand, type_id):
-    """Returns the value of the archive's counter of this type, which counts bytes, in MiB."""
+    """Returns the value of the archive's counter of this type in MiB. The counter itself counts bytes."""
     [counter] = [one for one in stand.client.counters_reader.snapshot() if one.type_id == type_id]
     return counter.value / 2**20

@@ -2,7 +2,8 @@
 
 `DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
 
-Row n contains the number n modulo MODULUS. The rows are divided into PARTITIONS equal ranges. The rows of one partition
+FORM is `typed` for records of `TYPED_TYPE`, or `text` for messages that begin with a number of sixteen digits. Row n
+contains the number n modulo MODULUS. The rows are divided into PARTITIONS equal ranges. The rows of one partition
 arrive in order, and rows of different partitions may interleave. At the end, the process prints the number of received
 rows and the number of faults.
 """

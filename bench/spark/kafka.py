@@ -29,7 +29,7 @@ from bench.spark.source import (
 )
 
 ROWS = 1_000_000
-"""Number of rows of both sources in a run with `seconds` = 1. Kafka's source needs several seconds to read them."""
+"""Number of rows that each source reads in a run with `seconds` = 1. Kafka's source needs several seconds for them."""
 SETTLE_S = 3
 """Seconds until a query has settled. The latency of messages that were sent earlier does not count."""
 STEADY_SECONDS = 8

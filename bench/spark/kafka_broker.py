@@ -50,7 +50,7 @@ class Broker:
 
 
 def missing():
-    """Returns the reason why the comparison with Kafka cannot run on this machine or PySpark, or `None` if it can."""
+    """Returns the reason why the comparison with Kafka cannot run here, or `None` if it can."""
     if not _connector_exists():
         return (
             f"Spark's source for Kafka exists for PySpark {SPARK}, and this is {metadata.version('pyspark')}: "

@@ -237,9 +237,9 @@ def send_rows(address):
 
 
 class Timed(AeronDataSource):
-    """Our source with a clock. For each call of a hook, the reader appends a line of JSON to the file `times`.
+    """Our source with a clock. For each call of `latestOffset` or `partitions`, the reader appends a line to `times`.
 
-    The line has the name of the hook and the duration of the call in nanoseconds.
+    `times` is a file. The line is JSON: the name of the hook, and the duration of the call in nanoseconds.
     """
 
     def __init__(self, options):

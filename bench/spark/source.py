@@ -21,7 +21,7 @@ from bench.spark.session import media_driver, place, session, source_process, us
 
 CHANNEL = "aeron:ipc?term-length=16m"
 WITHOUT_TIME = "value BINARY, stream_id INT, session_id INT, position BIGINT"
-"""Columns that each reader of a recording has. Replays have no arrival time."""
+"""Columns that a query has if it reads files, and also if it reads replays. Replays have no arrival time."""
 STREAM = 1001
 WARM_UPS = 2
 FULL_SECONDS = 1.0

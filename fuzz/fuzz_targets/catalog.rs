@@ -1,5 +1,5 @@
-//! A catalog file of any content. The file is refused, or it is opened by readers and writers, and then changed, purged
-//! and compacted.
+//! A catalog file of any content. The file is refused, or readers and a writer open it. The writer changes and compacts
+//! the catalog, and then a store purges its recordings.
 #![no_main]
 
 use aeron_archive::catalog::{Catalog, CatalogEntry, NULL_VALUE, RecordingState};
@@ -15,11 +15,11 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(catalog) = Catalog::open_read_only(&storage) {
         use_read_only(&catalog);
     }
-    assert_eq!(storage.steps(), 0, "looking takes no step");
+    assert_eq!(storage.steps(), 0, "a read-only open changed the storage");
 
     if let Ok(mut catalog) = Catalog::open(&storage, 0) {
         change(&storage, &mut catalog);
-        let again = Catalog::open(&storage, 0).expect("what was opened and changed opens");
+        let again = Catalog::open(&storage, 0).expect("the changed catalog opens again");
         assert_eq!(again.entries(), catalog.entries());
         assert!(again.next_recording_id() >= catalog.entries().len() as i64);
         drop((catalog, again));

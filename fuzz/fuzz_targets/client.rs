@@ -154,7 +154,7 @@ fuzz_target!(|steps: Vec<Step>| {
     peers.aeron.close();
 });
 
-/// The driver's directory, one for the process.
+/// The driver's directory. All runs in one process use the same directory.
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     let shared_memory = PathBuf::from("/dev/shm");
     let parent = if shared_memory.is_dir() {
@@ -165,7 +165,7 @@ static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     parent.join(format!("aeron-fuzz-client-{}", std::process::id()))
 });
 
-/// All actions of the driver and of other clients.
+/// The client under test, and the shared memory through which the driver and other clients act on it.
 struct Peers {
     aeron: Aeron,
     cnc: CncFile,
@@ -567,7 +567,7 @@ impl Handles {
     }
 }
 
-/// Returns messages of some hundred bytes. Each message has one frame or several.
+/// Returns messages of 0 to 4,080 bytes. The longer ones need several frames.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     let lengths = if lengths.is_empty() { &[0] } else { lengths };
     lengths

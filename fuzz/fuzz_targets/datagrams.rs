@@ -64,7 +64,7 @@ enum Frame<'a> {
 
 /// Ports of channels, and the first ports that the network gives to senders.
 const PORTS: [u16; 8] = [4001, 4002, 4003, 4004, 40_000, 40_001, 40_002, 40_003];
-/// First term id of all streams that do not belong to a client.
+/// Initial term id of all streams that no client of the driver publishes.
 const INITIAL_TERM_ID: i32 = i32::MAX - 1;
 const BLOCK: i32 = 32;
 

@@ -13,7 +13,7 @@ use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use aeron_driver::Context;
 use aeron_driver::driver_core::{DriverCore, DriverEnvironment};
 use aeron_driver::log_storage::{HeapLogs, LogId, LogStorage};
-// The network in memory uses this module.
+// The included file of `media` refers to this module as `crate::socket_buffers`.
 use aeron_driver::socket_buffers;
 use aeron_memory::broadcast::BroadcastReceiver;
 use aeron_memory::buffer::SharedBuffer;
@@ -219,7 +219,7 @@ struct Driver {
     core: DriverCore,
     now_ms: i64,
     correlation_id: i64,
-    /// Ids of the publications that the driver has announced to clients.
+    /// Session ids of the publications that the driver has announced to clients.
     session_ids: Vec<i32>,
 }
 
@@ -289,7 +289,7 @@ impl Driver {
         self.hear();
     }
 
-    /// Clients read the driver's events, unless the events were overwritten.
+    /// Reads an event of the driver as a client does, and stores the session id of a new publication.
     fn hear(&mut self) {
         let session_ids = &mut self.session_ids;
         let on_event = |type_id, body: &[u8]| {

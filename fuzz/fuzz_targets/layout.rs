@@ -41,7 +41,8 @@ fuzz_target!(|data: &[u8]| {
     let batch = RecordBatch::try_new(schema, columns).expect("columns of the layout");
     let mut again = Vec::new();
     let encoder = layout.encoder(&batch).expect("a column for each field");
-    // The earliest nanoseconds are rounded down to a microsecond that cannot be stored in nanoseconds.
+    // A time in nanoseconds is rounded down to microseconds. For the earliest times, the result is out of range in
+    // nanoseconds, and encoding it fails.
     if encoder.encode(0..batch.num_rows(), &mut again).is_ok() {
         assert_eq!(decoder.decode(&again).as_deref(), Ok(batch.columns()));
     }

@@ -271,7 +271,7 @@ fn poll(log: &LogBuffers<SharedBuffer>, position: i64, limit: i64) {
     }
 }
 
-/// Returns messages of some hundred bytes. Each message has one frame or several.
+/// Returns messages of 0 to 4,080 bytes. The longer ones need several frames.
 fn messages(lengths: &[u8]) -> Vec<Vec<u8>> {
     lengths
         .iter()

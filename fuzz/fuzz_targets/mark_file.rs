@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
     assert_eq!((state.owner, state.activity_timestamp_ms), (owner, 5));
     let has_errors = errors.is_ok_and(|errors| !errors.is_empty());
     let names = storage.names().expect("listed");
-    assert_eq!(names.len(), 1 + usize::from(has_errors), "errors are saved");
+    assert_eq!(names.len(), 1 + usize::from(has_errors), "wrong file count");
     if data.len() > mark_file::HEADER_LENGTH {
         // The replaced file was longer than the header, so it had bytes where the new error log is. They must not be
         // read as errors. For shorter files the log is not read, because reading a whole log takes a long time.

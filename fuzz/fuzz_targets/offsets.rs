@@ -1,5 +1,5 @@
-//! Offsets and partitions from a checkpoint or a task. A text is parsed, or refused with an error of one line. A parsed
-//! value is written as the same text.
+//! Offsets and partitions from a checkpoint or a task. A text is parsed, or refused with an error. A parsed value is
+//! written to a text that parses to the same value.
 #![no_main]
 
 use aeron_pipeline::offsets::Offset;

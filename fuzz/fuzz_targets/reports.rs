@@ -1,4 +1,4 @@
-//! Error log and loss report of another process. Reading any bytes ends, and stays within the bytes.
+//! Error log and loss report of another process. With any bytes, reading comes to an end and stays within the bytes.
 #![no_main]
 
 use aeron_memory::buffer::SharedBuffer;

@@ -25,10 +25,11 @@ class ReaderCommits:
         self._pending: PendingOperation[int] | None = None
         self._not_before = 0.0
         self.is_refused = False
-        """Whether the archive has refused the last position, because the recording does not have it."""
+        """Whether the archive refused the last position, because the recording had not reached it yet."""
 
     def use(self, archive: AeronArchive) -> None:
-        """Uses another connection to the archive. The next request repeats the commit that had no response."""
+        """Uses another connection to the archive. The next call sends the last position again, because a response may
+        have been lost."""
         self._archive = archive
         self._pending = self._sent = None
 
@@ -38,7 +39,8 @@ class ReaderCommits:
         return {one.recording_id: one.position for one in readers if one.recording_id in recording_ids}
 
     def store(self, recording_id: int, position: int) -> None:
-        """Stores a position after the archive has recorded the stream up to it. Does not wait."""
+        """Requests that the archive stores a position, and does not wait. The archive refuses a position that it has
+        not recorded yet. Later calls then repeat the request."""
         self._wanted = (recording_id, position)
         self._advance()
 
@@ -56,11 +58,11 @@ class ReaderCommits:
         return True
 
     def forget(self) -> None:
-        """Gives up the position that is not stored yet."""
+        """Sends no more requests for a position that is not stored yet."""
         self._wanted = None
 
     def _advance(self) -> bool:
-        """Sends a request or processes its response. Returns whether the position is not stored yet."""
+        """Sends a request or processes its response. Returns `True` while the position is not stored yet."""
         if self._pending is not None:
             if not self._pending.done():
                 return True

@@ -15,9 +15,10 @@ __all__ = ["Links"]
 
 
 class Links:
-    """Looks up the links of recordings in an archive. Each recording is looked up once.
+    """Looks up the links of recordings in an archive. The link of each recording is requested once.
 
-    An archive of another project has no links. It gets only one request, because its refusal takes a second.
+    An archive of another project has no links, and its refusal of a request for links takes a second. So it gets only
+    one such request.
     """
 
     def __init__(self, archive: AeronArchive) -> None:

@@ -25,7 +25,7 @@ def alias_of(recording: Recording) -> str:
 
 
 def query_alias(query: str) -> str:
-    """Returns the alias of the recording of a query. The aliases of its staged recordings add a dot and numbers."""
+    """Returns the alias of a query's recording. The query's staged recordings append a dot and numbers."""
     return f"spark-{query}"
 
 

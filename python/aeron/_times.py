@@ -24,7 +24,7 @@ def epoch_us(value: object, name: str) -> int:
         The microseconds.
 
     Raises:
-        ValueError: If the value is a datetime without a time zone, or not a time.
+        ValueError: If the value is a datetime without a time zone, or numpy's ``NaT``.
         ArgumentTypeError: If the value has another type.
     """
     if isinstance(value, datetime):

@@ -78,7 +78,8 @@ def _print_error(error: Exception) -> None:
 class _DutyCycle:
     """Calls an agent, with the rules for exceptions that runner and invoker share.
 
-    The agent continues after an error, except after an `AgentTerminationError`.
+    The agent continues after an error of ``do_work``, except after an `AgentTerminationError`. An error of ``on_start``
+    ends the agent.
     """
 
     def __init__(
@@ -135,7 +136,8 @@ class AgentRunner:
         agent: The agent.
         idle_strategy: An object that waits if ``do_work`` returns 0, for instance an `IdleStrategy`.
         error_handler: Called as ``error_handler(error)``. ``None`` prints the error.
-        error_counter: A counter, for instance a `Counter`, that is incremented for each error.
+        error_counter: A counter, for instance a `Counter`, that is incremented for each error of ``do_work`` except
+            ``AgentTerminationError``.
 
     Raises:
         ArgumentTypeError: If ``error_handler`` is not callable.
@@ -257,7 +259,8 @@ class AgentInvoker:
     Args:
         agent: The agent.
         error_handler: Called as ``error_handler(error)``. ``None`` prints the error.
-        error_counter: A counter, for instance a `Counter`, that is incremented for each error.
+        error_counter: A counter, for instance a `Counter`, that is incremented for each error of ``do_work`` except
+            ``AgentTerminationError``.
 
     Raises:
         ArgumentTypeError: If ``error_handler`` is not callable.

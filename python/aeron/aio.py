@@ -160,7 +160,8 @@ def _looker() -> _Looker:
 class _Spin:
     """Decides whether a wait spins before it sleeps. A wait spins only if recent spins were short.
 
-    So two peers that reply to each other at once never sleep. If one of them slows down, the other stops spinning.
+    So two peers that reply to each other without delay never sleep. If one of them slows down, the other stops
+    spinning.
     """
 
     def __init__(self) -> None:
@@ -305,7 +306,8 @@ async def connected(stream: Publication | ExclusivePublication | Subscription, t
 async def claim(
     publication: Publication | ExclusivePublication, length: int, timeout_s: float | None, direct: bool
 ) -> BufferClaim:
-    """Claims a frame as soon as there is room. If there is no room before the timeout, `claim` raises the error."""
+    """Claims a frame as soon as there is room. If there is no room before the timeout, `publication.claim` raises the
+    error."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while True:

@@ -43,9 +43,9 @@ class ShutdownSignalBarrier:
 
     def __init__(self, handler: Callable[[], object] | None = None) -> None:
         """Creates an open barrier."""
-        # The call that wakes the barrier pops the handler, so the handler is called once.
         if handler is not None and not callable(handler):
             raise ArgumentTypeError(f"handler={handler!r} is not callable: pass a function")
+        # The call that wakes the barrier pops the handler, so the handler is called once.
         self._pending = [handler]
         # Held until the barrier is woken. It is a plain lock, because a signal handler can release it at any point of
         # wait(). With an Event the handler would wait for a lock that the interrupted code holds.

@@ -500,9 +500,9 @@ class ArchiveTimeoutError(ArchiveError, TimeoutError):
 
 
 class NotSupportedByArchiveError(ArchiveError, NotImplementedError):
-    """The archive does not have the request, which this project adds to Aeron's protocol.
+    """The archive does not support the request, with which this project extends Aeron's protocol.
 
-    Use an archive of this project, of a version that has the request.
+    Use an archive of this project, in a version that supports the request.
     """
 
 
@@ -549,7 +549,7 @@ class RecordedPublisherError(ArchiveError):
 
     Attributes:
         reason: ``RECORDING_NOT_FOUND``, ``STREAM_ID_MISMATCH``, ``IN_USE`` and ``EXTENDED_BY_OTHER`` (another publisher
-            of the recording), ``RECORDED_POSITION_LOST`` (the recording ends before a position that was recorded), or
+            of the recording), ``RECORDED_POSITION_LOST`` (the recording ends before a position that it had reached), or
             ``GENERIC`` for any other reason.
     """
 
@@ -584,7 +584,7 @@ class ArchiveActiveError(ArchiveError, OSError):
 
 
 class ArchiveDirectoryError(ArchiveError, OSError):
-    """The archive cannot start, because its directory, its catalog or a recording cannot be used.
+    """The directory of an archive, its catalog or one of its recordings cannot be used.
 
     ``aeron archive verify`` finds the cause.
     """

@@ -41,7 +41,7 @@ class Output(ABC):
         self._temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
 
     def __enter__(self) -> Self:
-        """Refuses an output that exists or has no directory, before anything is read."""
+        """Before anything is read, refuses an output that must not be replaced, or that has no parent directory."""
         parent = self.path.parent
         if not parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "the directory of the output does not exist", str(parent))

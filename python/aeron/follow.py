@@ -61,8 +61,9 @@ class Follower:
     """Reads a recorded stream from a position in its history, joins the live stream, and follows it without gaps.
 
     Each message of a recording arrives once and in order, even at the change from the recording to the live stream. If
-    the program is too slow for the live stream, or the live stream is lost, the follower reads the recording again. The
-    follower uses a `PersistentSubscription`. The documentation of that class describes channels and failures.
+    the program is too slow for the live stream, or the live stream is lost, the follower continues in the recording
+    until it can join the live stream again. The follower uses a `PersistentSubscription`. The documentation of that
+    class describes channels and failures.
 
     A follower of a channel and stream also reads the later recordings of that stream, for example those of a restarted
     publisher. At the end of an ended recording, the follower changes to the next recording and calls `on_change`. A
@@ -354,10 +355,11 @@ class Follower:
                 )
 
     def close(self) -> None:
-        """Stops reading. With ``commit="batch"``, commits the position if the last batch was processed. Idempotent.
+        """Stops reading, and waits for at most 5 s until the archive has stored the last commit. Idempotent.
 
         Raises:
-            ArchiveError: If the archive does not store the position. The follower is closed in this case too.
+            ArchiveError: If the archive refuses the commit or cannot be reached. The follower is closed in this case
+                too.
         """
         if self._is_closed:
             return
@@ -515,7 +517,8 @@ class Follower:
             return False
         if self._subscription is None or self._subscription.state == "AWAIT_LIVE":
             return True
-        # The live stream is ahead of the recording, or the live stream continues after the end of the recording.
+        # The archive refuses the position of a follower that has read live messages which the recording does not have.
+        # These messages are recorded later, or the recording has ended.
         return self._commits is not None and self._commits.is_refused
 
     def _connect_again(self, connecting: PendingOperation[AeronArchive]) -> bool:
@@ -554,7 +557,7 @@ class Follower:
         self._subscription.close()
         self._subscription = None
         if self._failure is None:
-            # The time begins with the first of several failures without a message between them.
+            # The timeout starts at the first failure since the last message.
             self._failure = (failure, time.monotonic() + _SUCCESSOR_TIMEOUT)
         self._next_look = 0.0
 

@@ -103,7 +103,7 @@ class RecordedBatches:
 
     @property
     def recording(self) -> Recording:
-        """The recording, as the catalog described it at the time of the call."""
+        """The recording, as the catalog described it when `read_recording` was called."""
         return self._rows.recording
 
     @property
@@ -128,7 +128,7 @@ class RecordedBatches:
         """Position up to which all messages were returned, in bytes.
 
         To continue later, pass this position as ``from_position``. After the last batch, the position is
-        `to_position`. If the end of the last message is not recorded yet, the position is the start of that message.
+        `to_position`, or the start of the last message if its end is not recorded yet.
         """
         return self._rows.position
 

@@ -1,4 +1,4 @@
-"""Registers the format with Spark.
+"""Registers the format ``aeron`` with Spark.
 
 Spark imports every ``pyspark_*`` module to find formats. If one import raises, Spark finds no format at all, so this
 module never raises.

@@ -22,7 +22,7 @@ pub struct Arguments {
     pub term_length: usize,
     /// Number of bytes to write to files.
     pub bytes: usize,
-    /// `offer`, `claim` or `batch`.
+    /// The publisher's way to send: `offer`, `claim` or `batch`.
     pub how: String,
     /// Fragment limit of a poll.
     pub limit: usize,

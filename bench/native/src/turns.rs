@@ -62,7 +62,7 @@ impl Turns {
         &self.aeron
     }
 
-    /// Idles after an iteration that did `work`.
+    /// Idles after an iteration that did `work`. If the driver is in mode INVOKER, runs driver and client instead.
     #[inline]
     pub fn after(&mut self, work: usize) {
         match &self.invoked {

@@ -121,9 +121,9 @@ def command(
     Phase one measures the rate, phase two the latency. The subscriber computes last, high, low and volume per symbol,
     and checks that every trade arrived once and in order. With --archive, an archive then records the trades, is
     killed, starts again, and replays them. With --spark, Spark's Structured Streaming reads the trades, makes bars of
-    them, and publishes the bars on the next stream id. A subscriber prints the bars. With both, Spark also makes bars
-    of recorded trades, while Spark, the archive and the driver are killed in turn, and the bars are compared with those
-    of pandas.
+    them, and publishes the bars on the next stream id. A subscriber prints the bars. With both options, Spark also
+    makes bars of recorded trades while Spark, the archive and the driver are killed in turn. The demo compares these
+    bars with those of pandas.
     """
     console = Console(highlight=False)
     columns = (time_column, price_column, quantity_column, symbol_column)
@@ -268,7 +268,7 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
 
 
 def name_of(sources: list[Source], number: int) -> str:
-    """Returns a name for the bars of a source: the name of its file, with a number if several files have that name."""
+    """Returns a name for the bars of a source: the name of its file, with a number if an earlier file has that name."""
     stems = [Path(source.path or "generated").stem for source in sources]
     same = stems[:number].count(stems[number])
     return f"{stems[number]}-{same + 1}" if same else stems[number]

@@ -40,7 +40,7 @@ _TIMESTAMP = struct.Struct("<q")
     type=size,
     default="32",
     show_default=True,
-    help="Length of a message in bytes, at least 8 for its time. May have the suffix k, m or g.",
+    help="Length of a message in bytes, at least 8 for the time of sending. May have the suffix k, m or g.",
 )
 @click.option("--exclusive", is_flag=True, help="Use an exclusive publication.")
 def command(

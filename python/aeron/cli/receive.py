@@ -68,7 +68,7 @@ class _Transfer:
         self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
 
     def write(self, chunk: Chunk) -> bool:
-        """Writes a chunk. Returns whether the file is complete."""
+        """Writes a chunk. Returns whether the chunk is the last one of the file."""
         end = chunk.offset + len(chunk.data)
         if chunk.offset < 0 or end > self.length:
             raise BadMessageError(f"bytes {chunk.offset} to {end} are not within its {self.length} bytes")
@@ -139,7 +139,7 @@ class _Store:
 
     def _check(self, create: Create) -> None:
         if create.name in ("", ".", "..") or any(character in create.name for character in "/\\\0"):
-            raise BadMessageError("a name must not be empty, a directory or hold path separators")
+            raise BadMessageError("a name must not be empty, '.' or '..', or contain a path separator or a zero byte")
         for key in list(self._transfers):
             if self._subscription.image_by_session_id(key[0]) is None:
                 self._abandon(key)

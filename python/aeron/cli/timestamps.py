@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def local_time(epoch_ms: int) -> str:
-    """Returns the local time as ``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ``; ``-`` for -1 and for times outside the calendar."""
+    """Returns the local time as ``YYYY-MM-DD HH:MM:SS.mmm+ZZZZ``; ``-`` if `epoch_ms` is negative or too large."""
     if epoch_ms < 0:
         return "-"
     try:
@@ -34,7 +34,7 @@ def moment(text: str) -> datetime:
         return datetime.now(UTC) - timedelta(milliseconds=age_ms(text))
     except (click.BadParameter, OverflowError) as error:
         raise click.BadParameter(
-            f"{text!r} is neither a time such as 2026-11-26T14:00:00Z nor the time since then such as 15m"
+            f"{text!r} is neither a time such as 2026-11-26T14:00:00Z nor an age such as 15m"
         ) from error
 
 

@@ -179,7 +179,7 @@ class _Stream:
             self._publisher.poll()
             self._parts.check()
             if time.monotonic() > deadline:
-                raise RuntimeError(f"nothing happened for {SILENCE_S:.0f} s while waiting until {what}")
+                raise RuntimeError(f"timed out after {SILENCE_S:.0f} s while waiting until {what}")
             if self._stop.wait(0.001):
                 raise KeyboardInterrupt
 

@@ -57,7 +57,7 @@ def run(
         view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us), silence_s=silence_s)
         for query in pipeline.start(spark):
             view.queries.append(Followed(query))
-            view.wait(lambda: subscribers(client, pipeline.trades_stream_id) == len(view.queries), "it subscribes")
+            view.wait(lambda: subscribers(client, pipeline.trades_stream_id) == len(view.queries), "a query subscribes")
         publisher.tell()
         console.print(view.lines.header, soft_wrap=True, style="bold")
         end = _end_of_bars(trades, pipeline.bar_us)

@@ -16,7 +16,8 @@ busy machine.
 
 
 class Publisher:
-    """The publishing process. It ends a phase on request. One thread at a time may use the object."""
+    """The publishing process, which waits for :meth:`tell` between its steps. One thread at a time may use this
+    object."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
@@ -29,7 +30,7 @@ class Publisher:
             raise RuntimeError(f"the publisher ended with status {status} after {received:,} {what}")
 
     def tell(self) -> None:
-        """Tells the process that the subscriber has received all trades of a phase.
+        """Tells the process to continue: the subscribers are connected, or all trades of a phase were received.
 
         An ended process is not an error here, because :meth:`check` reports it.
         """

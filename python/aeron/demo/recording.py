@@ -128,7 +128,7 @@ def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.vo
     while at < end:
         at += publication.offer_batch(records[:end], start=at)
         if time.monotonic() > deadline:
-            raise RuntimeError(f"the archive recorded only {at:,} of {end:,} trades in {_TIMEOUT_S:.0f} s")
+            raise RuntimeError(f"only {at:,} of {end:,} trades were published in {_TIMEOUT_S:.0f} s")
     return at - start
 
 

@@ -42,8 +42,8 @@ def in_time_order(records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
 
 
 def closing(records: npt.NDArray[np.void], bar_us: int) -> npt.NDArray[np.void]:
-    """Returns a record that completes the bars of these records. The time of the record is more than two bars after the
-    last one.
+    """Returns a record that completes the bars of these records. Its time is three lengths of a bar after the last
+    record.
     """
     return _record_at(int(records["time_ns"].max()) + 3 * bar_us * 1000)
 

@@ -52,7 +52,8 @@ def check(aeron_dir: str | None = None, archive_dir: str | None = None) -> list[
             ``archiveDir``.
 
     Returns:
-        A list with one `Check` for each requirement.
+        A list with one `Check` for each requirement. Then follow notes about files that dead drivers and ended queries
+        have left.
     """
     return [
         _java(),

@@ -83,8 +83,11 @@ def replay_channel(options: ArchiveOptions) -> str:
 
 
 def response_channel(options: ArchiveOptions) -> str:
-    """Returns the channel of responses. Raises :class:`~aeron.spark.errors.AeronOptionError` if the options do not
-    contain it and it has no default. Only control channels over IPC or with a loopback address have a default."""
+    """Returns the channel of responses. It has a default if the control channel is IPC or has a loopback address.
+
+    Raises :class:`~aeron.spark.errors.AeronOptionError` if the options do not contain the channel and it has no
+    default.
+    """
     return options.archive_response_channel or _default_response_channel(options.archive_control_channel)
 
 

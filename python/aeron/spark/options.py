@@ -663,7 +663,7 @@ _SPARKS_OWN = {
 
 @dataclass(frozen=True)
 class ClientOptions:
-    """Checked options of all forms."""
+    """Checked options that all forms of reading and writing have."""
 
     aeron_dir: str | None
     aeron_driver_timeout: int | None
@@ -677,7 +677,7 @@ class ClientOptions:
 
 @dataclass(frozen=True)
 class SourceOptions(ClientOptions):
-    """Checked options of both forms of a source."""
+    """Checked options that all forms of a source have."""
 
     min_partitions: int | None
     max_rows_per_partition: int | None
@@ -713,7 +713,7 @@ class ReadOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class ArchiveOptions(ClientOptions):
-    """Checked options of all forms with a running archive."""
+    """Checked options that all forms with a running archive have."""
 
     archive_control_channel: str
     archive_control_stream_id: int
@@ -727,7 +727,7 @@ class ArchiveOptions(ClientOptions):
 
 @dataclass(frozen=True)
 class SharedOptions(SourceOptions, ArchiveOptions):
-    """Checked options of both forms that read the recordings of a running archive."""
+    """Checked options that both forms of reading from a running archive have."""
 
     archive_dir: str | None
     channel: str | None
@@ -757,7 +757,7 @@ class SharedReadOptions(SharedOptions):
 
 @dataclass(frozen=True)
 class SinkOptions(ClientOptions):
-    """Checked options of all forms of a sink."""
+    """Checked options that all forms of a sink have."""
 
     channel: str
     stream_id: int | None

@@ -91,6 +91,6 @@ def _number(column: str, value: Any) -> int | None:
 
 
 def _both(one: Ranges, other: Ranges) -> Ranges:
-    """Returns the values in a range of each list."""
+    """Returns the ranges of the values that both lists contain."""
     pairs = ((max(a[0], b[0]), min(a[1], b[1])) for a in one for b in other)
     return [(low, high) for low, high in pairs if low <= high]

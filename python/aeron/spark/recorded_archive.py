@@ -1,4 +1,4 @@
-"""Functions for the tasks and the commit of an exactly-once sink: they connect, and make names and channels."""
+"""Functions for the tasks and the commit of an exactly-once sink: connections, channels, waits and deletions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 PURGE_TIMEOUT_S = 5.0
-"""Seconds for which a purge is repeated while the archive still stops the recording or a replay of it."""
+"""Seconds for which a purge is repeated while the archive has not yet stopped the recording or a replay of it."""
 
 _POLL_INTERVAL_S = 0.002
 
@@ -33,7 +33,8 @@ _log = logger()
 
 @contextmanager
 def connected(options: RecordedWriteOptions) -> Iterator[aeron.AeronArchive]:
-    """Connects a client to driver and archive. Closes both at the end of the block."""
+    """Connects a client to the driver, and over it a client to the archive. Closes both clients at the end of the
+    block."""
     credentials = options.archive_credentials
     with (
         aeron.connect(

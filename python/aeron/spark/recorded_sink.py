@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __all__ = ["AeronRecordedStreamWriter", "BatchCommit", "StagedPartition", "TaskName", "stage"]
 
 RETRY_TIMEOUT_S = 60.0
-"""Seconds for which a failed commit is repeated, counted from the first error since it has recorded something."""
+"""Seconds for which a failed commit is repeated, counted from the first error after the last progress of the commit."""
 
 _RETRY_INTERVAL_S = 0.2
 

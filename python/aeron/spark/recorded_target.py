@@ -79,7 +79,8 @@ class RecordedTarget:
         """Returns the state of the sink.
 
         Raises :class:`~aeron.spark.errors.AeronSparkError` if the recording has data, and the state is lost or damaged.
-        Raises :class:`~aeron.spark.errors.AeronDataLossError` if the recording ends before the rows of the state.
+        Raises :class:`~aeron.spark.errors.AeronDataLossError` if rows that the state counts are missing at the end of
+        the recording.
         """
         infos = self.archive.list_recording_info(recording_id=self.recording_id)
         metadata = infos[0].metadata if infos else b""
@@ -89,8 +90,9 @@ class RecordedTarget:
             state = SinkState.decode(metadata)
         except ValueError as error:
             raise AeronSparkError(
-                f"recording {self.recording_id} ends at position {self.position}, and its metadata are {error}: it is "
-                "unknown which batches it has; start the query with a new checkpoint, which begins a new recording"
+                f"recording {self.recording_id} ends at position {self.position}, and its metadata cannot be read "
+                f"({error}): it is unknown which batches the recording has; start the query with a new checkpoint, "
+                "which begins a new recording"
             ) from None
         if self.position < state.minimum_position:
             raise AeronDataLossError(
@@ -144,7 +146,7 @@ def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias:
             archive.try_stop_recording(subscription_id)
         if (error := purge_stopped(archive, recording.recording_id)) is not None:
             _log.warning(
-                "recording %d has the alias %s, no rows and a lower id exists; it was not deleted, purge it: %s",
+                "recording %d with the alias %s has no rows and is not used; it could not be deleted, purge it: %s",
                 recording.recording_id,
                 alias,
                 error,

@@ -317,7 +317,7 @@ def _committed(messages: Sequence[WriterCommitMessage | None], what: str) -> Non
 def _aborted(messages: Sequence[WriterCommitMessage | None], what: str) -> None:
     known = _known(messages)
     _log.warning(
-        "%s: aborted; %s published by %d of %d tasks, and stay so; a failed task may have published more",
+        "%s: aborted; %s published by %d of %d tasks cannot be withdrawn; a failed task may have published more",
         what,
         _sum_of(known),
         len(known),

@@ -56,7 +56,7 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._id = uuid.uuid4().hex
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Returns the limit of a batch. Spark supports only one limit.
+        """Returns the limit of a batch, in rows or in bytes. Spark supports only one limit.
 
         If the options set both limits, Spark gets the limit of rows, and the native source applies the limit of bytes.
         """
@@ -74,8 +74,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._source().prepare_for_available_now()
 
     def initialOffset(self) -> dict[str, Any]:
-        """Returns the offset of a new private archive, before the archive exists. For a running archive, returns an
-        offset that stands for the unknown start of the query."""
+        """Returns the offset of a private archive that does not exist yet. If the query reads from an archive server,
+        returns an offset that means "start not known yet"."""
         return _offset(self._source().initial_offset())
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -84,8 +84,8 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return _offset(self._source().latest_offset(_text(start), limited=is_limited))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """Returns the report for :func:`aeron.spark.progress`. Also writes the log, because Spark calls this hook after
-        every batch."""
+        """Returns the report for :func:`aeron.spark.progress`. Also logs the pending warnings of the source, because
+        Spark calls this hook after every batch."""
         source = self._source()
         _log_lines(source)
         return _offset(source.report())
@@ -102,11 +102,12 @@ class AeronStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_partition(partition, self._options, self._schema)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Permits the deletion of the data before `end`."""
+        """Permits a private archive to delete the data before `end`. If the query reads from an archive server, stores
+        `end` in the named reader, if the query has one."""
         self._source().commit(_text(end))
 
     def stop(self) -> None:
-        """Ends the recordings. The recorded data is kept for a restart."""
+        """Closes the source. A private archive ends its recordings and keeps the recorded data for a restart."""
         source = _live.get(self._id)
         if source is not None:
             _log_lines(source)
@@ -165,7 +166,7 @@ class RefusingStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _open(options: ReadStreamOptions | SharedReadStreamOptions, schema: StructType) -> _Source:
-    """Returns the native source for these options. It opens nothing before Spark has logged a batch."""
+    """Returns a new native source for these options. Creating the source opens no archive, driver or client."""
     layout = None if options.value_schema is None else _pipeline.Layout(options.value_schema)
     if isinstance(options, SharedReadStreamOptions):
         return _pipeline.SharedSource(

@@ -121,7 +121,7 @@ impl CachedTime {
         self.0.store(time, Ordering::Release);
     }
 
-    /// Uses a plain load and store, because only one thread writes.
+    /// Uses a load and a store instead of an atomic addition, because only one thread writes.
     fn advance(&self, by: i64) {
         self.set(self.0.load(Ordering::Relaxed).wrapping_add(by));
     }

@@ -33,8 +33,8 @@ impl<A: Agent> AgentInvoker<A> {
         }
     }
 
-    /// Starts the agent, unless this method was called before. If the start fails, reports the error and closes the
-    /// agent.
+    /// Starts the agent, unless this method was called before or the agent is closed. If the start fails, reports the
+    /// error and closes the agent.
     pub fn start(&mut self) {
         if self.is_started || self.is_closed {
             return;

@@ -27,7 +27,8 @@ pub enum PropertiesError {
     /// The line does not have the form `name=value`.
     #[error("properties file line {0} malformed")]
     Malformed(usize),
-    /// The line is not shorter than [`MAX_PROPERTY_LENGTH`], or it is the last line and does not end with a line break.
+    /// The line, or the property joined up to this line, is not shorter than [`MAX_PROPERTY_LENGTH`]. Or the line is
+    /// the last one and does not end with a line break.
     #[error("properties file line {0} too long or does not end with newline")]
     TooLong(usize),
     /// The file could not be read.

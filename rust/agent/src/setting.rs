@@ -16,7 +16,7 @@ pub enum Value {
 /// Grammar of the text of a setting. A number has an inclusive lower and upper limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grammar {
-    /// `true`, `on` or `1`; `false`, `off` or `0`.
+    /// Text that starts with `true`, `on` or `1`, or with `false`, `off` or `0`.
     Boolean,
     /// Bytes, with an optional suffix `k`, `m` or `g`.
     Size(i64, i64),

@@ -17,9 +17,9 @@ const GIVE_WAY_NS: u64 = 100_000;
 /// An agent whose duty cycles other threads may run in turns ([`AgentTurns`]). A thread that waits for the agent's
 /// results then runs the agent, instead of waiting for the loop's thread.
 ///
-/// Only one duty cycle runs at a time, and no thread waits for the duty cycle of another thread. The loop starts and
-/// closes the agent, and runs its duty cycles, so no thread is required to run a turn. The loop also reports failures
-/// of turns.
+/// Only one duty cycle runs at a time. No thread waits for the duty cycle of another thread, except the loop when it
+/// closes the agent. The loop starts and closes the agent, and runs its duty cycles, so no thread is required to run a
+/// turn. The loop also reports failures of turns.
 pub struct SharedAgent(Arc<SharedAgentState>);
 
 /// The right to run turns of a [`SharedAgent`], for any thread and without a time limit. Before the loop has started

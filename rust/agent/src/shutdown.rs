@@ -113,7 +113,7 @@ impl ShutdownSignalBarrier {
         Some(shutdown)
     }
 
-    /// Wakes this barrier. The first call also calls its handler.
+    /// Wakes this barrier. Also calls its handler, unless the handler was called before.
     pub fn signal(&self) {
         self.inner.signal();
     }

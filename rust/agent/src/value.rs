@@ -1,8 +1,8 @@
 //! Sizes, durations and booleans as text, for channel URIs, environment variables and property files.
 //!
-//! Parsing is strict: a text consists of decimal digits and at most one suffix, without blanks or a sign. A text that
-//! all of Aeron's own parsers accept is accepted. A text that only one of them accepts by accident (`64kb`, `10msx`,
-//! `+5s`) is refused.
+//! Sizes and durations are parsed strictly: a text consists of decimal digits and at most one suffix, without blanks or
+//! a sign. A text that all of Aeron's own parsers accept is accepted. A text that only one of them accepts by accident
+//! (`64kb`, `10msx`, `+5s`) is refused.
 
 /// Reason why a text is not a valid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

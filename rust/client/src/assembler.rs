@@ -169,7 +169,7 @@ impl ImageFragmentAssembler {
 /// Minimum size of a message buffer in bytes.
 const MIN_CAPACITY: usize = 4096;
 
-/// An unfinished message.
+/// Memory for the messages of one session. Contains the unfinished message, if there is one.
 struct Builder {
     memory: SharedBuffer,
     /// Length in bytes of the collected payload, which is at the start of the memory.

@@ -45,8 +45,8 @@ impl Aeron {
         Connecting::new(context).map(PendingOperation::new)
     }
 
-    /// Connects to a live driver whose memory is available, such as a driver in this process without files. Ignores the
-    /// directory of `context`.
+    /// Connects to a live driver through its CnC memory and its logs, for example to a driver in this process that has
+    /// no files. Ignores the directory of `context`.
     ///
     /// # Errors
     /// [`Error::Configuration`], [`Error::InvalidCncFile`].
@@ -187,7 +187,7 @@ enum DriverLook {
     NotYet(MissingPart, u64),
 }
 
-/// The missing part of a connection.
+/// The part of a live driver that the client has not found yet.
 #[derive(Clone, Copy)]
 enum MissingPart {
     File,

@@ -52,7 +52,7 @@ pub struct Context {
     pub idle_strategy: Option<Box<dyn IdleStrategy + Send>>,
     /// Sleep of a call that waits for the driver, between two checks, in nanoseconds. Default: 1 ms.
     pub awaiting_sleep_duration_ns: u64,
-    /// Time for which the log of an unavailable image stays mapped, in nanoseconds. Default: 3 s.
+    /// Time for which the log of a closed publication or image stays mapped, in nanoseconds. Default: 3 s.
     pub resource_linger_duration_ns: u64,
     /// Time for which a closing client waits before it unmaps everything, in nanoseconds. Default: 0.
     pub close_linger_duration_ns: u64,

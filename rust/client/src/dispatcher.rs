@@ -101,7 +101,8 @@ impl Dispatcher {
 
     fn run_all(&self) -> usize {
         let mut count = 0;
-        // If a task is queued after this check but before the lock is released, the next iteration runs it.
+        // While this thread holds `running`, another thread may queue a task, but cannot run it. The next iteration
+        // then runs that task.
         while !lock(&self.queue).is_empty() {
             let Ok(_running) = self.running.try_lock() else {
                 break;

@@ -109,7 +109,8 @@ pub enum Error {
     /// A call that waits for the driver was made from inside a handler of the client.
     #[error("reentrant calls not permitted during callbacks")]
     ReentrantCall,
-    /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver; the request was undone.
+    /// The application's [`InterruptCheck`](crate::InterruptCheck) ended a wait for the driver. The request was undone
+    /// if possible.
     #[error("interrupted while waiting for the media driver")]
     Interrupted,
     /// The operation was cancelled.
@@ -124,7 +125,7 @@ pub enum Error {
     /// A setting is outside its range, or contradicts the driver's settings.
     #[error("{0}")]
     Configuration(String),
-    /// The driver uses another version of the control protocol.
+    /// The version of the driver's CnC file is not compatible with this client.
     #[error("CnC version not compatible: driverVersion={driver} insufficient for clientVersion={client}: {path}", path = path.display())]
     VersionMismatch {
         /// Path of the file.
@@ -244,9 +245,9 @@ impl CloseCause {
 
 impl Error {
     /// Returns the number that Aeron's C client reports for this error. For refused commands this is the driver's code
-    /// (1 to 14). Further codes: 1000 driver timeout, 1001 client timeout, 1002 service timeout, 1004 full command
-    /// buffer. All other errors have an `errno` (EINVAL 22, EPERM 1, EINTR 4, EIO 5, ENOMEM 12, EBUSY 16 or the
-    /// system's own).
+    /// (1 to 14). Further codes: 1000 driver timeout or lost counter, 1001 client timeout or uninitialised CnC file,
+    /// 1002 service timeout, 1004 full command buffer. Most other errors have an `errno` (EINVAL 22, EPERM 1, EINTR 4,
+    /// EIO 5, ENOMEM 12, EBUSY 16 or the system's own).
     pub fn code(&self) -> i32 {
         match self {
             Self::DriverTimeout(DriverTimeout::NotInitialised(_)) => 1001,

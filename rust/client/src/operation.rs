@@ -101,8 +101,8 @@ impl<T: Clone> PendingOperation<T> {
     ///
     /// # Errors
     /// The same errors as [`poll`](Self::poll); [`Error::ReentrantCall`] inside a handler of the client, where the
-    /// wait would never end; [`Error::Interrupted`] if the context's interrupt check ends the wait, which cancels the
-    /// operation.
+    /// wait would never end; [`Error::Interrupted`] if the context's interrupt check ends the wait. An interrupt
+    /// cancels the operation if it can be undone.
     pub fn wait(&mut self) -> Result<T> {
         let mut waits = 0;
         loop {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 
 /// Number of attempts to write to a full ring before the command fails.
 const MAX_WRITE_ATTEMPTS: usize = 10;
-/// Correlation id of commands without a response.
+/// Correlation id of the command `CLIENT_CLOSE`, which has no response.
 const NO_CORRELATION: i64 = -1;
 
 /// Writes the commands of one client into the ring to the driver; usable from any thread.

@@ -98,8 +98,8 @@ impl Closing {
 /// The wait of a closing driver for its receivers: [`MediaDriver::begin_drain`](crate::MediaDriver::begin_drain).
 ///
 /// The wait has three parts. The first part lasts until all published bytes are sent. The second part lasts until live
-/// receivers have consumed these bytes, at most for the linger time of the publications. In the last, short part, the
-/// receiver informs the senders of this driver's images that the receiver leaves.
+/// receivers have consumed these bytes, at most for the linger time of the publications. In the last, short part, this
+/// driver's own receiver informs the senders of its images that it leaves.
 #[derive(Debug)]
 pub struct Drain {
     unsent_bytes: i64,
@@ -143,7 +143,7 @@ impl Drain {
         false
     }
 
-    /// Returns the streams that live receivers did not consume in time; empty before the wait is over.
+    /// Returns the streams that live receivers did not consume in time; empty until the last part of the wait begins.
     pub fn unconsumed(&self) -> &[UnconsumedStream] {
         match &self.last_call {
             Some((_, unconsumed)) => unconsumed,

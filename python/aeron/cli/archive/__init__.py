@@ -1,4 +1,4 @@
-"""``aeron archive``: Aeron's ArchiveTool on the files of an archive, and requests to a running archive."""
+"""``aeron archive``: commands on the files of an archive, as in Aeron's ArchiveTool, and on a running archive."""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ from aeron.cli.text import printable_lines
 @all_option
 @json_option
 def checksum(*, directory: str, name: str, recording_id: int | None, all_segments: bool, as_json: bool) -> None:
-    """Store a checksum in each frame and entry of all recordings, or of the recording RECORDING_ID.
+    """Store checksums in the entries of the catalog and in the frames of segment files.
+
+    The command changes all recordings, or only the recording RECORDING_ID. Without --all, only the frames of the last
+    segment file of a recording get checksums.
 
     CHECKSUM is CRC-32, CRC-32C or the name of Aeron's class. The checksum of a frame replaces the session id in the
     segment file. If a recording cannot be read, the other recordings get their checksums, and the exit status is 1.

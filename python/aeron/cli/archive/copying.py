@@ -1,4 +1,4 @@
-"""``aeron archive replicate --follow``: a copy that resumes, with its progress."""
+"""``aeron archive replicate --follow``: copies a recording, continues after errors, and shows the progress."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FATAL = (
 
 
 class _InterruptedError(Exception):
-    """An attempt failed, and another one may succeed."""
+    """An attempt failed. Another one may succeed, unless the cause of this exception is one of `_FATAL`."""
 
 
 @dataclass
@@ -110,7 +110,8 @@ class _Attempt:
         if copy is not None and self._is_complete(origin, copy.recording_id, copy.stop_position):
             return True
         replication_id = None
-        # If an earlier command was killed, the archive continues its replication, and the copy is active.
+        # If an earlier command was killed, the archive continues the replication of that command. The copy is then
+        # active, and no new replication is needed.
         if copy is None or not copy.is_active:
             replication_id = archive.replicate(
                 source.recording_id,
@@ -146,7 +147,8 @@ class _Attempt:
         return True
 
     def _is_complete(self, origin: aeron.AeronArchive, copy_id: int, stop_position: int | None) -> bool:
-        """Reports the positions. Returns whether the copy has stopped at the end of the recording."""
+        """Reports the positions. Returns whether the copy has stopped at the end of the recording, or at the requested
+        stop position."""
         position = stop_position
         if position is None:
             position = self._session.archive.get_max_recorded_position(copy_id)
@@ -175,7 +177,7 @@ class _Attempt:
         return max(copies, key=lambda copy: (copy.is_active, copy.stop_position or 0), default=None)
 
     def _check(self) -> None:
-        """Raises the error that ended a replication."""
+        """Raises an exception if the archive has reported an error or has ended the session."""
         if self._session.errors:
             error = self._session.errors[0]
             raise _InterruptedError(str(error)) from error

@@ -153,7 +153,7 @@ def descriptor_line(entry: _CatalogEntry) -> str:
 
 
 def copied_line(copied: aeron.CopiedRange) -> str:
-    """Returns the positions of a recording that are in object storage, in the form of the other lines."""
+    """Returns a line about the copies of a recording in object storage, in the form of the other lines."""
     fields: dict[str, object] = {
         "recordingId": copied.recording_id,
         "startPosition": copied.start_position,
@@ -164,15 +164,15 @@ def copied_line(copied: aeron.CopiedRange) -> str:
 
 
 def entry_as_json(entry: _CatalogEntry, copied: aeron.CopiedRange | None = None) -> dict[str, object]:
-    """Returns the entry with all its fields. A field without a value is null. Copies have a field only if there are
-    any."""
+    """Returns the entry with all its fields. A field without a value is null. The field ``copies`` exists only if the
+    recording has copies in object storage."""
     recording = entry.recording
     fields = {"recording_id": recording.recording_id, "state": entry.state} | recording_as_json(recording)
     return fields if copied is None else fields | {"copies": copied_as_json(copied)}
 
 
 def copied_as_json(copied: aeron.CopiedRange) -> dict[str, int]:
-    """The positions of a recording that are in object storage."""
+    """Returns the start of the copies, the start of the local segment files, and the end of the copies."""
     return {
         "start_position": copied.start_position,
         "local_start_position": copied.local_start_position,

@@ -49,7 +49,7 @@ def dump(*, directory: str, limit: int | None, since: datetime | None, until: da
 
 
 class _FramesInTime:
-    """The frames of recordings in a range of time. Without an index, the range has whole segments."""
+    """The frames of recordings in a range of time. Where there is no index, the range includes whole segments."""
 
     def __init__(self, files: _ArchiveFiles, since: datetime | None, until: datetime | None) -> None:
         self._files = files

@@ -131,7 +131,7 @@ def export(
 
 @contextlib.contextmanager
 def _with_pyarrow() -> Iterator[None]:
-    """Explains how to install pyarrow."""
+    """If pyarrow is missing, explains how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:

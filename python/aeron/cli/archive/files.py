@@ -184,7 +184,7 @@ def progress_bar(title: str, total_bytes: int, *, hidden: bool) -> Iterator[Bar]
     """Yields a progress bar. It stays invisible if `hidden` is set or stderr is not a terminal."""
     progress = None
     if not hidden and sys.stderr.isatty():
-        # Rich must not redirect standard output to the terminal, because it may be a file.
+        # Rich must not redirect standard output to the terminal, because standard output may be a file.
         progress = Progress(
             TextColumn(title),
             BarColumn(),

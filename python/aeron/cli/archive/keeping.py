@@ -1,4 +1,4 @@
-"""Named readers and retention of a running archive at one moment: what has to be read, and what is deleted next."""
+"""Named readers and retention of a running archive at one moment: lags of readers, and data that is deleted next."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Keeping:
     policy: aeron.RetentionPolicy | None = None
     """The policy of the recording."""
     room_bytes: int | None = None
-    """Bytes that may be recorded until the policy deletes by `max_bytes`. Negative above the limit."""
+    """Bytes that may still be recorded before `max_bytes` of the policy is reached. Negative above that limit."""
     outcome: aeron.RetentionOutcome | None = None
-    """The part that the policy deletes now, or the reader or replay that holds it."""
+    """The part that the policy deletes now, or the reader or replay that prevents the deletion."""
 
 
 class KeepingSampler:
@@ -33,7 +33,7 @@ class KeepingSampler:
         self._is_supported = True
 
     def sample(self, recorded: Mapping[int, tuple[aeron.Recording, int]]) -> dict[int, Keeping] | None:
-        """Returns readers and retention by recording id; `None` if the archive does not have them.
+        """Returns readers and retention by recording id; `None` if the archive does not support them.
 
         Args:
             recorded: All recordings of the archive with their recorded positions, by id.
@@ -122,7 +122,7 @@ def retention_cell(keeping: Keeping) -> str:
 
 
 def keeping_as_json(keeping: Keeping | None, position: int) -> dict[str, object]:
-    """Readers and retention of a recording. Both are null if the archive does not have them."""
+    """Returns readers and retention of a recording. Both are null if the archive does not support them."""
     if keeping is None:
         return {"readers": None, "retention": None}
     readers = [reader_as_json(each) | {"lag_bytes": position - each.position} for each in keeping.readers]

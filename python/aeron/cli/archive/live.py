@@ -1,4 +1,4 @@
-"""Helpers of the commands on a running archive: their options, the session, and the messages of recordings."""
+"""Helpers of the commands on a running archive: their options, the session, and the output of recording signals."""
 
 from __future__ import annotations
 

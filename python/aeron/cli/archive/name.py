@@ -47,7 +47,7 @@ def set_command(*, target: Target, recording_id: int, name: str, as_json: bool) 
 @click.option("--name", help="Only the recording with this name.")
 @json_option
 def list_command(*, target: Target, recording_id: int | None, name: str | None, as_json: bool) -> None:
-    """List the recordings that have a name, metadata or an earlier recording that they continue."""
+    """List the recordings that have a name or metadata, or that continue an earlier recording."""
     with archive_session(target) as session:
         infos = session.archive.list_recording_info(recording_id=recording_id, name=name)
     if as_json:
@@ -57,7 +57,7 @@ def list_command(*, target: Target, recording_id: int | None, name: str | None, 
 
 
 def info_as_json(info: aeron.RecordingInfo) -> dict[str, object]:
-    """Returns the values with all their fields. Metadata are in Base64. A field without a value is null."""
+    """Returns all fields of the information. Metadata are in Base64. A field without a value is null."""
     return {
         "recording_id": info.recording_id,
         "name": info.name,

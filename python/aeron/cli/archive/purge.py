@@ -20,8 +20,10 @@ from aeron.cli.archive.live import Target, archive_options, archive_session
 @yes_option
 @json_option
 def purge(*, target: Target, recording_id: int, before: int | None, yes: bool, as_json: bool) -> None:
-    """Delete the recording RECORDING_ID of a running archive. The recording must not be active. This cannot be
-    undone."""
+    """Delete the recording RECORDING_ID of a running archive, or with --before its first segments.
+
+    Without --before, the recording must not be active. A deletion cannot be undone.
+    """
     with archive_session(target) as session:
         recording = session.archive.list_recording(recording_id)
         if recording is None:

@@ -42,7 +42,7 @@ def record(
 ) -> None:
     """Record a channel and stream with a running archive, and print the start and stop of recordings.
 
-    When the command ends, the archive stops recording the stream.
+    When the command ends, the archive stops recording the stream, except with --detach.
     """
     with archive_session(target) as session:
         if extended_id is None:

@@ -98,8 +98,8 @@ def replay(
 ) -> None:
     """Print the messages of the recording RECORDING_ID of a running archive, each with the position after it.
 
-    With --json each message is an object in one line, with the payload in hexadecimal digits. Times are in ISO 8601, or
-    an age such as 15m.
+    With --json each message is an object in one line, with the payload in hexadecimal digits. --since and --until take
+    a time in ISO 8601, or an age such as 15m.
     """
     _check_edges(position, since, "--from", "--since")
     _check_edges(to, until, "--to", "--until")

@@ -44,7 +44,7 @@ _ERROR_TIMEOUT_S = 1.0
 @click.option(
     "--live-destination", metavar="URI", help="Channel of the live stream. The copy follows it after catching up."
 )
-@click.option("--replication-channel", metavar="URI", help="Channel for the replay of the other archive.")
+@click.option("--replication-channel", metavar="URI", help="Channel on which the other archive replays the recording.")
 @click.option("--detach", is_flag=True, help="End at once. The archive continues to replicate.")
 @click.option(
     "--follow",
@@ -69,7 +69,7 @@ def replicate(
     is_followed: bool,
     as_json: bool,
 ) -> None:
-    """Copy a recording of another archive to a running archive. SRC_CONTROL_CHANNEL is the channel for requests of
+    """Copy a recording of another archive to a running archive. SRC_CONTROL_CHANNEL is the channel for requests to
     the other archive.
 
     The command ends when the replication ends. Interrupting the command stops the replication.
@@ -120,7 +120,8 @@ def replicate(
 
 
 def _check(session: ArchiveSession, end: aeron.RecordingSignal) -> None:
-    """Raises the error that ended a replication. The error may arrive after the signal ``REPLICATE_END``."""
+    """Raises an exception if an error ended the replication. The error may arrive after the signal
+    ``REPLICATE_END``."""
     deadline = time.monotonic() + (_ERROR_TIMEOUT_S if end.recording_id == NO_RECORDING else 0)
     while not session.errors and time.monotonic() < deadline:
         session.archive.poll()

@@ -32,7 +32,8 @@ class RecordingStat:
     """A recording at one moment.
 
     ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample. ``keeping`` is ``None``
-    if the archive has neither named readers nor retention. ``copied`` is ``None`` without copies in object storage.
+    if the archive does not support named readers and retention. ``copied`` is ``None`` without copies in object
+    storage.
     """
 
     recording: aeron.Recording
@@ -78,7 +79,7 @@ class Sampler:
         positions = list(_positions(archive, archive.list_recordings()))
         recorded = {recording.recording_id: (recording, position) for recording, position, _ in positions}
         keeping = self._keeping.sample(recorded)
-        # An archive without readers has no copies either.
+        # An archive that does not support named readers does not support copies either.
         copies = {} if keeping is None else self._copies(archive)
         self._session.check()
         stats = [
@@ -97,7 +98,7 @@ class Sampler:
         return is_of_channel and self._stream_id in (None, recording.stream_id)
 
     def _copies(self, archive: aeron.AeronArchive) -> dict[int, aeron.CopiedRange]:
-        """Returns the copies by recording. An archive without this request is asked once."""
+        """Returns the copies by recording. If the archive does not support the request, sends it only once."""
         if not self._has_copies:
             return {}
         try:
@@ -169,10 +170,10 @@ def stat(
 
     "lag" has the bytes that the slowest named reader has not committed. "retention" has what the archive deletes next:
     the bytes that it deletes now, the reader or replay that holds them, or the bytes or the age until the next
-    deletion. Both columns appear only if a recording has a reader or a policy.
+    deletion. A column appears only if at least one recording has a value in it.
 
     Active recordings come first, then stopped recordings, of which the last stopped one comes first. With --once
-    and --json the command measures the rates over one period, and ends.
+    or --json the command measures the rates over one period, and ends.
     """
     with archive_session(target) as session:
         sampler = Sampler(session, channel, stream_id, active)

@@ -25,7 +25,7 @@ from aeron.cli.archive.files import (
 from aeron.cli.text import printable_lines
 
 _ATTEMPTS, _PAUSE_S = 3, 0.2
-"""Further attempts to verify a recording that an archive may change, and the seconds between them."""
+"""Further attempts to verify a recording that an archive may be changing, and the seconds before each of them."""
 
 
 @click.command("verify")

@@ -1,4 +1,4 @@
-//! Strategies without state.
+//! Idle strategies that keep no state between waits.
 
 use std::time::Duration;
 

@@ -243,7 +243,8 @@ mod tests {
         assert_eq!(parsed("spin", Some("whatever")), IdleStrategySpec::BusySpin);
     }
 
-    /// A driver with an unknown name or malformed arguments refuses to start. The driver's own tests check the refusal.
+    /// If the name of a strategy is unknown or its arguments are malformed, the driver refuses to start. The driver's
+    /// own tests check this.
     #[test]
     fn unknown_names_and_malformed_arguments_are_refused() {
         let unknown = IdleStrategySpec::parse("Backoff", None);

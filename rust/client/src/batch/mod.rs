@@ -197,7 +197,7 @@ impl Batch {
         self.data.get(start as usize..end as usize)
     }
 
-    /// Returns the common length of all messages; `None` if the lengths differ.
+    /// Returns the common length of all messages; `None` if the lengths differ or the batch is empty.
     pub fn uniform_length(&self) -> Option<usize> {
         let length = self.offsets.get(1).copied()?;
         let uniform = self

@@ -19,7 +19,7 @@ type Fallible<T> = std::result::Result<T, OutOfMemory>;
 /// The unfinished message at the end of a batch's data.
 struct Open {
     start: usize,
-    /// Position of the first fragment that this poll has read of the message.
+    /// Stream position at which this poll began to read the message.
     begin_position: i64,
     next_position: i64,
     reserved_value: i64,
@@ -31,14 +31,14 @@ struct Open {
 enum MessageOrigin {
     /// Read by this poll.
     Read,
-    /// Copied from the kept message, which still exists.
+    /// Copied from the message that an earlier poll set aside. The original still exists.
     Copied,
-    /// Swapped: the memory of the kept message now belongs to the batch.
+    /// Swapped with the message that an earlier poll set aside: the memory of that message now belongs to the batch.
     Swapped,
 }
 
 impl Batch {
-    /// Adds the available messages of one image, up to the end of its term. Returns the number of messages.
+    /// Adds the available messages of one image, up to the end of the current term. Returns the number of messages.
     ///
     /// If there is no memory for a message, this message is not consumed. The messages before it are in the batch and
     /// are consumed.
@@ -70,12 +70,12 @@ impl Batch {
         })
     }
 
-    /// Adds the available messages of one image that have a single fragment. Stops before the first longer message,
-    /// and at the end of the term. Returns the number of messages.
+    /// Adds the available messages of one image that consist of one fragment. Stops before the first message of several
+    /// fragments, and at the end of the current term. Returns the number of messages.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image; [`Error::OutOfMemory`]. The messages before the
-    /// error are in the batch and are consumed.
+    /// [`Error::InUse`]; [`Error::CorruptLog`] or [`Error::PositionCounterClosed`], which close the image;
+    /// [`Error::OutOfMemory`]. The messages before the error are in the batch and are consumed.
     pub fn poll_unfragmented(&mut self, image: &Image, limits: BatchLimits) -> Result<usize> {
         image.exclusively(|| {
             let Some(mut reading) = image.begin(None)? else {
@@ -88,7 +88,8 @@ impl Batch {
         })
     }
 
-    /// Returns the limits for the whole batch, with the messages that it has already.
+    /// Converts the limits of one poll to limits of the whole batch: adds the number of messages that the batch already
+    /// has.
     fn in_total(&self, limits: BatchLimits) -> BatchLimits {
         BatchLimits {
             messages: self.len().saturating_add(limits.messages),
@@ -96,8 +97,8 @@ impl Batch {
         }
     }
 
-    /// Adds the available fragments until the batch is full. If `ONLY_WHOLE`, stops before the first fragment of a
-    /// longer message.
+    /// Adds the available fragments until the batch is full. If `ONLY_WHOLE`, stops before a message of several
+    /// fragments.
     #[inline(always)]
     fn read<'a, const ONLY_WHOLE: bool>(
         &mut self,
@@ -173,7 +174,7 @@ impl Batch {
         }
     }
 
-    /// Adds the directly following messages that have the same length, flags and type, and no reserved value.
+    /// Adds the messages directly after `like` that have its length, flags and type, and no reserved value.
     ///
     /// Streams of records consist of such messages. Each message needs one comparison and one copy of its payload. The
     /// columns are filled for many messages at a time.
@@ -216,7 +217,8 @@ impl Batch {
         self.finish_alike(count, length, begin_position);
     }
 
-    /// Ends `count` messages of `length` bytes each. The first one begins at the stream position `begin_position`.
+    /// Adds the column entries of `count` messages of `length` bytes each. The first message begins at the stream
+    /// position `begin_position`.
     fn finish_alike(&mut self, count: usize, length: usize, begin_position: i64) {
         let framed = aligned_length(length + HEADER_LENGTH) as i64;
         let used = self.used as i32;
@@ -250,7 +252,7 @@ impl Batch {
             let length = self.used - open.start + fragment.payload_length();
             open.next_position == fragment.begin_position() && length <= MAX_MESSAGE_LENGTH
         }) {
-            // A fragment is missing, or the fragment did not come from a publisher: the message is lost.
+            // A fragment is missing, or the message is longer than any publisher can send: the message is lost.
             self.drop_open(open);
             return Ok(());
         }
@@ -275,7 +277,7 @@ impl Batch {
         }
     }
 
-    /// Copies a payload to the end of the used data, with room for one message that ends there.
+    /// Copies a payload to the end of the used data. Also makes room in the columns for one message.
     #[inline(always)]
     fn copy(&mut self, fragment: &LogFragment<'_, SharedBuffer>) -> Fallible<()> {
         let length = fragment.payload_length();
@@ -326,9 +328,11 @@ impl Batch {
         self.reserved_values.push(reserved_value);
     }
 
-    /// Copies the kept beginning of a message to the end of the data. The poll starts to read at `begin_position`.
+    /// Takes the beginning of a message that an earlier poll set aside, and puts it at the end of the data. The poll
+    /// starts to read at `begin_position`.
     ///
-    /// The kept fragments stay until the poll ends, so they are not lost if memory runs out.
+    /// The beginning is copied, or its memory is swapped with the memory of an empty batch. If memory runs out later in
+    /// the poll, `unread` restores the beginning.
     fn resume(
         &mut self,
         partial: &mut PartialMessages,
@@ -406,7 +410,7 @@ impl Batch {
             .as_ref()
             .map_or(MessageOrigin::Read, |open| open.origin);
         match origin {
-            // Fragments that were kept before are now complete or lost.
+            // A message that an earlier poll set aside is now complete or lost.
             MessageOrigin::Read => partial.forget(session_id),
             MessageOrigin::Copied => {}
             MessageOrigin::Swapped => {
@@ -497,5 +501,5 @@ const MIN_MESSAGES: usize = 64;
 
 const _: () = assert!(
     HEADER_LENGTH == FRAME_ALIGNMENT,
-    "a payload begins on a block"
+    "a payload must begin at the start of a block"
 );

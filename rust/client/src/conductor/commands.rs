@@ -29,7 +29,7 @@ pub(crate) enum Purpose {
     AddStaticCounter { registration_id: i64 },
     /// A session id.
     NextSessionId,
-    /// A destination of this publication; the correlation id is its registration id.
+    /// A destination of this publication. The correlation id of the command is the destination's registration id.
     AddDestination { publication_id: i64 },
     /// A destination from which this subscription receives.
     AddReceiveDestination {
@@ -235,7 +235,7 @@ impl Commands {
         self.states.remove(&correlation_id).is_some()
     }
 
-    /// Removes the removal commands with overdue responses, because no call of the application fetches such responses.
+    /// Forgets removals whose response is overdue, because no call of the application fetches the result of a removal.
     pub(crate) fn forget_overdue_removals(&mut self, now_ns: i64) {
         self.states.retain(|_, state| {
             !matches!(state, CommandState::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)

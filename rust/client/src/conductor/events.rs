@@ -1,4 +1,5 @@
-//! Handles the events of the driver, in the duty cycle of the conductor. Events of other clients are ignored.
+//! Handles the events of the driver, in the duty cycle of the conductor. Ignores responses to commands of other
+//! clients.
 
 use std::sync::{Arc, Weak};
 

@@ -31,7 +31,7 @@ pub(crate) enum RemovalById {
     Unknown,
     /// The command that adds the resource has no response yet. The resource is removed when the response comes.
     Unanswered,
-    /// The removal was requested from the driver.
+    /// The client has closed the resource and requested its removal from the driver. A static counter is only closed.
     Asked,
 }
 
@@ -55,7 +55,8 @@ impl Removal {
         }
     }
 
-    /// Returns the id of the resource to remove.
+    /// Returns the registration id of the resource to remove. For a receive destination, this is the id of its
+    /// subscription.
     pub(super) fn registration_id(&self) -> i64 {
         match self {
             Self::Publication {

@@ -37,7 +37,7 @@ impl Conductor {
         sent
     }
 
-    /// Whether the driver has not confirmed the removal of a resource.
+    /// Whether a removal of this resource is still to be sent, or still to be confirmed by the driver.
     pub(crate) fn is_removing(&self, registration_id: i64) -> bool {
         let is_unsent = |removal: &Removal| removal.registration_id() == registration_id;
         self.unsent_removals.iter().any(is_unsent) || self.commands.is_removing(registration_id)

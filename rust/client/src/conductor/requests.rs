@@ -48,7 +48,7 @@ impl Conductor {
         Ok(registration_id)
     }
 
-    /// Returns the handlers of subscriptions that are added without handlers.
+    /// Returns the context's handlers, for subscriptions that the application adds without handlers of their own.
     pub(crate) fn default_image_handlers(&self) -> SubscriptionHandlers {
         SubscriptionHandlers {
             available_image: self.handlers.available_image.clone(),

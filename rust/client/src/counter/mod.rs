@@ -44,7 +44,7 @@ impl Counter {
         self.core.is_static
     }
 
-    /// Returns the counter's label; `None` after it was freed.
+    /// Returns the counter's label; `None` after the counter was freed.
     pub fn label(&self) -> Option<String> {
         self.lifetime.client().counters.label(self.id())
     }

@@ -103,7 +103,7 @@ impl Image {
     /// Whether the position counter still belongs to this image.
     ///
     /// If the driver removed the subscription without a request of this client, the driver has freed the counter and
-    /// may have reused it. The counter's value and its registration id are in one cache line.
+    /// may have reused it. This check is cheap: the counter's value and its registration id are in one cache line.
     #[inline(always)]
     fn has_position_counter(&self) -> bool {
         let parts = &self.core.parts;

@@ -19,7 +19,8 @@ impl Image {
     /// are consumed.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image; the handler's error.
+    /// [`Error::InUse`]; [`Error::CorruptLog`] or [`Error::PositionCounterClosed`], which close the image; the
+    /// handler's error.
     #[inline]
     pub fn poll<O: HandlerOutcome>(
         &self,
@@ -71,8 +72,8 @@ impl Image {
     /// Calls `handler` with one block: whole frames with their headers, at most `limit` bytes. Returns the length of
     /// the block.
     ///
-    /// Padding is a separate block, and only the length of its header counts. Returns 0 if the next frame is longer
-    /// than `limit`. After an error of the handler or [`Action::Abort`] the block is not consumed.
+    /// A padding frame is a separate block, and may be longer than `limit`. If any other next frame is longer than
+    /// `limit`, returns 0. After an error of the handler or [`Action::Abort`] the block is not consumed.
     ///
     /// # Errors
     /// The same errors as [`poll`](Self::poll).

@@ -16,8 +16,8 @@ use crate::lifetime::Lifetime;
 /// A publication that is the only writer of its stream.
 ///
 /// One thread at a time may append; the object may move between threads. All other methods may be called from any
-/// thread. If a second thread calls an appending method, the method returns [`OfferError::InUse`]. A loop that appends
-/// often should acquire a [`writer`](Self::writer) once, to save the check for other threads.
+/// thread. While one thread appends, the appending methods return [`OfferError::InUse`] to other threads. A loop that
+/// appends often should acquire a [`writer`](Self::writer) once, so that not every call checks for other threads.
 #[derive(Clone)]
 pub struct ExclusivePublication {
     pub(super) core: Arc<ExclusiveCore>,

@@ -46,7 +46,7 @@ impl PublicationBase {
     fn is_counted_by(&self, key: &StreamKey, type_id: i32) -> bool {
         let parts = &self.parts;
         let is_stream = (key.session_id, key.stream_id) == (parts.session_id, parts.stream_id);
-        // The key of a subscriber position has the registration id of its subscription.
+        // The key of a subscriber position has the registration id of the subscription, not of the publication.
         is_stream
             && match type_id {
                 types::SENDER_POSITION => key.registration_id == parts.original_registration_id,

@@ -1,7 +1,7 @@
 //! Publications: the sending side of a stream.
 //!
 //! Several threads may share a [`Publication`]. An [`ExclusivePublication`] is the only writer of its stream and serves
-//! one thread at a time, which makes it faster. Offering never blocks, locks or allocates. Both types are handles: all
+//! one thread at a time, which makes it faster. Offering never blocks and never allocates. Both types are handles: all
 //! clones share one publication, which is closed when the last clone is dropped.
 
 mod concurrent;
@@ -52,12 +52,12 @@ macro_rules! publication_methods {
                 self.base().registration_id()
             }
 
-            /// Returns the registration id of the first add of a shared publication.
+            /// Returns the registration id of the first publication that shares this log.
             pub fn original_registration_id(&self) -> i64 {
                 self.base().original_registration_id()
             }
 
-            /// Whether this add created the publication, instead of sharing an existing publication.
+            /// Whether this publication created its log; `false` if it shares a log that existed before.
             pub fn is_original(&self) -> bool {
                 self.registration_id() == self.original_registration_id()
             }

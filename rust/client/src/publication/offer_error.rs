@@ -15,8 +15,8 @@ pub enum OfferError {
 }
 
 impl OfferError {
-    /// Returns the number that other Aeron clients return for this error: −1 to −5, or −6 for an error of the arguments
-    /// or the log.
+    /// Returns the number that other Aeron clients return for this error: −1 to −5, or −6 for [`InUse`](Self::InUse)
+    /// and for an error of the arguments or the log.
     pub fn code(self) -> i64 {
         match self {
             Self::Append(error) => error.code(),

@@ -257,7 +257,8 @@ impl Subscription {
     /// and ends the poll. If the handler panics, the fragments passed to the handler are consumed.
     ///
     /// # Errors
-    /// [`Error::InUse`]; [`Error::CorruptLog`], which closes the image concerned; the handler's error.
+    /// [`Error::InUse`]; [`Error::CorruptLog`] or [`Error::PositionCounterClosed`], which close the image concerned;
+    /// the handler's error.
     #[inline]
     pub fn poll<O: HandlerOutcome>(
         &self,

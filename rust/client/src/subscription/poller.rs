@@ -128,7 +128,7 @@ impl SubscriptionPoller<'_> {
         self.look(|state| batch.poll_image(image, &mut state.partial, limits))
     }
 
-    /// Does the client's idle work if it is due, then polls the current images.
+    /// Does the client's idle work if it is due, updates the list of images, then calls `poll`.
     #[inline(always)]
     fn look<E>(
         &mut self,

@@ -222,7 +222,8 @@ fn a_message_without_an_end_is_dropped_at_the_maximum_length() {
     streams.driver.run_ms(&streams.aeron, 5);
     streams.driver.raise_limits();
 
-    // These frames fill a term exactly. Padding at the end of the term would also end the message.
+    // Frames of this length fill a term exactly. Padding at the end of a term would end the message before the maximum
+    // length does.
     let payload = [7; 1024 - HEADER_LENGTH];
     let count = MAX_MESSAGE_LENGTH / payload.len() + 1;
     for index in 0..=count {

@@ -175,7 +175,7 @@ fn a_message_with_fragments_from_several_polls_is_completed_in_the_batch_of_the_
     let streams = streams();
     let sent = message(4000, 9);
     streams.publication.offer(b"small").unwrap();
-    // Three fragments of one message. Each becomes visible only before its own poll.
+    // Three fragments of one message. The loop commits each fragment just before a poll.
     let claims: Vec<_> = [1376, 1376, 1248]
         .iter()
         .map(|n| streams.publication.try_claim(*n).unwrap())

@@ -30,7 +30,7 @@ impl Log {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// Sets all handlers of a context to write to this log.
+    /// Sets the handlers of a context, except the handler of publication errors, to write to this log.
     pub(crate) fn attach(&self, context: &mut Context) {
         let log = self.clone();
         context.error_handler = Arc::new(move |error| log.add(format!("error {}", error.code())));

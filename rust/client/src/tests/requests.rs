@@ -39,7 +39,7 @@ fn an_asynchronous_add_returns_the_same_object_in_each_poll_after_the_response()
     drop((operation, publication));
     assert!(
         !again.is_closed(),
-        "all handles are handles of one publication"
+        "the publication stays open while one handle is left"
     );
     drop(again);
     driver.run_ms(&aeron, 5);

@@ -31,7 +31,7 @@ fn connecting_sends_no_command() {
     assert!(driver.sent().is_empty());
 }
 
-/// 03-70. The label: 01-44.
+/// 03-70. Of 01-44, the part about the label.
 #[test]
 fn the_heartbeat_counter_is_found_named_once_and_refreshed_every_half_second() {
     let driver = FakeDriver::new();
@@ -72,7 +72,7 @@ fn a_heartbeat_counter_that_is_created_late_is_found_at_the_next_timer() {
     );
 }
 
-/// The open resources of a client at its end.
+/// A client with one open resource of each kind, and the log of its handlers. The tests then end the client.
 struct Open {
     aeron: Aeron,
     publication: Publication,
@@ -141,7 +141,7 @@ fn assert_dead(open: &Open, expected_error: &str) {
     assert!(log.take().is_empty(), "no handler is called twice");
 }
 
-/// 03-71, 03-75. The mismatch: 01-44.
+/// 03-71, 03-75. Of 01-44, the rule that a mismatch terminates the client.
 #[test]
 fn a_client_ends_when_its_heartbeat_counter_is_freed() {
     let driver = FakeDriver::new();
@@ -621,7 +621,7 @@ fn closes_while_the_ring_is_full_are_repeated_until_they_are_sent() {
     let last = driver.bodies(type_id::REMOVE_PUBLICATION).pop().unwrap();
     let Ok(Command::RemovePublication(last)) = Command::decode(type_id::REMOVE_PUBLICATION, &last)
     else {
-        panic!("a removal");
+        panic!("not a removal");
     };
     assert!(last.revoke);
     assert_eq!(errors.load(Ordering::Relaxed), 0);

@@ -1,8 +1,8 @@
 //! Decodes records into columns: for each field, a loop collects its values from a block of records.
 //!
 //! A block fits into the innermost cache, so that each record is read from memory once, however many fields it has. A
-//! malformed value sets a flag. The block is searched for the malformed record only if the flag is set at the end of
-//! the block.
+//! malformed value sets a flag. If the flag is set after the last block, the decoder searches all records for the first
+//! malformed value.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::{DEC64_PRECISION, FieldType, LayoutField, MalformedRecord, RecordLayo
 /// Length of a block in bytes; a longer record is its own block.
 const BLOCK_LENGTH: usize = 16 * 1024;
 
-/// Every mantissa of a `dec64` is below this value.
+/// The absolute value of a `dec64` mantissa is below this value.
 const DEC64_LIMIT: u64 = 10_u64.pow(DEC64_PRECISION as u32);
 
 /// Decoder of records into columns for some fields of a layout. The fields may be in any order. A decoder is immutable.

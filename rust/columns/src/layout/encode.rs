@@ -68,8 +68,8 @@ impl RecordEncoder<'_> {
     /// Appends the records of `rows`, one after the other. Bytes that belong to no field are zero.
     ///
     /// # Errors
-    /// [`RecordEncodeError::Value`] for a row of the first block with a value that does not fit. In this case, the
-    /// caller must discard the appended bytes.
+    /// [`RecordEncodeError::Value`] for a row with a value that does not fit; it is not always the first such row. The
+    /// caller must then discard the appended bytes.
     ///
     /// # Panics
     /// If the record batch has no such rows.
@@ -139,8 +139,8 @@ fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEnco
 
 /// A column whose values are written into a field. It has no nulls.
 trait ColumnEncoder {
-    /// Fills a block of records with the rows from `first_row` on. The error is the index of a row whose value does not
-    /// fit.
+    /// Writes the values of the rows from `first_row` on into a block of records. The error is the index of a row whose
+    /// value does not fit.
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
 
     /// Returns why the value of this row does not fit.

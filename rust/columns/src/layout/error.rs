@@ -14,11 +14,11 @@ pub struct LayoutError {
     pub reason: String,
 }
 
-/// The first value in a block of records that no column can hold.
+/// The first value in the decoded records that no column can hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("field '{field}' at offset {offset} {reason}")]
 pub struct MalformedRecord {
-    /// Index of the record within the block.
+    /// Index of the record among the decoded records.
     pub record: usize,
     /// Name of the field.
     pub field: String,

@@ -26,7 +26,7 @@ pub(super) const PLAIN_TYPES: [(&str, FieldType); 14] = [
 ];
 
 impl RecordLayout {
-    /// Parses a text in the language of the [module](super).
+    /// Parses a text in the notation that the [module](super) describes.
     ///
     /// # Errors
     /// The text has no field. A field has an unknown type, or a length or scale that is out of range. Two fields

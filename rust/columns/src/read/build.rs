@@ -148,7 +148,7 @@ impl<'a> MessageRows<'a> {
         }
     }
 
-    /// Returns a column, in the order of the rows. `self.payload` has the columns of payloads.
+    /// Returns a column with a value for each row. Columns of payloads come from `self.payload`.
     pub(super) fn column<A: ArrivalTimes>(
         &self,
         column: ColumnSource,
@@ -211,7 +211,7 @@ impl<'a> MessageRows<'a> {
         indexes
     }
 
-    /// Returns the arrival time of each message; null if the time is not known.
+    /// Returns, for each row, the arrival time of its message; null if the time is not known.
     fn timestamps<A: ArrivalTimes>(&self, arrivals: &mut Option<A>) -> io::Result<ArrayRef> {
         let mut times = Vec::with_capacity(self.count);
         let mut is_known = Vec::with_capacity(self.count);

@@ -22,7 +22,8 @@ pub use projection::{Projection, ProjectionError, ValueFormat};
 pub use reader::RowReader;
 pub use row_error::RowReadError;
 
-/// Maximum number of messages of a record batch; for payloads with records, the maximum number of records.
+/// A record batch ends with the first message at which the batch has this many rows or more. A row is a message; for
+/// payloads with records, it is a record.
 pub const BATCH_ROWS: usize = 4096;
 
 /// A record batch ends with the first message at which the payloads in the batch have this many bytes or more.

@@ -55,8 +55,8 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     /// Returns the position up to which all complete messages were returned. A reader that begins there continues
     /// without a gap.
     ///
-    /// Before the end of the range, some rows of the message that begins at this position may have been returned: a
-    /// message with more records than a record batch is divided.
+    /// A message is divided if it has too many records for one record batch. Therefore, before the end of the range,
+    /// some rows of the message that begins at this position may have been returned.
     pub fn position(&self) -> i64 {
         self.walk.position()
     }

@@ -141,7 +141,8 @@ impl StagedMessages {
         }
     }
 
-    /// Takes messages until they have `limit` rows. Returns their range, and the range of their payloads.
+    /// Takes messages until they have at least `limit` rows, or no message is left. Returns the range of their indexes,
+    /// and the range of their payloads in `values`.
     pub(super) fn take(&mut self, limit: usize) -> (Range<usize>, Range<usize>) {
         let first = self.taken;
         let mut rows = 0;

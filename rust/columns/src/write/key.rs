@@ -1,4 +1,4 @@
-//! [`MessageKey`]: a reserved value by which a receiver recognizes a message that was sent twice.
+//! [`MessageKey`]: creates the reserved values by which a receiver recognizes messages that were sent twice.
 
 /// Maximum number of partitions in a batch with message keys.
 pub const MAX_PARTITIONS: u32 = 1 << PARTITION_BITS;

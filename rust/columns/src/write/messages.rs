@@ -26,7 +26,7 @@ pub struct Slices<'a, O> {
     offsets: &'a [O],
 }
 
-/// The reserved values of frames.
+/// The source of the reserved values of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReservedValue {
     /// The reserved value is 0.

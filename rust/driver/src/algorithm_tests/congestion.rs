@@ -214,7 +214,10 @@ fn a_window_of_one_datagram_is_offered_again_whenever_data_was_consumed() {
         assert_eq!(image.rebuilds(false, consumed).is_forced, is_forced);
     }
     image.now_ns += INITIAL_RTT + 1;
-    assert!(!image.rebuilds(false, 1408).is_forced, "the window grows");
+    assert!(
+        !image.rebuilds(false, 1408).is_forced,
+        "an update that grows the window is not forced"
+    );
 }
 
 #[test]
@@ -226,10 +229,18 @@ fn in_tcp_mode_the_window_is_at_least_the_window_of_tcp_and_at_most_the_largest_
     let mut meter = RttMeter::new(image.rtt.clone(), counter(), image.now_ns);
     meter.on_answer(image.now_ns - 20 * MS, 0, image.now_ns);
     assert_eq!(image.loses(), 74);
-    assert_eq!(image.grows(600 * MS), 84, "74.4 + 10, the curve has 83");
+    assert_eq!(
+        image.grows(600 * MS),
+        84,
+        "the window of TCP is 74.4 + 10, and the curve has only 83"
+    );
     meter.on_answer(image.now_ns, 0, image.now_ns);
     assert_eq!(image.rtt.get_ns(), 0);
-    assert_eq!(image.grows(MS), 93, "a round trip of zero");
+    assert_eq!(
+        image.grows(MS),
+        93,
+        "with an RTT of zero, the window is the largest window"
+    );
 }
 
 proptest! {

@@ -204,7 +204,7 @@ fn tagged_waits_only_for_receivers_with_its_tag() {
     assert_eq!(
         sender.hears(status(1, 0)),
         1000,
-        "any receiver counts while the group is empty"
+        "while the group is empty, any receiver raises the limit"
     );
     assert_eq!(sender.hears(tagged(TAG + 1, status(2, 100))), 1100);
     assert_eq!(sender.receivers(), 0);

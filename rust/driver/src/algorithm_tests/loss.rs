@@ -354,7 +354,7 @@ fn reported(gaps: &[TermGap]) -> Vec<LossObservation> {
 
 fn observations_and_bytes(gaps: &[TermGap]) -> (i64, i64) {
     let [observation] = &reported(gaps)[..] else {
-        panic!("one entry");
+        panic!("not exactly one entry");
     };
     (observation.observation_count, observation.total_bytes_lost)
 }

@@ -159,7 +159,7 @@ impl ClientProxy {
         }));
     }
 
-    /// Sends an event. All parts of an event are far shorter than the longest message, which is at least 128 KiB.
+    /// Sends an event. The whole event is far shorter than the longest message, which is at least 128 KiB.
     fn send(&mut self, event: &Event<'_>) {
         let sent = event.encode(&mut self.buffer).map(|length| {
             self.transmitter

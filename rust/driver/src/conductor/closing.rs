@@ -30,7 +30,7 @@ enum DrainBegin {
 }
 
 impl ConductorDrain {
-    /// Creates a drain that begins when `closing` is requested.
+    /// Creates the state before the shutdown is requested through `closing`.
     pub(super) fn new(closing: Arc<Closing>) -> Self {
         Self {
             closing,

@@ -38,8 +38,8 @@ impl Conductor {
         Ok(())
     }
 
-    /// Adds or removes a destination. If the name of the destination cannot be resolved now, the driver resolves the
-    /// name again later.
+    /// Adds or removes a destination. If the name of a new destination cannot be resolved now, the destination is still
+    /// added, and the driver resolves the name again later.
     pub(super) fn on_destination_resolved(
         &mut self,
         change: &DestinationChange,

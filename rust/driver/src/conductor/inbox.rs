@@ -1,4 +1,4 @@
-//! [`ConductorInbox`]: handles the replies and events of the other agents.
+//! [`ConductorInbox`]: the queues from the other agents. The conductor handles their replies and events.
 
 use super::Conductor;
 use super::endpoints::ReResolvedEndpoint;

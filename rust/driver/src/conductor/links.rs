@@ -44,7 +44,7 @@ impl Conductor {
         }
     }
 
-    /// Announces the end of each image of a local subscription that is about to be unlinked.
+    /// Announces the end of each image of a subscription that is about to be unlinked.
     pub(super) fn announce_unlinked(&mut self, subscription: &SubscriptionLink) {
         let outlets = &mut self.outlets;
         let mut announce = |stream: &dyn LinkedStream| {
@@ -115,8 +115,8 @@ impl ConductorOutlets {
             if !stream.is_ready_for_subscribers() {
                 return stream.await_pages();
             }
-            // The client already has its subscription; only this image is missing. The error is recorded, not sent to
-            // the client.
+            // If the link fails, the client still has its subscription, and only lacks this image. The error is
+            // therefore recorded, and not sent to the client.
             if let Err(error) = self.link(stream, subscription) {
                 self.errors.record(&error);
             }
@@ -179,7 +179,7 @@ impl ConductorOutlets {
         }
     }
 
-    /// Frees the counters of all subscribers of a stream that has ended.
+    /// Removes all subscribers of a stream, and frees their counters.
     pub(super) fn free_subscribers(&mut self, stream: &mut dyn LinkedStream) {
         for subscriber in stream.subscribers_mut().remove_all() {
             subscriber
@@ -191,7 +191,7 @@ impl ConductorOutlets {
 
     /// Announces to every subscriber of a stream that its image ends.
     ///
-    /// `channel` replaces the subscriber's channel in the event.
+    /// If `channel` is set, it replaces the subscriber's channel in the event.
     pub(super) fn announce_unavailable(
         &mut self,
         stream: &dyn LinkedStream,

@@ -66,7 +66,7 @@ use publications::Publications;
 use rejections::NotedRejections;
 use subscriptions::Subscriptions;
 
-/// The shared memory and the queues of a conductor.
+/// The shared memory, the queues and the other parts of which a conductor is made.
 pub struct ConductorParts {
     /// Commands from clients.
     pub commands: RingConsumer<SharedBuffer>,
@@ -98,9 +98,9 @@ pub struct ConductorParts {
     pub is_terminated: Arc<AtomicBool>,
     /// The requests of the closing driver, and the conductor's reports to the driver.
     pub closing: Arc<Closing>,
-    /// Seed of the session ids, initial term ids and receiver ids.
+    /// Seed of all random values, such as session ids, initial term ids and receiver ids.
     pub seed: u64,
-    /// Default lengths of socket buffers, for the metadata of logs.
+    /// The operating system's default lengths of socket buffers.
     pub system_socket_buffers: SocketBufferLengths,
 }
 
@@ -217,10 +217,11 @@ impl Conductor {
         self.stall_tracker.restart(now_ns);
     }
 
-    /// Ends the conductor and removes all logs.
+    /// Ends the conductor. Drops all waiting commands, images and publications. The native resource agent removes the
+    /// logs later.
     ///
-    /// Counters are not freed. Clients regard the driver as active until the driver's heartbeat shows the end. A client
-    /// that does not find the client's own heartbeat counter concludes that the client has timed out.
+    /// Counters are not freed. Clients regard the driver as active until the driver's heartbeat shows the end. If a
+    /// client's heartbeat counter disappeared earlier, the client would conclude that the driver has timed it out.
     pub fn close(&mut self) {
         self.pending.clear();
         self.images.clear();

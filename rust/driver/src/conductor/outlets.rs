@@ -32,7 +32,7 @@ pub(super) struct ConductorOutlets {
     pub(super) receiver_commands: QueueProducer<ReceiverCommand>,
     /// Id of the newest lookup.
     pub(super) last_lookup_id: i64,
-    /// Source of initial term ids and of the seeds of NAK delays.
+    /// Source of random values: initial term ids, seeds of NAK delays, and challenge keys of destinations.
     pub(super) random: fastrand::Rng,
     /// Monotonic time of the duty cycle.
     pub(super) now_ns: i64,

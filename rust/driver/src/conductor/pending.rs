@@ -173,7 +173,7 @@ impl PendingCommands {
 
     /// Drops the slow commands of a client that has ended.
     ///
-    /// Commands that change destinations are kept and still executed.
+    /// Commands that change destinations of publications are kept and still executed.
     pub(super) fn forget_client(&mut self, client_id: i64, outlets: &mut ConductorOutlets) {
         self.forget(|command| command.client_id() == Some(client_id), outlets);
     }
@@ -252,8 +252,8 @@ impl PendingCommand {
         })
     }
 
-    /// Returns the client of the command; `None` for a destination command, which is executed even if its client has
-    /// ended.
+    /// Returns the client of the command; `None` for a change of a publication's destination, which is executed even if
+    /// its client has ended.
     fn client_id(&self) -> Option<i64> {
         match self {
             Self::Log(waiting) => Some(waiting.command.request().client_id),

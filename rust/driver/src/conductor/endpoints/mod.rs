@@ -36,7 +36,7 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Creates the owner without endpoints. The receiver id of the first receive endpoint is `next_receiver_id`.
+    /// Creates an empty set of endpoints. The receiver id of the first receive endpoint is `next_receiver_id`.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,

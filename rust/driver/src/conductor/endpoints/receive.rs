@@ -39,7 +39,7 @@ pub struct ReceiveEndpointRecord {
     image_count: usize,
 }
 
-/// The sessions at an endpoint that a subscription asks for.
+/// The sessions that a subscription asks for at its endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ReceiveInterest {
     /// All sessions of a stream.
@@ -494,7 +494,7 @@ impl Endpoints {
         self.close_unused_receive(id, outlets);
     }
 
-    /// Closes an endpoint without subscriptions and images.
+    /// Closes an endpoint if it has no subscriptions and no images.
     fn close_unused_receive(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;

@@ -267,7 +267,7 @@ impl Endpoints {
         self.close_unused_send(id, outlets);
     }
 
-    /// Closes an endpoint without publications.
+    /// Closes an endpoint if no publication uses it.
     pub fn close_unused_send(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         let Some(endpoint) = self.send_endpoint_mut(id) else {
             return;

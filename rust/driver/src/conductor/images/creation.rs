@@ -31,7 +31,7 @@ use crate::stream::{PageRequest, Pages};
 /// stream advances.
 const FIRST_PAGES_LENGTH: i64 = 256 * 1024;
 
-/// Counters of an image with one subscriber.
+/// Number of counters of an image with one subscriber.
 const COUNTERS_PER_IMAGE: usize = 4;
 
 /// An image that waits for its log.

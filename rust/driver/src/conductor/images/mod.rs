@@ -40,7 +40,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Creates the owner without images.
+    /// Creates an empty set of images.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,

@@ -17,7 +17,7 @@ pub struct ImagePlan {
     pub(super) client_id: i64,
     pub(super) channel: String,
     pub(super) is_reliable: bool,
-    /// From the oldest subscription.
+    /// Setting of the oldest subscription that matches.
     pub(super) is_sparse: bool,
     /// Whether the stream may have several receivers.
     pub(super) is_group: bool,

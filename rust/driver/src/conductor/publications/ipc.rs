@@ -126,7 +126,7 @@ impl Publications {
         self.link_ipc(index, subscriptions, outlets);
     }
 
-    /// Returns the subscription that waits for the responses to the requests of this publication.
+    /// Returns the id of the subscription that waits for the responses to the requests of the publication `request_id`.
     pub fn response_subscription_of(&self, request_id: i64) -> Option<i64> {
         let requests = &mut self.ipc.iter().map(IpcPublication::config);
         let request = requests.find(|config| config.registration_id == request_id)?;
@@ -228,7 +228,7 @@ fn ipc_defaults(context: &Context) -> PublicationDefaults {
         linger_timeout_ns: context.publication_linger_timeout_ns,
         is_sparse: context.term_buffer_sparse_file,
         spies_simulate_connection: context.spies_simulate_connection,
-        // IPC has no retransmits. The log's metadata contains the values of the channel.
+        // IPC has no retransmits. A value that the channel sets is only written into the log's metadata.
         max_resend: 0,
         untethered: context.untethered_timeouts(),
     }
