@@ -87,6 +87,8 @@ def test_an_invalid_chunk_ends_its_file_and_no_other_file(driver: aeron.MediaDri
             Create(2, 4, "before"),
             Create(3, 4, "unfinished"),
             Create(4, 4, "whole"),
+            Create(6, 4, "without its beginning"),
+            Chunk(6, 2, b"34"),
             Chunk(1, 2, b"123"),
             Chunk(2, -1, b"1"),
             Chunk(3, 0, b"12"),
@@ -100,6 +102,7 @@ def test_an_invalid_chunk_ends_its_file_and_no_other_file(driver: aeron.MediaDri
     assert errors.count("Ignored a message") == len(nonsense)
     assert "Refused file 'beyond'" in errors
     assert "Refused file 'before'" in errors
+    assert "Refused file 'without its beginning'" in errors
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 

@@ -358,8 +358,10 @@ class Follower:
         """Stops reading, and waits for at most 5 s until the archive has stored the last commit. Idempotent.
 
         Raises:
-            ArchiveError: If the archive refuses the commit or cannot be reached. The follower is closed in this case
-                too.
+            ArchiveTimeoutError: If the archive has not stored the last commit after 5 s.
+            ArchiveError: If the archive refuses the commit or cannot be reached.
+
+            The follower is closed in these cases too.
         """
         if self._is_closed:
             return
@@ -369,10 +371,15 @@ class Follower:
         try:
             if self._commits is not None:
                 try:
-                    self._commits.wait(_LAST_COMMIT_TIMEOUT)
+                    is_stored = self._commits.wait(_LAST_COMMIT_TIMEOUT)
                 except _LOST_CONNECTION:
                     self._use(self._archive.reconnect())
-                    self._commits.wait(_LAST_COMMIT_TIMEOUT)
+                    is_stored = self._commits.wait(_LAST_COMMIT_TIMEOUT)
+                if not is_stored:
+                    raise ArchiveTimeoutError(
+                        f"the archive has not stored the last commit of the reader in {_LAST_COMMIT_TIMEOUT:.0f} s: "
+                        "the reader will continue at its commit before that"
+                    )
         finally:
             self._close_own_connection()
 

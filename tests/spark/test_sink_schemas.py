@@ -73,7 +73,7 @@ def columns_of(text: str) -> StructType:
         (
             "stream_id int",
             {**RECORDS, "valueschema": "stream_id i32"},
-            "option valueSchema: field 'stream_id' has the name of a column that says where rows go; rename the field",
+            "option valueSchema: field 'stream_id' is a column that the sink reads itself; rename the field",
         ),
         (
             "value string",

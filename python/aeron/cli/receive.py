@@ -62,7 +62,7 @@ class _Transfer:
     """A file that is being received. It is a temporary file until it is complete."""
 
     def __init__(self, directory: Path, create: Create) -> None:
-        self.name, self.length = create.name, create.length
+        self.name, self.length, self._received = create.name, create.length, 0
         self._path = directory / create.name
         # The file is open until `finish` or `abandon` closes it.
         self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
@@ -72,8 +72,10 @@ class _Transfer:
         end = chunk.offset + len(chunk.data)
         if chunk.offset < 0 or end > self.length:
             raise BadMessageError(f"bytes {chunk.offset} to {end} are not within its {self.length} bytes")
-        self._file.seek(chunk.offset)
+        if chunk.offset != self._received:
+            raise BadMessageError(f"bytes {chunk.offset} to {end} do not follow the {self._received} bytes before")
         self._file.write(chunk.data)
+        self._received = end
         return end == self.length
 
     def finish(self) -> None:

@@ -60,6 +60,6 @@ def _offer(publication: Publication, message: bytes, stop: aeron.ShutdownSignalB
         if publication.offer(message):
             return
         if not publication.is_connected:
-            raise click.ClickException("the receiver is gone, the file is not sent")
+            raise click.ClickException("the receiver is gone, and the file is not sent completely")
         idle(0)
-    raise click.ClickException("interrupted, the file is not sent")
+    raise click.ClickException("interrupted, and the file is not sent completely")

@@ -236,7 +236,7 @@ class _Parts:
             part.check()
         if self.spark.has_ended():
             if self.spark.starts > 10:
-                raise RuntimeError("Spark ended ten times: see spark.log")
+                raise RuntimeError(f"Spark has ended after each of {self.spark.starts} starts: see spark.log")
             self.say("Spark has ended with an error, and starts again")
             self.spark.start()
 

@@ -116,7 +116,7 @@ def _check_record_columns(columns: Mapping[str, DataType], options: SinkOptions)
     for name, type_ in fields.items():
         if name in _OPTIONAL:
             raise AeronOptionError(
-                f"option valueSchema: field '{name}' has the name of a column that says where rows go; rename the field"
+                f"option valueSchema: field '{name}' is a column that the sink reads itself; rename the field"
             )
         if name not in columns:
             raise AeronOptionError(f"column '{name}' is missing; valueSchema is '{options.value_schema}'")

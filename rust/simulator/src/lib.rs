@@ -6,6 +6,8 @@
 //! generated from the seed. A [`World`] runs the schedule and reports violations of invariants. The same seed always
 //! gives the same result.
 
+#![forbid(unsafe_code)]
+
 mod archive;
 mod checks;
 mod clock;

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn class_names_of_agrona_have_the_defaults_of_agrona() {
+    fn each_class_name_of_agrona_is_a_name_of_its_strategy() {
         let names = [
             ("BusySpinIdleStrategy", "spin"),
             ("YieldingIdleStrategy", "yield"),

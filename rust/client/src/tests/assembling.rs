@@ -210,7 +210,7 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
 
 /// Without this limit, a peer that sends fragments for ever would fill the memory.
 #[test]
-fn a_message_without_an_end_is_dropped_at_the_maximum_length() {
+fn a_message_longer_than_the_maximum_length_is_dropped() {
     let streams = streams();
     let (mut assembler, mut batch, mut received) =
         (FragmentAssembler::default(), Batch::default(), 0);

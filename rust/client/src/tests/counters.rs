@@ -324,13 +324,16 @@ fn a_channel_endpoint_error_is_reported_for_each_user_of_the_channel() {
     let aeron = driver.connect(|context| log.attach(context));
     let indicator = channel_counter(&driver, types::SEND_CHANNEL_STATUS, b"", 1);
     driver.mute();
-    let mut pending = aeron
-        .async_add_subscription("aeron:udp?endpoint=localhost:1", 1)
-        .unwrap();
-    driver.transmit(&Event::SubscriptionReady(event::SubscriptionReady {
-        correlation_id: pending.correlation_id(),
-        channel_status_indicator_id: indicator,
-    }));
+    let mut users = [1, 2].map(|stream_id| {
+        let channel = "aeron:udp?endpoint=localhost:1";
+        aeron.async_add_subscription(channel, stream_id).unwrap()
+    });
+    for user in &users {
+        driver.transmit(&Event::SubscriptionReady(event::SubscriptionReady {
+            correlation_id: user.correlation_id(),
+            channel_status_indicator_id: indicator,
+        }));
+    }
     aeron.do_work();
     driver.transmit(&Event::Error(event::Error {
         offending_command_correlation_id: i64::from(indicator),
@@ -338,8 +341,10 @@ fn a_channel_endpoint_error_is_reported_for_each_user_of_the_channel() {
         error_message: b"unreachable",
     }));
     aeron.do_work();
-    assert_eq!(log.take(), ["error 4"]);
-    assert!(matches!(pending.poll(), Ok(Some(_))));
+    assert_eq!(log.take(), ["error 4", "error 4"]);
+    for user in &mut users {
+        assert!(matches!(user.poll(), Ok(Some(_))));
+    }
     let error = Error::ChannelEndpoint {
         status_indicator_id: 3,
         message: "unreachable".to_owned(),

@@ -236,8 +236,9 @@ where
         let offset = self.field.offset;
         // Asserted once, so that the compiler can omit the check for each record.
         assert!(offset <= record_length && LENGTH <= record_length - offset);
+        let values = &self.values[first_row..first_row + block.len() / record_length];
         let records = block.chunks_exact_mut(record_length);
-        for (index, (record, value)) in records.zip(&self.values[first_row..]).enumerate() {
+        for (index, (record, value)) in records.zip(values).enumerate() {
             let bytes = (self.bytes)(*value).ok_or(first_row + index)?;
             record[offset..offset + LENGTH].copy_from_slice(&bytes);
         }

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_run_on_any_cpu_by_default() {
+    fn an_agent_without_a_configured_cpu_runs_on_any_cpu() {
         assert_eq!(choose(&[0, 1], |_| {}), Ok(AgentCpus::default()));
         let cpus = choose(&[0, 1], |context| context.sender_cpu_affinity = 7).unwrap();
         assert_eq!((cpus.sender, cpus.conductor), (Some(7), None));

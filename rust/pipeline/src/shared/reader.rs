@@ -98,8 +98,8 @@ impl SharedPartitionReader {
     }
 }
 
-/// Returns the archive's directory if this process sees it. If the mark file has another id than the partition, asks
-/// the archive for its id, because the archive may have been restarted.
+/// Returns the archive's directory if this process sees it. If `path` is not the directory of the partition's archive,
+/// asks the archive for its id and compares again, because an archive may have another id after a restart.
 fn find(
     path: &Path,
     connections: &ArchiveConnections,
