@@ -1,8 +1,8 @@
 //! [`DriverCore`]: the four agents of a driver, connected by their queues.
 //!
-//! The core has no threads, files or sockets of its own: the caller passes them in as [`DriverEnvironment`]. A process
-//! runs the agents on threads. The simulator runs the agents of many drivers on one thread, with a simulated clock and
-//! network.
+//! The core has no threads, files or sockets of its own: it uses the shared memory and the [`DriverEnvironment`] that
+//! the caller passes. A process runs the agents on threads. The simulator runs the agents of many drivers on one
+//! thread, with a simulated clock and network.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -211,7 +211,7 @@ struct Queues {
 type Ends<T> = (QueueProducer<T>, QueueConsumer<T>);
 
 impl Queues {
-    /// Creates empty queues. The counter of a queue counts the entries for which the queue had no room.
+    /// Creates empty queues. The counter of a queue counts the attempts to add an entry while the queue was full.
     fn new(system: &SystemCounters<SharedBuffer>) -> Self {
         let counter = |counter| system.get(counter).clone();
         let to_conductor = SystemCounter::ConductorProxyFails;

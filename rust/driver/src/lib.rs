@@ -1,7 +1,7 @@
 //! The media driver: connects publishers and subscribers by shared memory, and drivers with each other by UDP.
 //!
-//! [`MediaDriver`] is the driver with its directory and threads; [`Context`] is its configuration. Inside, agents own
-//! their data and communicate only through queues:
+//! [`MediaDriver`] is the driver with its directory and threads; [`Context`] is its configuration. Inside, each agent
+//! owns its data. The agents communicate through queues, counters and a few shared values. The agents are:
 //!
 //! - the conductor executes the clients' commands,
 //! - the native resource agent makes the system calls that can block,

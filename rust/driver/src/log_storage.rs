@@ -42,7 +42,8 @@ pub trait LogStorage: Send {
     /// Allocates a part of a log, so that stores to it cannot fail.
     fn allocate(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()>;
 
-    /// Allocates a part of a log that is still unwritten. This also works on file systems that allocate only on writes.
+    /// Allocates a part of a log that is still unwritten. Unlike [`allocate`](Self::allocate), this works even on file
+    /// systems that allocate only on writes.
     fn allocate_new(&mut self, log: LogId, offset: usize, length: usize) -> io::Result<()> {
         self.allocate(log, offset, length)
     }

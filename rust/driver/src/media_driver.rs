@@ -27,8 +27,9 @@ use crate::start_error::StartError;
 
 /// A media driver. Dropping the value closes the driver.
 ///
-/// Each agent, or group of agents, runs on its own thread. In mode [`ThreadingMode::Invoker`], and after
-/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the first agent or group instead.
+/// The threading mode decides which agents share a thread. After
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the agents of the conductor's thread, and
+/// the driver does not create this thread.
 pub struct MediaDriver {
     context: Arc<Context>,
     cnc: CncFile,
@@ -48,7 +49,7 @@ struct MainLoop {
 }
 
 impl MediaDriver {
-    /// Starts a driver with all agents on their own threads.
+    /// Starts a driver that runs all agents on its own threads.
     ///
     /// # Errors
     /// The configuration is invalid, another driver is active in the directory, or files or threads cannot be created.
@@ -61,13 +62,13 @@ impl MediaDriver {
         Self::start(context, false)
     }
 
-    /// Starts a driver without a thread for the first agent, which the caller runs.
+    /// Starts a driver without a thread for the conductor, which the caller runs.
     ///
-    /// The first agent is the conductor, or all agents, depending on the threading mode. The caller must call
-    /// [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
+    /// In the modes [`ThreadingMode::Shared`] and [`ThreadingMode::Invoker`], the caller runs all agents. The caller
+    /// must call [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
     ///
     /// # Errors
-    /// The same errors as [`launch`](Self::launch).
+    /// The same errors as [`launch`](Self::launch), but [`ThreadingMode::Invoker`] is valid.
     pub fn launch_with_main_loop(context: Context) -> Result<Self, StartError> {
         Self::start(context, true)
     }
@@ -198,7 +199,7 @@ impl MediaDriver {
     fn free_counters(&self) {
         let (metadata, values) = (self.cnc.counters_metadata(), self.cnc.counters_values());
         let mut counters = CountersManager::new(metadata.clone(), values.clone(), 0)
-            .expect("the sections of a CnC file that this driver has made");
+            .expect("the CnC file that this driver created has valid sections");
         let now_ms = SystemEpochClock.time_ms();
         for id in self.cnc.counters().ids() {
             // The state may be invalid, because any process can write to the counters file.

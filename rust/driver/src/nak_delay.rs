@@ -25,7 +25,8 @@ pub enum NakDelay {
 pub struct MulticastBackoff {
     random: fastrand::Rng,
     max_backoff_ns: i64,
-    /// Delay at which the density has grown e-fold, in ns: T / lambda.
+    /// Delay in ns at which the probability density has grown e-fold: the maximum delay divided by lambda. Lambda is
+    /// the natural logarithm of the group size, plus 1.
     scale_ns: f64,
     /// e^lambda - 1.
     growth: f64,

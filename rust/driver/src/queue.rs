@@ -32,7 +32,7 @@ pub struct QueueProducer<T> {
 /// The receiving end of a queue.
 pub type QueueConsumer<T> = Consumer<T>;
 
-/// Creates a queue. The counter `failed_offers` counts the commands for which the queue was full.
+/// Creates a queue. The counter `failed_offers` counts the attempts to add a command while the queue was full.
 pub fn queue<T>(
     failed_offers: AtomicCounter<SharedBuffer>,
 ) -> (QueueProducer<T>, QueueConsumer<T>) {

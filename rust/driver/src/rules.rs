@@ -2,8 +2,8 @@
 //! thread has executed.
 //!
 //! The simulator uses the executed rows to measure the coverage of its schedules. Only a build with the feature
-//! `test-hooks` records rows: it sets a bit of a thread-local variable when a state changes, not for every datagram. In
-//! all other builds, [`reach`] is empty.
+//! `test-hooks` records rows, as bits of a thread-local variable. A data frame of the same image as the previous one
+//! records nothing. In all other builds, [`reach`] is empty.
 
 #[cfg(feature = "test-hooks")]
 pub use hooks::Reached;

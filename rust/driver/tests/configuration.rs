@@ -1,4 +1,4 @@
-//! Tests of the sources of settings, and of their validation.
+//! Tests of settings: their sources and their validation.
 
 use std::io::Write;
 

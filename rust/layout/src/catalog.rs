@@ -13,7 +13,7 @@ layout! {
         pub version: I32 = 0,
         /// Length of this header in bytes.
         pub length: I32 = 4,
-        /// Id of the next recording; 0 if it was never written.
+        /// Id of the next recording; 0 if this field was never written.
         pub next_recording_id: I64 = 8,
         /// Alignment of the entries in bytes.
         pub alignment: I32 = 16,

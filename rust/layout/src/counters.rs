@@ -55,7 +55,7 @@ layout! {
         pub channel: [u8; 108] = 4,
     }
 
-    /// Key of a bound address.
+    /// Key of the counter of a bound address.
     pub struct LocalAddressKeyLayout: 112 {
         /// Id of the counter with the channel's status.
         pub channel_status_id: I32 = 0,
@@ -66,7 +66,7 @@ layout! {
         reserved: u8 = 111,
     }
 
-    /// Key of a client's heartbeat.
+    /// Key of the counter with a client's heartbeat.
     pub struct HeartbeatKeyLayout: 112 {
         /// Client id.
         pub client_id: I64 = 0,

@@ -61,7 +61,7 @@ layout! {
         pub stream_id: I32 = 16,
     }
 
-    /// Success of a command that adds nothing.
+    /// Success of a command that adds no publication, subscription or counter.
     pub struct OperationSuccessLayout: 8 {
         /// Correlation id of the command.
         pub correlation_id: I64 = 0,

@@ -1,4 +1,5 @@
-//! The header of an archive's mark file: a message header, a block, then texts.
+//! The header of an archive's mark file. It consists of a [message header](crate::sbe::MessageHeaderLayout), the
+//! block that is declared here, and texts of any length.
 
 use crate::declare::layout;
 use crate::{I32, I64};

@@ -30,7 +30,8 @@ layout! {
 
     /// Counts of the messages of a recording up to a position. An unknown head is `i64::MIN`.
     pub struct ProgressLayout: 32 {
-        /// Position after the last whole message. Before the first whole message, the start of the first message.
+        /// Position after the last whole message. If no message is whole yet, the position at which the first
+        /// message starts.
         pub head: I64 = 0,
         /// Number of whole messages.
         pub messages: I64 = 8,

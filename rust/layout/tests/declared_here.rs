@@ -70,7 +70,7 @@ fn each_exception_still_has_its_reason() {
     for (name, reason) in OTHER_REASONS {
         assert!(
             signs_in(&crates.join(name)).next().is_some(),
-            "{name} declares no layout any more: remove this exception ({reason})"
+            "{name} contains none of these texts any more: remove this exception ({reason})"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Compares the layouts with the numbers of Aeron 1.52 from its reference: offset, length and name of each field.
+//! Compares the layouts with a list of the offset, length and name of each field. The numbers are those of Aeron 1.52.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,9 +10,9 @@ use aeron_layout::{
     private_archive, reports, sbe,
 };
 
-/// Each layout with its length, then its fields. The layouts of an archive's lock file, index files and file of
-/// extensions, with the messages in it, are from this project and not from Aeron. Files of earlier versions must still
-/// open.
+/// Each layout with its length, then the offset, length and name of each field. The layouts in `private_archive` and
+/// `extension` are from this project and not from Aeron. They must not change either, because files of earlier versions
+/// must still open.
 const SPECIFICATION: &str = "
 FrameHeaderLayout 8
     0 4 frame_length

@@ -74,7 +74,8 @@ fn new_log() -> Log {
     log
 }
 
-/// Appends up to `count` messages. Returns their number and the new stream position.
+/// Appends up to `count` messages below a limit. Returns the number of appended messages, and the result of the last
+/// append: the new stream position or an error.
 type Append = Box<dyn FnMut(i64, usize) -> (usize, Result<i64, AppendError>) + Send>;
 
 fn appender(kind: &str, log: &Log, length: usize) -> Append {

@@ -92,7 +92,8 @@ impl SharedBuffer {
         self.start.as_ptr()
     }
 
-    /// Whether no other buffer refers to the memory, and no read or write of a dropped buffer is still in progress.
+    /// Returns whether this is the only buffer that refers to the memory. If it is, all reads and writes of dropped
+    /// buffers have ended.
     pub fn is_unshared(&mut self) -> bool {
         Arc::get_mut(&mut self.memory).is_some()
     }
@@ -244,7 +245,7 @@ unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
 /// The same as for [`copy`]. In addition, `len` must be at least `N`.
 #[inline(always)]
 unsafe fn copy_ends<const N: usize>(source: *const u8, target: *mut u8, len: usize) {
-    // SAFETY: `len` is at least `N`, so the last `N` bytes begin within.
+    // SAFETY: `len` is at least `N`, so the last `N` bytes begin inside the range.
     unsafe {
         std::ptr::copy_nonoverlapping(source, target, N);
         std::ptr::copy_nonoverlapping(source.add(len - N), target.add(len - N), N);

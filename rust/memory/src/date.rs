@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Formats epoch milliseconds in the time zone of this machine: `2026-01-01 10:00:00.442+0000`. Formats a time after
-/// the year 9999 as the number of milliseconds.
+/// Formats epoch milliseconds in the time zone of this machine: `2026-01-01 10:00:00.442+0000`. Formats a time outside
+/// the years -9999 to 9999 as the number of milliseconds.
 pub fn format_date(epoch_ms: i64) -> String {
     format_in(epoch_ms, TimeZone::system())
 }

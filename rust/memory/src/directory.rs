@@ -48,7 +48,7 @@ pub fn driver_lock_file(directory: &Path) -> PathBuf {
     directory.join(DRIVER_LOCK_FILE)
 }
 
-/// Returns the directories of log buffers.
+/// Returns the two log directories of an Aeron directory.
 pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
     [PUBLICATIONS, IMAGES].map(|name| directory.join(name))
 }
@@ -88,7 +88,7 @@ pub fn image_log(directory: &Path, correlation_id: i64) -> PathBuf {
         .join(format!("{correlation_id}{LOG_EXTENSION}"))
 }
 
-/// Creates the directory and the two directories in it with mode `0777 & ~umask`, unless they exist.
+/// Creates the Aeron directory and its two log directories with mode `0777 & ~umask`, unless they exist.
 pub fn create_directories(directory: &Path) -> io::Result<()> {
     for path in log_directories(directory) {
         DirBuilder::new().recursive(true).create(path)?;

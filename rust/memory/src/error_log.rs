@@ -21,8 +21,8 @@ const OBSERVATION_COUNT_OFFSET: usize = offset!(ErrorEntryLayout, observation_co
 const LAST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, last_observation_ms: I64);
 const FIRST_OBSERVATION_OFFSET: usize = offset!(ErrorEntryLayout, first_observation_ms: I64);
 
-/// The writer of the log. Threads of one process may share it. Because a lock serialises the threads, no data path
-/// records errors.
+/// The writer of the log. Threads of one process may share it: a lock serialises them, so recording an error may wait
+/// for another thread.
 #[derive(Debug)]
 pub struct DistinctErrorLog<W> {
     words: W,

@@ -1,4 +1,5 @@
-//! Shared memory: mapped files, atomic buffers, ring, broadcast, counters, log buffers, CnC file, error log.
+//! Shared memory: mapped files, atomic buffers, ring, broadcast, counters, log buffers, CnC file, error log, loss
+//! report and lock files.
 //!
 //! The layouts are the same as in Aeron 1.52 (CnC version 0.2.0). All bytes may come from another process: readers load
 //! each value once, validate it, and never panic.

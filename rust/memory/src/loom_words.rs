@@ -1,8 +1,8 @@
 //! [`LoomWords`]: memory for the model checker. Compiled only with `--cfg loom`.
 //!
-//! Each declared word is a loom atomic: [`ModelLayout`] lists which words are 64-bit cells and which are 32-bit cells
-//! (see "Mixed sizes" in [`crate::words`]). A [`Weakness`] makes one access weaker than the algorithm requires. If a
-//! model passes even with the weakness, the model does not test that ordering.
+//! Each declared word is a loom atomic, unless it is declared as unwatched. [`ModelLayout`] lists which words are
+//! 64-bit cells and which are 32-bit cells (see "Mixed sizes" in [`crate::words`]). A [`Weakness`] makes one access
+//! weaker than the algorithm requires. If a model passes even with the weakness, the model does not test that ordering.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -88,8 +88,8 @@ enum Cell {
     Wide(AtomicI64),
 }
 
-/// One kind of access that [`LoomWords`] performs with relaxed ordering. Offsets count from the start of the whole
-/// memory.
+/// One kind of access that [`LoomWords`] performs with relaxed ordering, or one kind of fence that it leaves out.
+/// Offsets count from the start of the whole memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Weakness {
     /// Acquire loads in the range.
@@ -127,7 +127,7 @@ impl LoomWords {
     fn cell(&self, offset: usize) -> &Cell {
         assert!(
             offset.is_multiple_of(4) && offset + 4 <= self.len,
-            "word at {offset} of {}",
+            "word at {offset} is misaligned or outside the {} bytes",
             self.len
         );
         &self.cells[(self.base + offset) / 4]
@@ -221,7 +221,7 @@ impl LoomWords {
     fn pieces(&self, offset: usize, len: usize, mut visit: impl FnMut(usize, usize)) {
         assert!(
             offset + len <= self.len,
-            "{len} bytes at {offset} of {}",
+            "{len} bytes at {offset} exceed the {} bytes of the memory",
             self.len
         );
         let mut at = offset;

@@ -87,7 +87,7 @@ impl MappedFile {
     /// Creates the file `path` with `len` zero bytes and maps it.
     ///
     /// Fails with `AlreadyExists` if the file exists, `StorageFull` if the file system is full, `InvalidInput` if `len`
-    /// is 0. Removes the file again if its length cannot be set.
+    /// is 0. If the length cannot be set or the file cannot be mapped, removes the file again.
     pub fn create(path: &Path, len: usize, allocation: Allocation) -> io::Result<Self> {
         if len == 0 {
             return Err(io::Error::new(
@@ -216,8 +216,8 @@ fn allocate_blocks(_file: &File, _offset: usize, _len: usize) -> io::Result<()> 
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Allocates blocks by writing zeros, for file systems that cannot allocate blocks otherwise. The file is new: no other
-/// process writes to it yet.
+/// Allocates blocks by writing zeros, for file systems that cannot allocate blocks otherwise. Nothing was stored to
+/// this range of the file yet.
 fn write_zeros(file: &File, offset: usize, len: usize) -> io::Result<()> {
     static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut left = len;

@@ -14,20 +14,20 @@
 //!   64-bit access a multiple of 8. An access that is misaligned or out of bounds panics, because it is a bug of the
 //!   caller: lengths from another process are validated before they are used as offsets.
 //! * Words are little-endian, as are all files of Aeron.
-//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that the protocol gives to one side at a time: the record is
-//!   claimed, or its positive length was acquired. If both sides access the bytes at the same time and validate
-//!   afterwards (broadcast), the `_relaxed` copies are used.
+//! * `copy_in`, `copy_out` and `fill_zero` are for bytes that only one side accesses at a time: the writer after its
+//!   claim, the reader after it has acquired the positive length. If both sides access the bytes at the same time and
+//!   the reader validates its copy afterwards (broadcast), the `_relaxed` copies are used.
 //!
 //! # Mixed sizes
 //!
-//! A frame length is a 32-bit word, yet cleaning and rebuilding store it as the low half of a 64-bit word. On the
-//! supported CPUs an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Rust's memory model and
-//! loom do not know this rule, so the model assumes less: a place is either *wide* (one 64-bit cell: positions,
-//! counters) or *narrow* (32-bit cells). A 64-bit store to a narrow place is a relaxed store of the high half followed
-//! by a store of the low half with the requested ordering. A 64-bit load is a load of the low half with the requested
-//! ordering followed by a relaxed load of the high half. An algorithm that is correct with these torn accesses is also
-//! correct with whole accesses. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow cells, panic in
-//! the model.
+//! A frame length is a 32-bit word, yet many writers store it as the low half of a 64-bit word. On the supported CPUs
+//! an aligned 64-bit store is single-copy atomic for the 32-bit loads inside it. Rust's memory model and loom do not
+//! know this rule, so the model assumes less: a place is either *wide* (one 64-bit cell: positions, counters) or
+//! *narrow* (32-bit cells). A 64-bit store to a narrow place is a relaxed store of the high half followed by a store of
+//! the low half with the requested ordering. A 64-bit load is a load of the low half with the requested ordering
+//! followed by a relaxed load of the high half. An algorithm that is correct with these torn accesses is also correct
+//! with whole accesses. 32-bit accesses to wide cells, and 64-bit read-modify-writes of narrow cells, panic in the
+//! model.
 
 /// Memory shared between threads or processes, accessed in words. See the [module](self) for the rules.
 ///

@@ -106,7 +106,7 @@ fn a_new_receiver_starts_with_the_newest_message() {
 fn a_receiver_that_falls_behind_gets_one_error_and_continues_after_the_newest_message() {
     let (words, mut transmitter) = buffer();
     let mut receiver = receiver(&words);
-    // 16 messages of 64 bytes fill the buffer exactly; the oldest is then about to be overwritten.
+    // 16 messages of 64 bytes fill the buffer exactly. The oldest counts as lost: the next message would overwrite it.
     for k in 0..16 {
         transmitter.transmit(1, &[k; 56]).unwrap();
     }
@@ -124,7 +124,7 @@ fn a_receiver_that_falls_behind_gets_one_error_and_continues_after_the_newest_me
     assert_eq!(
         next(&mut receiver),
         Some((1, vec![0; 56])),
-        "15 messages of 64 bytes after the receiver's position do not overwrite it"
+        "14 messages of 64 bytes must not overwrite the first of them"
     );
 }
 

@@ -320,7 +320,7 @@ fn a_created_file_has_all_blocks_and_can_be_opened() {
     assert_eq!(
         metadata.blocks() * 512,
         metadata.len(),
-        "all blocks of the file are allocated"
+        "all blocks of the file must be allocated"
     );
     assert_eq!(
         CncFile::map(&path, Reader::Tool).unwrap().unwrap_err(),

@@ -103,7 +103,7 @@ fn allocation_fills_both_records_and_truncates_key_and_label() {
     assert_eq!(
         c.metadata.load_i32_relaxed(512),
         STATE_UNUSED,
-        "the next record is untouched"
+        "the next record must not change"
     );
     let values = [0, 8, 16, 24].map(|offset| c.values.load_i64_relaxed(offset));
     assert_eq!(values, [10, 7, 8, 9]);

@@ -55,8 +55,8 @@ fn recording_the_captured_errors_writes_the_captured_bytes() {
     assert_eq!(written, CAPTURED);
 }
 
-/// 01-48, 03-123: two texts are equal only if all of their characters are equal. Aeron treats a text with the same
-/// beginning as equal (`docs/spec/01-memory-layouts.md`, 17.10).
+/// 01-48, 03-123: two texts are equal only if all of their characters are equal. For Aeron, a text that begins with a
+/// recorded text is the same error (`docs/spec/01-memory-layouts.md`, 17.10).
 #[test]
 fn a_repeated_error_is_counted_and_a_new_error_is_appended_8_byte_aligned() {
     let (words, log) = log(4096);

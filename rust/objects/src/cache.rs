@@ -30,8 +30,8 @@ impl FetchCache {
         }
     }
 
-    /// Begins a fetch of `length` bytes, if the fetches in progress have at most `max_bytes` then. One fetch may always
-    /// be in progress. Returns whether the fetch has begun.
+    /// Begins a fetch of `length` bytes, if all fetches in progress together with this one have at most `max_bytes`. If
+    /// no other fetch is in progress, the fetch always begins. Returns whether the fetch has begun.
     pub fn begin(&mut self, length: u64) -> bool {
         let bytes = self.fetching_bytes.saturating_add(length);
         let is_allowed = self.fetching_bytes == 0 || bytes <= self.max_bytes;
@@ -93,7 +93,8 @@ impl FetchCache {
         displaced
     }
 
-    /// Removes the segments for which `is_valid` returns false for their CRC-32C. Returns the segments to be deleted.
+    /// Removes each segment for which `is_valid(segment, crc32c)` returns false. Returns the removed segments: the
+    /// caller deletes their files.
     pub fn retain(
         &mut self,
         is_valid: impl Fn(FetchedSegment, u32) -> bool,

@@ -18,8 +18,8 @@ const HEADER_LENGTH: u64 = 32;
 /// Maximum number of objects that are checked at the same time.
 const CONCURRENCY: usize = 8;
 
-/// Returns the segments that begin with a frame of the recording, in the same order. Also returns a text about each
-/// other object.
+/// Returns the keys of the objects that begin with a frame of the recording, in the order of `keys`. Also returns a
+/// text about each other object.
 ///
 /// # Errors
 /// The storage returns an error.

@@ -64,7 +64,7 @@ pub enum ObjectError {
         recording_id: i64,
         /// Position of the segment's first byte.
         base: i64,
-        /// Length of this segment and of those that are being fetched.
+        /// Sum of the lengths of this segment and of the segments that are being fetched.
         needed_bytes: u64,
         /// Bytes of the disk that are free.
         free_bytes: u64,
@@ -82,7 +82,7 @@ pub enum ObjectError {
 }
 
 impl ObjectError {
-    /// Returns whether a local file does not exist.
+    /// Returns whether the operation failed because a local file does not exist.
     #[must_use]
     pub fn is_missing_file(&self) -> bool {
         matches!(self, Self::File { source, .. } if source.kind() == io::ErrorKind::NotFound)

@@ -109,8 +109,9 @@ fn restart(file: &mut File) -> std::io::Result<()> {
     file.rewind()
 }
 
-/// Reads the manifest of a recording from the storage; `None` if it does not exist. A manifest that cannot be used is
-/// kept under another name, because the next copy replaces it. The inner error is a text about that.
+/// Reads the manifest of a recording from the storage; `None` if it does not exist. If a manifest cannot be used, this
+/// function keeps its bytes under another name, because the next copied segment replaces the manifest. The inner error
+/// is a text with the fault and this name.
 ///
 /// # Errors
 /// The storage returns an error.

@@ -8,8 +8,8 @@
 //! * Stored data: [`key`] (names of objects), [`manifest`] (copies of a recording), [`location`] (URL and settings).
 //! * State machines without I/O: [`queue`] (order of the copies, and when a failed copy is tried again), [`cache`]
 //!   (files of fetched segments).
-//! * Work: `copy`, `fetch`, `check` (objects that no manifest names), `local` (files of the archive directory),
-//!   `thread` (the loop), `link` (the queues).
+//! * Work: `copy`, `throttle` (limit of the bytes per second), `fetch`, `check` (objects that no manifest names),
+//!   `local` (files of the archive directory), `thread` (the loop), `link` (the queues).
 //! * Other processes: [`reading`] reads copied segments without the archive.
 //!
 //! Without the default feature `storage`, the crate has only the stored data and the state machines.

@@ -37,9 +37,9 @@ const ENDED: &str = "the object thread has ended: restart the archive";
 /// Opens the object storage of an archive, and starts its thread.
 ///
 /// # Errors
-/// A setting is not valid, the copies are in another storage, the catalog cannot be read, or the file system returns an
-/// error. Whether the storage can be
-/// reached is not checked: copies are tried until it can.
+/// A setting is not valid, the copies are in another storage, the catalog cannot be read, the thread cannot be started,
+/// or the file system returns an error. It is not checked that the storage can be reached: copies are retried until
+/// they succeed.
 pub fn open_objects(context: &ArchiveContext) -> Result<ArchiveObjects, String> {
     let location = ObjectLocation::of(context);
     let storage = location.open()?;

@@ -40,8 +40,8 @@ pub(crate) fn read_manifest(
     Ok(Some(manifest))
 }
 
-/// Keeps a manifest that cannot be used under another name, because the next copy replaces it. Returns the name. The
-/// same bytes are kept once.
+/// Keeps the bytes of an unusable manifest under another name, because the next copied segment replaces the manifest.
+/// Returns this name. The same bytes always get the same name.
 ///
 /// # Errors
 /// The file system returns an error.

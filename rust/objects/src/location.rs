@@ -23,14 +23,15 @@ const DEFAULT_REGION: &str = "us-east-1";
 /// Number of immediate retries of one request. If all of them fail, a copy fails, and is tried again later.
 const MAX_RETRIES: usize = 2;
 
-/// Where the copies are. Contains no credentials: those come from the environment of each process.
+/// URL and settings of the storage with the copies. Contains no credentials: those come from the environment of each
+/// process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectLocation {
     /// `s3://bucket/prefix` or `file:///directory`.
     pub url: String,
     /// Address of an S3-compatible service; empty for AWS.
     pub endpoint: String,
-    /// Region of the bucket; empty for that of the environment.
+    /// Region of the bucket; if empty, the region of the environment, else `us-east-1`.
     pub region: String,
     /// Time limit for a request, in milliseconds.
     pub timeout_ms: u64,
@@ -129,7 +130,7 @@ impl ObjectLocation {
     }
 
     fn bucket(&self, url: &Url, timeout: Duration) -> Result<object_store::aws::AmazonS3, String> {
-        // Another part of the process may have chosen its own provider already.
+        // The result is ignored: an error means that another part of the process has installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let bucket = url.host_str().ok_or_else(|| {
             format!(

@@ -67,7 +67,7 @@ pub struct RecordingFields {
     pub source_identity: String,
 }
 
-/// Why a text is not a manifest.
+/// Reason why a manifest cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
@@ -82,7 +82,7 @@ pub enum ManifestError {
         /// Version of the manifest.
         version: u32,
     },
-    /// The manifest is in the place of that of another recording.
+    /// The manifest belongs to another recording than the name of its file or object says.
     #[error("is the manifest of recording {recording_id}")]
     OtherRecording {
         /// Recording of the manifest.
@@ -156,8 +156,8 @@ impl Manifest {
         self.copies.len() < before
     }
 
-    /// Adds copies that a listing of the storage shows, if the manifest has none with the same base. Of several copies
-    /// with the same base, the last one counts.
+    /// Adds copies that a listing of the storage shows, if the manifest has none with the same base. Of several listed
+    /// copies with the same base, the last one counts.
     pub fn add_listed(&mut self, keys: impl IntoIterator<Item = SegmentKey>) {
         let mut listed = BTreeMap::new();
         for key in keys {

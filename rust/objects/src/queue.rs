@@ -16,7 +16,7 @@ pub struct CopyTask {
     pub segment: SealedSegment,
     /// Number of attempts that have failed.
     pub failures: u32,
-    /// Whether the object must be written, even if it exists: its bytes were wrong.
+    /// Whether the object must be written even if it exists, because an earlier attempt read back wrong bytes.
     pub is_object_wrong: bool,
 }
 

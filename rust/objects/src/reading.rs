@@ -1,5 +1,5 @@
-//! [`CopiedDirectory`]: an archive directory as other processes than the archive read it. Some of its segments may be
-//! only in object storage.
+//! [`CopiedDirectory`]: an archive directory for readers in other processes than the archive. Some of its segments may
+//! be only in object storage.
 
 use std::fs::File;
 use std::io::{self, Seek};
@@ -34,8 +34,8 @@ impl CopiedDirectory {
     }
 
     /// Returns the part of a recording that is in the directory, and the part that is in object storage according to
-    /// the manifest in the directory. Returns `None` if no copy can be used: the segment before the first local one has
-    /// none, and the first local one has none.
+    /// the manifest in the directory. Returns `None` if no copy can be used: neither the first local segment nor the
+    /// segment before it has a copy.
     ///
     /// # Errors
     /// The file system returns an error, or the manifest cannot be used.

@@ -35,9 +35,10 @@ use crate::manifest::{Manifest, ObjectCopy, RecordingFields};
 use crate::queue::{CopyQueue, CopyTask};
 use crate::throttle::Throttle;
 
-/// Time after which a manifest that could not be stored is tried again.
+/// Time between a failure to store a manifest and the next attempt.
 const MANIFEST_RETRY: Duration = Duration::from_secs(5);
-/// Time after which the copies of a recording are listed again if that failed. Requests wait up to 5 s for the list.
+/// Time between a failure to list the copies of a recording and the next attempt. After the start of the archive,
+/// requests of clients wait up to 5 s for these lists.
 const LISTING_RETRY: Duration = Duration::from_secs(1);
 /// Both manifests name the copy, and the archive has not received the event yet.
 const MANIFEST_STORED: Point = Point::new("objects-manifest");
@@ -125,10 +126,10 @@ enum Done {
     Fetched(FetchedSegment, FetchSource, Result<(), ObjectError>),
 }
 
-/// A manifest that was made again.
+/// A manifest that was rebuilt from the storage.
 struct Rebuilt {
     manifest: Manifest,
-    /// Texts about a manifest and objects that are not used.
+    /// Error texts about a stored manifest that cannot be used, and about objects that are not segments.
     faults: Vec<String>,
 }
 
@@ -484,8 +485,8 @@ impl<'a> ObjectThread<'a> {
         }
     }
 
-    /// Returns the bytes that must be free for the fetches in progress. A part of these fetches may be on the disk
-    /// already.
+    /// Returns the number of bytes that must be free: the threshold, and the full length of all fetches in progress. A
+    /// part of these fetches may be on the disk already.
     fn needed_bytes(&self) -> u64 {
         self.low_bytes.saturating_add(self.cache.fetching_bytes())
     }

@@ -157,7 +157,7 @@ fn open(directory: &FilePath, store: &Arc<FaultyStore>) -> ArchiveObjects {
     open_at(directory, store, "s3://bucket/a").expect("the directory is there")
 }
 
-/// Opens the archive again, which must leave this many bytes of the disk free.
+/// Opens the archive again. Its fetches must leave `low_storage_space_threshold` bytes of the disk free.
 fn open_again(world: &mut World, low_storage_space_threshold: u64) {
     world.objects.copier.close();
     let context = ArchiveContext {
@@ -480,7 +480,7 @@ fn another_storage_than_that_of_the_copies_is_refused() {
     world.request_copy();
     world.assert_copied();
     world.objects.copier.close();
-    // The catalog names no recording here, and a start removes manifests without one.
+    // The catalog of this test has no recording, so each start removes the manifest. The loop writes it back.
     for url in ["s3://bucket/a", "s3://bucket/a/"] {
         let manifest = std::fs::read(directory.join("archive-objects-0.manifest")).unwrap();
         assert!(open_at(&directory, &world.store, url).is_ok());

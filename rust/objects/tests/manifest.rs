@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn a_changed_byte_is_noticed(copies in copies(), at: prop::sample::Index, bits in 1_u8..) {
         let mut text = manifest(&copies).encode().into_bytes();
-        // Does not change the last byte, the end of the second line: this byte may also be missing.
+        // The last byte is not changed: it is the newline after the second line, and a text without it is valid too.
         let at = at.index(text.len() - 1);
         text[at] ^= bits;
         prop_assert!(Manifest::decode(&text).is_err() || text[at] == b'\n');

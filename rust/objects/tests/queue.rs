@@ -1,4 +1,4 @@
-//! The order of copies: bounded, complete, and with growing pauses after failures.
+//! The queue of copies: it bounds the number of running copies, loses none, and waits longer after each failure.
 
 use std::collections::BTreeSet;
 

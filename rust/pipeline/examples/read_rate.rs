@@ -1,5 +1,5 @@
-//! Measures the processor time for reading one row of a recording without Spark, in nanoseconds. Prints the median of
-//! several runs. Processor time of other processes does not count.
+//! Measures the processor time for reading one row of a recording without Spark, in nanoseconds. Prints the median,
+//! the minimum and the maximum of several runs. Processor time of other processes does not count.
 //!
 //! usage: read_rate [directory, created and removed; default /dev/shm/aeron-read-rate]
 

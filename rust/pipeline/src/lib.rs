@@ -1,7 +1,7 @@
-//! Moves live streams into record batches, and record batches into publications.
+//! Moves live streams and recordings into record batches, and record batches into publications.
 //!
-//! Contains the recorder thread with its private archive and index files, the definitions of partitions and offsets,
-//! and the sink. The crate `aeron-columns` builds the columns themselves.
+//! Contains the recorder thread with its private archive, the planning and reading of recordings, the definitions of
+//! partitions and offsets, and the sink. The crate `aeron-columns` builds the columns themselves.
 #![forbid(unsafe_code)]
 
 pub mod error;

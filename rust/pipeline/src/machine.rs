@@ -1,4 +1,5 @@
-//! Identifies the machine, to distinguish workers on other machines from workers that share the file system.
+//! Identifies the machine, to distinguish workers on other machines from workers that share the file system. Also
+//! checks whether a process exists.
 
 pub use aeron_archive::ownership::boot_id;
 

@@ -1,8 +1,8 @@
 //! [`Offset`]: the positions up to which a query has consumed the recordings of an archive. Spark keeps the text of the
 //! offset in the checkpoint.
 //!
-//! Spark compares the texts of offsets. Therefore each offset has exactly one text, and the parser refuses every other
-//! text. The error gives the reason.
+//! Spark compares the texts of offsets. Therefore each offset is written as exactly one text. The parser refuses a text
+//! that differs in more than blanks, and the error gives the reason.
 
 use std::fmt;
 
@@ -82,7 +82,7 @@ impl Offset {
     /// Parses the text of an offset.
     ///
     /// # Errors
-    /// The text differs from the output of [`Display`](fmt::Display), apart from blanks between its parts.
+    /// The text is not in the form that [`Display`](fmt::Display) writes. Only the blanks between its parts may differ.
     pub fn parse(text: &str) -> Result<Self, OffsetError> {
         serde_json::from_str(text).map_err(|error| OffsetError(error.to_string()))
     }

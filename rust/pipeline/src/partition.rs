@@ -35,8 +35,8 @@ pub struct Partition {
 pub struct ArchiveLocation {
     /// Absolute path of the directory.
     pub path: String,
-    /// Nonce of `private.lock`; `None` if the archive is not private. In data frames of an archive that is not private,
-    /// the session-id field may hold a checksum.
+    /// Nonce of `private.lock`; `None` if the archive is not private. If it is `None`, readers do not check the session
+    /// id of frames, because this field may hold a checksum.
     pub nonce: Option<String>,
     /// Boot id of the machine that has the archive.
     pub boot_id: String,

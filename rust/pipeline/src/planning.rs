@@ -67,7 +67,8 @@ pub struct Range<M> {
 /// Rules by which ranges are cut into partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeCutting {
-    /// Minimum number of partitions. There are fewer partitions if there are fewer messages.
+    /// Minimum number of partitions. There are fewer partitions if there are fewer messages, and there may be fewer if
+    /// a message has several rows.
     pub min_partitions: usize,
     /// Maximum number of rows of a partition. A single message may have more rows.
     pub max_rows: Option<u64>,
@@ -226,7 +227,8 @@ impl<M: RecordingMessages> Range<M> {
         self.messages.cut(from, self.to, RowKind::Messages.quota(1))
     }
 
-    /// Cuts the range into at least `pieces` pieces with about the same number of rows each.
+    /// Cuts the range into `pieces` pieces with about the same number of rows each. `max_rows` may lead to more pieces,
+    /// and messages with several rows may lead to fewer.
     fn cut(
         &self,
         number: usize,

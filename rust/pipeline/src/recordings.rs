@@ -53,7 +53,7 @@ pub enum RecordingsError {
         directory: PathBuf,
         /// Number of archives.
         count: usize,
-        /// Names of the archives, with the time of their last write.
+        /// Paths of the newest archives, each with the time since its last write.
         list: String,
     },
     /// A recording that was requested by its id does not exist.

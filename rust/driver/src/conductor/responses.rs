@@ -67,7 +67,10 @@ impl Conductor {
         }
     }
 
-    /// Sets the session of the subscription that receives responses. The other side has announced this session.
+    /// Handles the other side's announcement of the session that carries its responses.
+    ///
+    /// Sets the session of the subscription that receives the responses. If the subscription already has this session,
+    /// requests a SETUP for the session.
     pub(super) fn on_response_setup(&mut self, subscription_id: i64, session_id: i32) {
         let found = self.subscriptions.network_mut(subscription_id);
         let Some((subscription, endpoint)) = found else {

@@ -1,4 +1,5 @@
-//! [`Subscriptions`]: the conductor's list of the clients' subscriptions. Each has a source and the ids of its streams.
+//! [`Subscriptions`]: the conductor's list of the clients' subscriptions. Each has a source and a stream id, and may be
+//! limited to one session.
 
 use std::sync::Arc;
 

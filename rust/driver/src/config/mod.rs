@@ -42,7 +42,7 @@ macro_rules! settings {
         #[derive(Clone, Debug, PartialEq)]
         pub struct Context {
             $($(#[doc = $doc])+ pub $name: $type,)*
-            /// Longest park of idle agents with the backoff strategy after one second without work, in ns.
+            /// Longest park in ns of an agent that has been idle for a second, if its idle strategy is backoff.
             ///
             /// This value applies if it is longer than the strategy's own longest park. With the default, an idle
             /// driver needs less CPU time than the C driver. 0 turns the longer park off.
@@ -101,7 +101,7 @@ settings! {
     perform_storage_checks: bool = true, "AERON_PERFORM_STORAGE_CHECKS" Boolean;
     /// Warn in the error log when less space than this is free.
     low_file_store_warning_threshold: u64 = 160 * MIB as u64, "AERON_LOW_FILE_STORE_WARNING_THRESHOLD" Size(0, MAX);
-    /// Lengths of files are rounded up to a multiple of this power of two, at most 1 GiB.
+    /// Lengths of files are rounded up to a multiple of this page size. It is a power of two, at most 1 GiB.
     file_page_size: usize = 4096, "AERON_FILE_PAGE_SIZE" Size(4 * KIB, MAX_I32);
 
     /// Length of the ring buffer for the clients' commands: a power of two + 768.
@@ -236,10 +236,10 @@ settings! {
     resolver_bootstrap_neighbor: String = String::new(), "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR" Text;
     /// Time without an announcement after which a neighbour is removed.
     resolver_neighbor_timeout_ns: i64 = 10 * SECOND, "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT" Duration(MS, MAX);
-    /// Interval of the announcements of this driver.
+    /// Interval at which this driver announces itself to other drivers.
     resolver_self_resolution_interval_ns: i64 = SECOND,
         "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL" Duration(MS, MAX);
-    /// Interval of the announcements of known neighbours.
+    /// Interval at which this driver announces its known neighbours to other drivers.
     resolver_neighbor_resolution_interval_ns: i64 = 2 * SECOND,
         "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL" Duration(MS, MAX);
     /// Interval of the resolutions of bootstrap neighbours.
@@ -271,7 +271,7 @@ settings! {
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS" Text;
     /// Let the kernel cut GSO batches into datagrams, if it can.
     udp_gso: bool = true, "AERON_UDP_GSO" Boolean;
-    /// Receive trains of datagrams, if the kernel can.
+    /// Let the kernel deliver several datagrams in one buffer (GRO), if it can.
     udp_gro: bool = true, "AERON_UDP_GRO" Boolean;
 
     /// Idle strategy of the conductor.

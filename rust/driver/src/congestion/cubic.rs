@@ -43,7 +43,8 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// Creates a window of ten datagrams. `rtt` must have been created with the initial round trip.
+    /// Creates a window of ten datagrams, or of the maximum window if that is shorter. `rtt` must have been created
+    /// with the initial round trip.
     pub fn new(
         config: CubicConfig,
         rtt: RttShared,

@@ -59,7 +59,8 @@ impl RttMeter {
 
     /// Handles a reply, which contains the time of the request and the delay at the other side.
     ///
-    /// Both values come from the network and may be invalid. A reply with impossible values is ignored.
+    /// Both values come from the network and may be invalid. If they give a round trip that is negative or overflows,
+    /// the reply is ignored.
     pub fn on_answer(&mut self, echo_timestamp_ns: i64, reception_delta_ns: i64, now_ns: i64) {
         let rtt_ns = now_ns
             .checked_sub(echo_timestamp_ns)

@@ -35,8 +35,9 @@ pub struct LeftDirectory {
 /// Removes this user's directories `<default>-...` that belong to killed embedded drivers. Returns the removed
 /// directories.
 ///
-/// Such a directory has a lock file of this implementation, and no process holds the lock. A directory that cannot be
-/// removed is skipped: the next driver tries again.
+/// The lock file of such a directory has the marker of an embedded driver, and no process holds the lock. A directory
+/// with an entry that drivers do not create stays. A directory that cannot be removed is skipped: the next driver tries
+/// again.
 pub fn remove_abandoned(default: &Path) -> Vec<PathBuf> {
     candidates(default)
         .into_iter()

@@ -71,7 +71,8 @@ fn is_log(entry: &DirEntry) -> io::Result<bool> {
     Ok(is_log_name(&entry.file_name()) && entry.file_type()?.is_file())
 }
 
-/// Removes the entries that drivers create, except the lock file. Does not remove other entries and their directories.
+/// Removes the entries that drivers create, except the lock file. Other entries stay, and so do the log directories
+/// that contain other entries.
 pub fn remove_drivers_entries(dir: &Path) -> io::Result<()> {
     for logs in log_directories(dir) {
         remove_logs(&logs)?;

@@ -142,7 +142,7 @@ fn is_process_alive(pid: i64) -> bool {
     pid.is_some_and(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Writes the distinct errors of a dead driver beside its directory.
+/// Writes the distinct errors of a dead driver, if it has any, into a file beside its directory.
 pub fn save_errors(dir: &Path, cnc: &CncFile) -> Result<(), StartError> {
     if !error_log::has_errors(cnc.error_log()) {
         return Ok(());

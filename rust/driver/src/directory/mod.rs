@@ -29,7 +29,8 @@ use crate::start_error::StartError;
 /// Maximum wait for a lock that a tool may hold while it reads the directory.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 /// Time during which the creation of the directory and its lock file is retried while other drivers start and close in
-/// the same directory. On a busy machine, a process may pause for longer than [`LOOK_TIME`].
+/// the same directory. A process on a busy machine may pause for longer than [`LOOK_TIME`], so that time would be too
+/// short.
 const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -147,7 +148,8 @@ fn check_entries(context: &Context) -> Result<(), StartError> {
     }
 }
 
-/// Checks that the driver of the CnC file is dead, and saves its errors unless the directory is to be deleted.
+/// Checks that the driver of the CnC file is dead, unless `is_dead` is set. Saves the errors of this driver, unless
+/// `dir_delete_on_start` is set.
 fn check_cnc(context: &Context, cnc: &CncFile, is_dead: bool) -> Result<(), StartError> {
     if context.dir_warn_if_exists {
         liveness::print_heartbeat_age(cnc);

@@ -19,8 +19,8 @@ pub use max::MaxFlowControl;
 pub use min::{GroupConfig, MinFlowControl};
 pub use spec::{FlowControlSpec, FlowControlSupplier};
 
-/// Maximum number of remembered receivers of one publication. Status messages of other receivers are used, but the
-/// sender does not wait for those receivers.
+/// Maximum number of receivers of one publication that the sender and flow control remember. The sender does not wait
+/// for other receivers.
 pub const MAX_RECEIVERS_PER_PUBLICATION: usize = 4096;
 
 /// Content of a status message.
@@ -44,7 +44,8 @@ pub struct ReceiverStatus {
 pub struct LimitUpdate {
     /// The new sender limit.
     pub sender_limit: i64,
-    /// A problem to record in the error log. The text is always the same, so the log has one entry with a count.
+    /// A problem to record in the error log. Each problem always has the same text, so the log has one entry with a
+    /// count for it.
     pub problem: Option<FlowControlProblem>,
 }
 

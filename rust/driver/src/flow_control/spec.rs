@@ -28,7 +28,8 @@ pub enum FlowControlSupplier {
 pub struct FlowControlSpec {
     /// The group of [`MinFlowControl`]; `None` for [`MaxFlowControl`].
     pub group: Option<GroupConfig>,
-    /// Maximum length of a retransmit, in initial receiver windows.
+    /// Maximum length of a retransmit, as a multiple of the initial receiver window, or of half a term if that is
+    /// shorter.
     pub retransmit_window_multiple: usize,
 }
 

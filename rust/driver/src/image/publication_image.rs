@@ -21,7 +21,8 @@ use crate::stream::{
 
 /// Number of bytes after the window for which pages are allocated in advance, so that a stream does not wait for pages.
 const PAGES_AHEAD_LENGTH: i64 = 2 * 1024 * 1024;
-/// Number of status messages that announce the end of the image before it ends.
+/// Minimum time for which an image drains, in status message timeouts. In this time, status messages announce the end
+/// to the sender.
 const DRAIN_STATUS_MESSAGES: i64 = 5;
 
 /// Life cycle of an image.
@@ -48,7 +49,7 @@ pub struct ImageConfig {
     /// Position of the stream when the image was created.
     pub join_position: i64,
     pub is_sparse: bool,
-    /// Whether the sender can send responses to a response stream.
+    /// Whether the stream carries requests, and its sender wants to receive responses on a response channel.
     pub wants_response: bool,
     pub log_file_name: String,
     /// Address of the sender.
@@ -233,7 +234,7 @@ impl PublicationImage {
         false
     }
 
-    /// Scans for gaps and updates the window. Returns whether a gap or a status message was scheduled.
+    /// Scans for gaps and updates the window. Returns whether a status message was scheduled.
     pub fn track_rebuild(
         &mut self,
         now_ns: i64,

@@ -1,8 +1,9 @@
 //! [`ImageStatus`]: the state that the conductor's and the receiver's half of an image share.
 //!
-//! Each value has a single writer. Values that belong together are in a [`Snapshot`]: a position with its window, and
-//! the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has read all
-//! values of the snapshot.
+//! Each value has one writer, the conductor or the receiver. Only the request for a status message has two: the
+//! conductor sets it, and the receiver clears it. Values that belong together are in a [`Snapshot`]: a position with
+//! its window, and the three numbers of a gap. The receiver acts once on each published snapshot, and only after it has
+//! read all values of the snapshot.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 

@@ -70,7 +70,7 @@ impl UdpChannel {
         self.params.control_mode
     }
 
-    /// Returns whether a publication sends to several destinations, one after the other.
+    /// Returns whether the channel can have several destinations. A publication sends each datagram to all of them.
     pub fn is_mdc(&self) -> bool {
         matches!(
             self.params.control_mode,
@@ -131,7 +131,7 @@ impl UdpChannel {
     /// has the channel's tag.
     ///
     /// # Errors
-    /// Error code 11 if the channel has a tag but no address for the data.
+    /// Error code 11 if the channel has a tag, but no endpoint, no control address and not the control mode `manual`.
     pub fn check_original_publication(&self) -> Result<(), DriverError> {
         let says_where = self.endpoint.is_some()
             || self.control.is_some()

@@ -13,11 +13,11 @@ const FORBIDDEN_KEYS: [&str; 5] = [
     key::RESPONSE_CORRELATION_ID,
 ];
 
-/// Returns the `host:port` of a publication's destination. The rest of the channel is not used.
+/// Returns the `host:port` of a publication's destination. The rest of the channel is only checked.
 ///
 /// # Errors
-/// Error code 1 for a spy, invalid syntax, or a key that a destination must not have. Error code 11 if the endpoint or
-/// its port is missing.
+/// Error code 1 for a spy, invalid syntax, or a parameter that a destination must not have. Error code 11 if the
+/// channel is not for UDP, has no endpoint, or its endpoint has port 0.
 pub fn send_destination_endpoint(channel: &[u8]) -> Result<String, DriverError> {
     let text = String::from_utf8_lossy(channel);
     if Transport::of(channel) == Transport::Spy {

@@ -239,8 +239,8 @@ pub fn find_named(
 
 /// Returns an interface that is up and has an address with the same first `prefix_length` bits as `address`.
 ///
-/// Interfaces with multicast are preferred to the loopback. Among several interfaces, the interface with the
-/// longest network prefix is chosen.
+/// Interfaces with multicast are preferred to the loopback interface. Among several interfaces with multicast, the
+/// interface with the longest network prefix is chosen.
 pub fn find_matching(
     addresses: &[InterfaceAddress],
     address: IpAddr,

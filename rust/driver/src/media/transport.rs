@@ -21,7 +21,8 @@ pub const MAX_GSO_BATCH_DATAGRAMS: usize = 64;
 /// Maximum number of bytes in a [`GsoBatch`]: the longest payload of UDP over IPv4.
 pub const MAX_GSO_BATCH_LENGTH: usize = 65_507;
 
-/// Maximum number of messages in one receive call. Each message is a datagram or a train of datagrams.
+/// Maximum number of messages in one receive call. Each message is a datagram or a train: several datagrams that the
+/// kernel delivers in one buffer.
 pub const MAX_RECEIVE_VECTOR: usize = 16;
 
 /// The half of a channel that a socket serves.
@@ -161,7 +162,7 @@ impl<'a> GsoBatch<'a> {
     pub fn new(memory: &'a SharedBuffer, bytes: Range<usize>, datagram_length: usize) -> Self {
         assert!(
             bytes.start < bytes.end && bytes.end <= memory.len(),
-            "a GSO batch lies inside its memory"
+            "a GSO batch must have bytes and lie inside its memory"
         );
         assert!(bytes.len() <= MAX_GSO_BATCH_LENGTH && datagram_length > 0);
         GsoBatch {

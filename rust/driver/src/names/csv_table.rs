@@ -16,7 +16,7 @@ use crate::media::address::Family;
 pub struct NameRow {
     /// The name.
     pub name: String,
-    /// The host while the counter is 0.
+    /// The host unless the counter is 1 or -1. The counter is 0 at first.
     pub initial_host: String,
     /// The host while the counter is 1.
     pub re_resolution_host: String,

@@ -33,7 +33,7 @@ pub struct IpcPublication {
     subscribers: Subscribers,
     state: IpcPublicationState,
     reference_count: usize,
-    /// The limit counter is updated only if the new limit is greater than this position.
+    /// The limit counter is raised only if the new limit is greater than this position.
     trip_limit: i64,
     consumer_position: i64,
     blocked: BlockedPublisher,
@@ -118,7 +118,9 @@ impl IpcPublication {
         self.published.metadata().set_publication_revoked();
     }
 
-    /// Unlinks the subscribers for the image liveness timeout. Returns `false` if they are unlinked already.
+    /// Begins the image liveness timeout, during which a rejected publication has no subscribers, or restarts it.
+    ///
+    /// Returns `true` if the timeout has just begun. The caller must then unlink the subscribers.
     pub fn reject(&mut self, now_ns: i64) -> bool {
         let begins = self.cool_down_expiry_ns.is_none();
         if begins {

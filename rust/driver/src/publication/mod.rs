@@ -26,7 +26,7 @@ pub struct PublicationConfig {
     /// Id of the image that this publication responds to, or of the subscription that receives the responses to this
     /// publication's requests, else -1.
     pub response_correlation_id: i64,
-    /// The initial position in the channel.
+    /// The initial position: from the channel, or the beginning of a random term.
     pub initial_position: InitialPosition,
     /// Position of the first frame.
     pub start_position: i64,
@@ -60,7 +60,7 @@ pub enum Tick {
     Nothing,
     /// Announce the end of the stream to the subscribers of the stream.
     Unavailable { is_revoked: bool },
-    /// The rejection is over: link the subscriptions that match again.
+    /// The rejection is over: link the matching subscriptions again.
     Available,
     /// Count an unblocked claim: the unfinished frame of a dead publisher was padded.
     Unblocked,

@@ -22,7 +22,7 @@ impl PublisherCounters {
     }
 }
 
-/// Length of the first window of a publication in bytes, unless the usual window is shorter.
+/// Length in bytes of the first window of a publication with a sparse log, unless the usual window is shorter.
 const FIRST_WINDOW_LENGTH: i64 = 4 * 1024 * 1024;
 /// Factor between the published bytes and the window, until the window has its usual length. Publishers therefore have
 /// twice the pages that they have filled, and do not wait for consumers while the window grows.

@@ -111,7 +111,8 @@ impl PublicationStatus {
         self.has_receivers.store(has_receivers, Ordering::Release);
     }
 
-    /// Sets the position of the slowest receiver. Called by the sender, before it reports the first receiver.
+    /// Sets the position of the slowest receiver. Called by the sender before it reports the first receiver, and after
+    /// each change.
     pub(crate) fn set_slowest_receiver_position(&self, position: i64) {
         self.slowest_receiver_position
             .store(position, Ordering::Release);

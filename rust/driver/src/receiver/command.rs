@@ -104,7 +104,7 @@ pub enum ReceiverEvent {
     ImageReleased(i64),
 }
 
-/// A request for the image of a stream after the receiver has received a SETUP frame.
+/// A request to create an image, because the receiver has received a SETUP frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRequest {
     pub endpoint: ReceiveEndpointId,

@@ -53,7 +53,7 @@ impl ReceiverImage {
         sent + self.measure_round_trip(now_ns, outbound)
     }
 
-    /// Updates the counter of connections that have received frames recently.
+    /// Writes the number of sources from which frames have arrived recently into the log's metadata.
     pub(super) fn update_active_transports(&self, now_ns: i64, timeouts: &FeedbackTimeouts) {
         let count = self
             .connections
@@ -73,7 +73,8 @@ impl ReceiverImage {
         let Some(identity) = self.identity() else {
             return 0;
         };
-        // The conductor is writing the message at this moment. The next duty cycle reads the complete message.
+        // `None` means that the conductor is writing the message at this moment. The next duty cycle reads the complete
+        // message.
         let Some(scheduled) = self.config.status.scheduled_status_message() else {
             return 0;
         };
@@ -213,7 +214,7 @@ impl ReceiverImage {
         self.send_to(|connection| connection.is_active(now_ns), frame, outbound)
     }
 
-    /// Sends `frame` to the selected sources with a known address. Returns the number of these sources.
+    /// Sends `frame` to the selected sources with a known address. Returns the number of frames that count as sent.
     fn send_to(
         &self,
         is_addressed: impl Fn(&SourceConnection) -> bool,

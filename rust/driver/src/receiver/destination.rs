@@ -14,8 +14,8 @@ use crate::media::UdpChannel;
 use crate::media::timestamps::{EpochNanos, stamp_received};
 use crate::media::transport::{Datagram, Socket};
 
-/// Time without a frame, in ns, after which a sender is inactive. An inactive sender is sent no control frames. If the
-/// channel contains the sender's control name, the name is looked up again.
+/// Time without a frame, in ns, after which a sender is inactive. An inactive sender is sent only rejections and SETUP
+/// requests. If the channel contains the sender's control name, the name is looked up again.
 pub const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// The address to which a destination sends its control frames.
@@ -142,8 +142,8 @@ impl Outbound<'_> {
 
     /// Sends one frame from the socket of a destination.
     ///
-    /// Returns whether the socket accepted the frame. A frame that an interceptor or the network drops later counts as
-    /// accepted.
+    /// Returns whether the frame counts as sent: the destination exists, and the socket has reported no error. A frame
+    /// that the socket cannot accept now is a short send, and also counts as sent.
     pub fn send(&mut self, destination: usize, to: SocketAddr, frame: &[u8]) -> bool {
         let Some(destination) = self.destinations.get_mut(destination) else {
             return false;

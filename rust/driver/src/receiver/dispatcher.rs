@@ -45,7 +45,7 @@ pub struct Dispatcher {
     interests: HashMap<i32, StreamInterest>,
     sessions: Sessions,
     stream_session_limit: usize,
-    /// Number of the receiver's images, including images of sessions that are no longer of interest.
+    /// Number of the endpoint's images, including images of sessions that are no longer of interest.
     image_count: usize,
     /// The image of the last datagram. The next datagram usually belongs to the same image.
     last: Option<(StreamSession, ImageKey)>,

@@ -6,7 +6,7 @@ use super::dispatcher::Dispatcher;
 use super::ids::ReceiveEndpointId;
 use crate::stream::StreamSession;
 
-/// A receive endpoint. The receiver owns its destinations, each with a socket.
+/// A receive endpoint. It does not contain its destinations and their sockets: the receiver owns them.
 #[derive(Debug)]
 pub struct ReceiveEndpoint {
     pub(super) id: ReceiveEndpointId,

@@ -18,9 +18,9 @@ pub(super) struct Feedback {
 /// Timeouts in ns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FeedbackTimeouts {
-    /// Time between two status messages.
+    /// Maximum time between two status messages, or between two rejections.
     pub status_message_ns: i64,
-    /// Time without a frame after which the image's counter of active transports no longer includes a source.
+    /// Time without a frame after which a source no longer counts as an active transport of the image.
     pub image_liveness_ns: i64,
 }
 

@@ -1,7 +1,7 @@
 //! [`ReceiverImage`]: the receiver's half of an image, which inserts datagrams into the log.
 //!
-//! Inserted data must be within the window that the receiver has offered, within the term of its frames, and on
-//! allocated pages. All other data is dropped and counted.
+//! Inserted data begins at or after the position of the last status message, and ends at most half a term after this
+//! position. It is within one term and on allocated pages. All other data is dropped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl ReceiverImage {
         self.endpoint.is_some_and(|(key, _)| key == endpoint)
     }
 
-    /// Records the activity of the source of this destination.
+    /// Records that the source of a datagram is active.
     pub(super) fn track(&mut self, arrival: &Arrival) {
         self.connections
             .track(arrival.destination, arrival.source, arrival.now_ns);

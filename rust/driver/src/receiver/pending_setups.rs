@@ -1,8 +1,8 @@
 //! [`PendingSetups`]: requests for SETUP frames that have not arrived yet.
 //!
 //! A request for one session is forgotten after a second. The session's next datagram then causes another request. If
-//! the control address of a destination's sender is known, the receiver requests any SETUP from this address every
-//! second.
+//! the channel of a destination contains the sender's control address, the receiver requests the SETUP of any session
+//! from this address every second.
 
 use std::collections::VecDeque;
 

@@ -29,7 +29,7 @@ pub enum ResourceCommand {
         /// Number of bytes after the part that are reserved for the log but not allocated.
         promise: usize,
     },
-    /// Remove a log. No later event to a client names the log.
+    /// Remove a log. After this command, the conductor sends clients no event that names the log.
     RemoveLog {
         /// Id of the log.
         log: LogId,

@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use crate::log_storage::LogId;
 use crate::stream::PageRequest;
 
-/// Maximum length of a slice in bytes. The allocation of a slice takes well below a millisecond. All other work of the
-/// thread waits for this time.
+/// Maximum length of a slice in bytes. The allocation of a slice takes well below a millisecond. Meanwhile, all other
+/// work of the thread waits.
 const SLICE_LENGTH: usize = 1024 * 1024;
 
 /// Parts that are not completely allocated, in the order of their turns. A long part does not delay a short part.

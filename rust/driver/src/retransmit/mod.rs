@@ -13,8 +13,8 @@ mod budget;
 use budget::Budget;
 pub use budget::{FREE_RETRANSMIT_LENGTH, RETRANSMIT_MULTIPLE};
 
-/// Initial receiver window in bytes: the unit of the maximum length of a retransmit. The unit does not
-/// depend on the actual windows of receivers.
+/// Initial receiver window in bytes. It is the unit of the maximum length of a retransmit, unless half a term is
+/// shorter. The unit does not depend on the actual windows of receivers.
 const WINDOW_LENGTH: usize = 128 * 1024;
 
 /// Parameters of a [`RetransmitHandler`].
@@ -27,7 +27,8 @@ pub struct RetransmitConfig {
     /// Maximum number of actions if there are several receivers. `None` for a single receiver: there is one action, and
     /// the latest NAK replaces it.
     pub max_resend: Option<usize>,
-    /// Maximum length of a retransmit, in initial receiver windows.
+    /// Maximum length of a retransmit, as a multiple of the initial receiver window, or of half a term if that is
+    /// shorter.
     pub window_multiple: usize,
     /// Delay of a retransmit after the NAK.
     pub delay_ns: i64,
@@ -38,7 +39,8 @@ pub struct RetransmitConfig {
 /// Outcome of a NAK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NakOutcome {
-    /// The range was retransmitted, or will be retransmitted after the delay.
+    /// An action covers the range. The range was retransmitted, or will be after the delay, or cannot be retransmitted
+    /// because its start was not sent yet or is too old.
     Accepted,
     /// The NAK has no effect, because an action already covers its position, or because it requests no bytes.
     Ignored,

@@ -161,7 +161,7 @@ impl DestinationTracker {
     /// Validates the destination at `source` if `is_proof` returns true for the destination.
     ///
     /// A message proves only that its source address receives datagrams, so only destinations at `source` are checked.
-    /// The receiver id cannot select the destination, because a NAK does not contain the id.
+    /// For a NAK, `receiver_id` is `None`, because a NAK does not contain the id.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,

@@ -114,7 +114,8 @@ fn session_of(frame: &ControlFrame<'_>) -> StreamSession {
     }
 }
 
-/// Handles a status message. The receiver becomes a destination even if the stream does not exist.
+/// Handles a status message. With dynamic control, the receiver becomes a destination even if the stream does not
+/// exist.
 fn on_status_message(
     message: &StatusMessage<'_>,
     source: StatusSource,

@@ -119,8 +119,8 @@ impl SendEndpoint {
 
     /// Sends GSO batches to the audience. Returns the number of batches that count as sent.
     ///
-    /// A response publication sends to `response_address`. With several destinations, all batches count as sent unless
-    /// a socket fails, even if a destination got only a part of the batches.
+    /// A response publication sends to `response_address`. With several destinations, all batches count as sent, even
+    /// if a destination got only a part of the batches. Only a failed send to a validated destination is an error.
     pub(super) fn send_gso_batches(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -165,7 +165,9 @@ impl SendEndpoint {
         }
     }
 
-    /// Sends one datagram that is not in a term to all destinations. Returns whether it counts as sent.
+    /// Sends one datagram to all destinations, for example a heartbeat. The datagram is not part of a term.
+    ///
+    /// Returns whether the datagram counts as sent.
     pub(super) fn send(
         &mut self,
         response_address: Option<SocketAddr>,
@@ -262,7 +264,7 @@ impl SendEndpoint {
 
     /// Validates the destination at `source` if `is_proof` returns true for the destination.
     ///
-    /// `None` means any receiver at `source`.
+    /// If `receiver_id` is `None`, the destination may be that of any receiver at `source`.
     pub(super) fn validate(
         &mut self,
         receiver_id: Option<i64>,

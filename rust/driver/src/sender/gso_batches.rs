@@ -74,8 +74,8 @@ impl CutBatches<'_> {
             .unwrap_or(self.begin)
     }
 
-    /// Looks at the last batch of the first `count` batches. Returns whether each datagram of this batch has a single
-    /// frame. Checks only the first datagram of the batch.
+    /// Looks at the last batch of the first `count` batches. Returns whether the first datagram of this batch contains
+    /// a single frame. The other datagrams of the batch are not checked.
     pub fn is_last_frame_alone(&self, log: &LogBuffers<SharedBuffer>, count: usize) -> bool {
         count.checked_sub(1).is_some_and(|last| {
             is_one_frame(log, self.end_of(last), self.batches[last].datagram_length())

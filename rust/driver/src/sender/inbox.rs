@@ -11,7 +11,7 @@ pub struct ControlDatagram<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A batch of copied datagrams. With the copy, the socket is free to send the replies to these datagrams.
+/// A batch of datagrams. They are copies, so the socket can send replies while the datagrams are handled.
 #[derive(Debug, Default)]
 pub struct DatagramInbox {
     bytes: Vec<u8>,

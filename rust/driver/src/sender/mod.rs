@@ -178,8 +178,8 @@ impl Sender {
         pass
     }
 
-    /// Returns whether to poll for control frames. A poll is due if little was sent, and at least once in a number of
-    /// duty cycles.
+    /// Returns whether to poll for control frames. A poll is due if nothing was sent or a send was short. It is also
+    /// due after a number of duty cycles, and after half the timeout of status messages.
     fn is_poll_due(&mut self, bytes_sent: usize, is_short: bool) -> bool {
         let settings = &self.context.settings;
         self.cycles_since_poll += 1;

@@ -5,12 +5,12 @@
 //! *unvalidated*: it is sent at most [`AMPLIFICATION_LIMIT`] bytes for each byte that arrived from its address. One of
 //! three events validates the destination:
 //!
-//! * The destination responds to a *challenge*: a request for the round trip with a secret timestamp. A receiver
-//!   responds to such a request at once if it has joined the stream. The challenge is sent when data exceeds the
-//!   allowance for the first time. After the response, the destination is sent all data since its *join position*: the
-//!   position in its first status message that has a position.
+//! * The destination responds to a *challenge*: an RTT measurement with a secret timestamp. A receiver responds to a
+//!   measurement at once if it has joined the stream. The first challenge is sent when data exceeds the allowance for
+//!   the first time. After the response, the destination is sent the data that it missed since its *join position*, up
+//!   to the end of its first window. The join position is the position in its first status message that has a position.
 //! * A status message has a position after the join position.
-//! * A NAK requests bytes after the join position.
+//! * A NAK requests bytes at or after the join position.
 //!
 //! A destination that never uses up its allowance is never challenged.
 
@@ -22,7 +22,7 @@ use arrayvec::ArrayVec;
 use super::gso_batches::MAX_GSO_BATCHES;
 use crate::media::transport::GsoBatch;
 
-/// Maximum number of bytes for an unvalidated destination for each byte that arrived from its address.
+/// Maximum number of bytes that are sent to an unvalidated destination for each byte that arrived from its address.
 pub const AMPLIFICATION_LIMIT: usize = 120;
 /// Part of an allowance, in bytes, that is reserved for SETUPs, heartbeats, replies and challenges.
 const CONTROL_RESERVE_LENGTH: usize = 512;
@@ -98,7 +98,7 @@ impl Unvalidated {
         stream.is_some_and(|stream| position >= stream.join_position)
     }
 
-    /// Handles the response to a request for the round trip. Returns whether the response validates the destination.
+    /// Handles the response to an RTT measurement. Returns whether the response validates the destination.
     pub fn on_answer(&self, echo_timestamp_ns: i64) -> bool {
         echo_timestamp_ns == self.nonce
     }
@@ -121,7 +121,8 @@ impl Unvalidated {
         Some(self.nonce)
     }
 
-    /// Returns the first datagrams of the batches, up to the allowance, and subtracts their bytes from the allowance.
+    /// Returns the first datagrams of the batches that fit into the allowance without the reserve for control frames.
+    /// Subtracts the bytes of these datagrams from the allowance.
     pub fn admit<'a>(
         &mut self,
         publication: i64,

@@ -63,7 +63,8 @@ impl ManagedLog {
         }
     }
 
-    /// Clamps a position that another process wrote to the possible positions of a stream that ends at `end`.
+    /// Clamps `position`, a value from another process, to the range from the start position to `end`. Then rounds it
+    /// down to a multiple of the frame alignment.
     pub fn sanitize(&self, position: i64, end: i64) -> i64 {
         let bounded = position.clamp(self.start_position, end.max(self.start_position));
         bounded & !(FRAME_ALIGNMENT as i64 - 1)

@@ -10,9 +10,9 @@
 //! the native resource agent does not use these bytes for any other log. After the window has grown, the whole reserve
 //! is allocated.
 //!
-//! Three cases are not covered. More publishers may append a message of the maximum length after one check of the
-//! limit. A foreign client's `offerBlock` may append a block up to the end of its term. Another program may use
-//! promised bytes of the file system.
+//! Three cases are not covered. More than [`PUBLISHERS_AT_ONCE`] publishers may append a message of the maximum length
+//! at the same time. A foreign client's `offerBlock` may append a block up to the end of its term. Another program may
+//! use promised bytes of the file system.
 //!
 //! Only the driver fills an image, and it drops data after the limit. The reserve of an image is therefore one page.
 
@@ -147,7 +147,8 @@ impl Pages {
         limit.min(self.end - self.reach)
     }
 
-    /// Returns the pages to request so that writers can get `limit`. `None` while a request is pending or has failed.
+    /// Returns the pages to request so that writers can get `limit`. `None` if the pages are allocated, or while a
+    /// request is pending or has failed.
     pub fn request(&mut self, limit: i64) -> Option<PageRequest> {
         let needed = limit.saturating_add(self.reach);
         if self.state != PagesState::Idle || needed <= self.end {

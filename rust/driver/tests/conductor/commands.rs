@@ -297,7 +297,7 @@ fn a_rejection_of_an_unknown_image_or_with_a_reason_that_is_too_long_is_refused(
             .unwrap(),
         "OperationSuccess"
     );
-    // A command without padding after its fields. A C driver refuses such a command.
+    // This driver accepts a command without padding after its fields. A C driver refuses such a command.
     let mut body = [0; 36];
     body[8..16].copy_from_slice(&77_i64.to_le_bytes());
     body[16..24].copy_from_slice(&publication.registration_id.to_le_bytes());
@@ -343,7 +343,7 @@ fn a_client_can_terminate_only_a_driver_that_allows_it() {
     assert!(driver.is_terminated());
 }
 
-/// 03-58: if the same refusal is repeated, only the count of its entry in the error log increases.
+/// 03-58: a repeated refusal increases the count of its entry in the error log, and adds no entry.
 #[test]
 fn a_repeated_refusal_does_not_fill_the_error_log() {
     let mut driver = TestDriver::new();

@@ -145,7 +145,8 @@ fn without_a_free_counter_commands_are_refused() {
     assert_eq!(driver.logs.count(), 0);
 }
 
-/// 01-7: the part about logs. Counters are freed only after clients can see that the driver has ended.
+/// 01-7: the part about logs. This test does not check the counters, because they are freed later: only after clients
+/// can see that the driver has ended.
 #[test]
 fn a_conductor_that_closes_frees_all_logs() {
     let mut driver = TestDriver::new();

@@ -257,7 +257,7 @@ fn the_address_counter_of_a_destination_has_the_id_of_its_subscription() {
         "aeron:udp?endpoint=localhost:20141",
     );
     let [bound] = &driver.records_of(types::LOCAL_SOCKET_ADDRESS)[..] else {
-        panic!("one address");
+        panic!("expected one address");
     };
     assert_eq!(bound.registration_id, subscription);
 }
@@ -322,7 +322,7 @@ fn one_stream_that_arrives_at_two_destinations_is_one_image_with_two_transports(
     );
     driver.advance(10 * TICK);
     let [image] = &driver.images_of(subscription)[..] else {
-        panic!("one image");
+        panic!("expected one image");
     };
     let image = image.clone();
     assert!(publication.is_connected());

@@ -68,7 +68,7 @@ fn a_draining_publication_accepts_subscribers_until_it_is_drained() {
 }
 
 /// A subscription is added while the pages of the publication are being allocated. Then the last publisher closes. The
-/// subscriber still gets its image, as with the C driver, which links subscriptions in the same command.
+/// subscriber still gets its image, as with the C driver: that driver links a subscription in the command that adds it.
 #[test]
 fn a_subscriber_that_waits_for_pages_gets_its_image_even_if_the_last_publisher_leaves() {
     for is_closed_by_client in [false, true] {

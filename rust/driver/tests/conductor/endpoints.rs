@@ -116,7 +116,7 @@ fn adding_a_subscription_to_a_closing_endpoint_is_a_temporary_error() {
         Event::Error(error) => Some((error.error_code, error.error_message.to_vec())),
         _ => None,
     });
-    let (code, text) = refusal.expect("the socket is not closed yet");
+    let (code, text) = refusal.expect("an error, because the socket is not closed yet");
     assert_eq!(code, ErrorCode::ResourceTemporarilyUnavailable);
     let text = String::from_utf8(text).unwrap();
     let expected = "found in CLOSING state, please retry";
@@ -156,7 +156,7 @@ fn a_send_endpoint_is_opened_again_as_soon_as_the_sender_has_closed_it() {
         steps += 1;
         assert!(
             steps < 60_000,
-            "the publication does not end after its linger"
+            "the endpoint still exists 60 s after the removal of its publication"
         );
     }
     // The last publication and the endpoint are removed in the same step.
@@ -244,7 +244,8 @@ fn a_subscription_conflicts_only_if_it_or_the_driver_sets_a_different_length() {
     assert!(text.contains(expected), "{text}");
 }
 
-/// 04-183: publications and subscriptions that share an endpoint must set the same timestamp offsets.
+/// 04-183: publications that share a send endpoint must set the same timestamp offsets. The same applies to
+/// subscriptions that share a receive endpoint.
 #[test]
 fn channels_of_one_endpoint_must_have_equal_timestamp_offsets() {
     let mut driver = TestDriver::new();

@@ -46,7 +46,7 @@ pub struct Heard {
 
 impl Heard {
     pub fn event(&self) -> Event<'_> {
-        Event::decode(self.type_id, &self.body).expect("the driver sends what can be decoded")
+        Event::decode(self.type_id, &self.body).expect("the driver sends valid events")
     }
 
     /// Returns the length of the message in bytes.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use crate::harness::{CLIENT, STREAM, TERM, TestDriver};
 
-/// Generates a command with real ids and channels, or a body of random bytes.
+/// Generates the type id and the body of a command. The body has small ids and a channel that is often valid, or is
+/// random bytes.
 fn command() -> impl Strategy<Value = (i32, Vec<u8>)> {
     let channel = prop_oneof![
         Just("aeron:ipc".to_owned()),

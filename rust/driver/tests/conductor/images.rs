@@ -147,7 +147,7 @@ fn missing_data_is_requested_and_reported() {
     driver.work();
     assert_eq!(driver.value_of(types::RECEIVER_POSITION), 2048);
     let [report] = &loss_report::read(&driver.loss_report)[..] else {
-        panic!("one image lost something");
+        panic!("expected one entry in the loss report");
     };
     assert_eq!(
         (report.observation_count, report.total_bytes_lost),
@@ -168,7 +168,7 @@ fn an_image_can_join_a_stream_shortly_before_the_end_of_the_log() {
         assert_eq!(
             told_last,
             told(position),
-            "the driver waits for pages after the end of the log"
+            "the window does not depend on pages after the end of the log"
         );
         source.data(&driver, position, 32, 1);
         source.data(&driver, 3 * TERM, 1024, 1);
@@ -307,7 +307,7 @@ fn a_new_subscription_during_the_drain_of_an_image_gets_a_new_image() {
     source.setup(&driver, 2048);
     driver.work();
     let [second] = &driver.images_of(again)[..] else {
-        panic!("one image");
+        panic!("expected one image");
     };
     assert_ne!(second.correlation_id, first.correlation_id);
     assert_eq!(second.position.get(), 2048);

@@ -34,7 +34,7 @@ impl TestNames {
         };
     }
 
-    /// Makes the lookup of `host` last until its address is [`set`](Self::set).
+    /// Delays the result of each lookup of `host` until [`set`](Self::set) is called for this host.
     pub fn set_slow(&self, host: &str) {
         self.slow.lock().unwrap().insert(host.into());
     }

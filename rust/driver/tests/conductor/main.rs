@@ -25,5 +25,6 @@ mod udp;
 mod untethered;
 mod vectors;
 
-// The file of `MemoryNetwork` uses the path `crate::socket_buffers`, which the unit tests have.
+// `MemoryNetwork` is in a source file of the driver (see `media`). That file uses the path `crate::socket_buffers`,
+// which this import creates here.
 use aeron_driver::socket_buffers;

@@ -93,7 +93,7 @@ fn invalid_options_of_retransmits_and_flow_control_are_refused() {
     driver.add_publication(&format!("{group}|fc=min,g:/1,t:1s"), STREAM);
     assert_eq!(driver.value_of(types::FLOW_CONTROL_RECEIVERS), 0);
     let [receivers] = &driver.records_of(types::FLOW_CONTROL_RECEIVERS)[..] else {
-        panic!("one counter");
+        panic!("expected one counter");
     };
     assert_eq!(receivers.owner_id, -1);
 }

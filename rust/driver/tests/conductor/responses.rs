@@ -25,7 +25,7 @@ fn exchange() -> Exchange {
     let requests = driver.add_publication(&channel, STREAM);
     driver.advance(5 * TICK);
     let [image] = &driver.images_of(server)[..] else {
-        panic!("one image");
+        panic!("expected one image");
     };
     let image = image.clone();
     Exchange {

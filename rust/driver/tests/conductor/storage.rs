@@ -130,7 +130,7 @@ fn on_a_full_file_system_an_image_stores_data_only_on_allocated_pages() {
     assert_eq!(driver.value_of(types::RECEIVER_POSITION), position);
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 0);
     assert_eq!(driver.errors().len(), 1, "{:?}", driver.errors());
-    // Data after the window is dropped, because its page may not be allocated.
+    // Data after the window is dropped, because its page might not be allocated.
     source.data(&driver, position + 4096, 1024, 1);
     driver.work();
     assert_eq!(driver.system(SystemCounter::FlowControlOverRuns), 1);

@@ -15,7 +15,7 @@ fn published_data_arrives_in_the_log_of_an_image_02_48() {
     assert!(images.is_empty());
     let publication = driver.add_publication(CHANNEL, STREAM);
     let [image] = &driver.images_of(subscription)[..] else {
-        panic!("one image");
+        panic!("expected one image");
     };
     assert_eq!(image.subscription_id, subscription);
     assert_eq!(image.session_id, publication.session_id);
@@ -27,7 +27,8 @@ fn published_data_arrives_in_the_log_of_an_image_02_48() {
     assert_eq!(log.term(0).load_i32_acquire(0), 132);
 }
 
-/// Sends 20 terms of messages at 2 % loss. Returns the driver, the sent bytes and the received bytes.
+/// Sends 20 terms of messages at 2 % loss. Returns the driver, the first byte of each sent message, and the first byte
+/// of each received message.
 fn transfer_under_loss(reliable: bool) -> (TestDriver, Vec<u8>, Vec<u8>) {
     let mut driver = TestDriver::with(|context| {
         context.udp_channel_incoming_interceptors = "loss".into();

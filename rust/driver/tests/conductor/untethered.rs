@@ -9,9 +9,9 @@ use crate::harness::{Image, Publication, STREAM, TestDriver, WINDOW, names};
 const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethered-linger-timeout=700ms|\
     untethered-resting-timeout=900ms";
 
-/// Returns a publication with a tethered and an untethered subscriber.
+/// Returns a publication with a tethered subscriber, and with a second subscriber whose channel is `untethered`.
 ///
-/// The window is full. Only the tethered subscriber has read the data.
+/// The window is full. Only the first subscriber has read the data.
 fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);

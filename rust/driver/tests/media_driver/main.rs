@@ -802,7 +802,7 @@ fn a_log_occupies_the_bytes_that_publishers_may_write() {
     );
 }
 
-/// A small temporary file system. The operating system may not permit the test to create it.
+/// A small temporary file system. Not every operating system permits the test to create it.
 struct SmallFileSystem(TempDir);
 
 impl SmallFileSystem {
@@ -828,8 +828,8 @@ impl Drop for SmallFileSystem {
     }
 }
 
-/// The system kills a process that writes to a mapped page without space in the file system. Neither a publisher nor
-/// the driver may do so.
+/// If a process writes to a mapped page for which the file system has no space, the operating system kills the process.
+/// Neither a publisher nor the driver may write to such a page.
 #[test]
 fn on_a_full_file_system_publishers_wait_and_no_process_dies() {
     let Some(file_system) = SmallFileSystem::mount("60m") else {

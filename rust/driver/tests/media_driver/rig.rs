@@ -180,7 +180,7 @@ pub fn exchange_messages(place: &Place, mut turn: impl FnMut()) {
         registration_id: 100,
         revoke: false,
     }));
-    await_true("the log's end", || {
+    await_true("the removal of the log", || {
         turn();
         counter(1).get();
         !Path::new(&log_file_name).exists()
@@ -259,7 +259,7 @@ pub fn exchange_datagrams(place: &Place, mut turn: impl FnMut()) {
         registration_id: 201,
         revoke: false,
     }));
-    await_true("the log's end", || {
+    await_true("the removal of the log", || {
         turn();
         !Path::new(&log_file).exists()
     });

@@ -57,7 +57,8 @@ impl Pair {
 
     /// Returns the indexes of the datagrams that arrive.
     fn survivors(&mut self, datagrams: &[Vec<u8>]) -> Vec<usize> {
-        // No interceptor in these tests loses this frame type. A datagram that has not arrived before the mark is lost.
+        // No interceptor in these tests loses the frame type of the mark. If the mark arrives without the datagram that
+        // was sent before it, that datagram is lost.
         let mark = frame(EXTENSION, TERM_ID, 0, 32, 0);
         let mut survivors = Vec::new();
         for (number, datagram) in datagrams.iter().enumerate() {

@@ -12,7 +12,7 @@ use super::support::{FULL, distinct_memory, open_with, payloads, receiver, sende
 
 const BATCHES: usize = 200;
 
-/// Returns GSO batches of random shapes that a sender may cut; `seed` determines them.
+/// Returns random GSO batches within the limits of a sender. `seed` determines the batches.
 fn batches(memory: &SharedBuffer, seed: u64) -> Vec<GsoBatch<'_>> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut batch = || {
@@ -118,7 +118,7 @@ fn the_configuration_can_turn_off_each_offload() {
 fn trains_are_received_as_a_whole_unless_receive_timestamps_are_enabled() {
     let memory = distinct_memory();
     let batch = super::support::batch(&memory, 40, 1408, 0);
-    // After a pause, the first call reads one message. Later calls read up to four, the limit in `receive_once`.
+    // After a pause, the first call receives one datagram. Later calls receive up to four, the limit in `receive_once`.
     let one_by_one = [&[1][..], &[4; 9], &[3]].concat();
     for (receive_timestamps, expected) in [(false, vec![40]), (true, one_by_one)] {
         let spec = SocketSpec {

@@ -84,7 +84,7 @@ pub fn receive_once(socket: &mut dyn Socket) -> Vec<Arrival> {
     let arrived: usize = arrivals.iter().map(|(bytes, _)| bytes.len()).sum();
     assert!(
         bytes >= arrived,
-        "the bytes of datagrams that an interceptor loses are counted too"
+        "expected the bytes of all datagrams, also of those that an interceptor loses"
     );
     arrivals
 }
@@ -113,7 +113,7 @@ pub fn batch(
     GsoBatch::new(memory, 0..count * datagram_length + rest, datagram_length)
 }
 
-/// Returns memory in which all datagrams of up to 1408 bytes differ.
+/// Returns memory with random bytes, so that datagrams from different offsets differ.
 pub fn distinct_memory() -> SharedBuffer {
     let mut random = fastrand::Rng::with_seed(7);
     let bytes: Vec<u8> = (0..1 << 17).map(|_| random.u8(..)).collect();

@@ -22,7 +22,7 @@ layout! {
         pub max_lag: I64 = 40,
     }
 
-    /// A request for a part of a list; a name follows.
+    /// A request for entries of a list of readers, retention policies or recordings; a name follows.
     pub struct ListByNameLayout: 32 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,
@@ -36,7 +36,7 @@ layout! {
         pub count: I32 = 28,
     }
 
-    /// Sets or removes a retention policy; a part of the channel follows.
+    /// Sets or removes a retention policy; a text that the channel must contain follows.
     pub struct SetRetentionLayout: 48 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,
@@ -127,7 +127,7 @@ layout! {
         pub max_lag: I64 = 48,
     }
 
-    /// A retention policy; a part of the channel follows.
+    /// A retention policy; a text that the channel must contain follows.
     pub struct RetentionLayout: 48 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,
@@ -166,7 +166,7 @@ layout! {
         pub held_by: I32 = 52,
     }
 
-    /// Metadata and link of a recording; name and metadata follow.
+    /// Link from a recording to its predecessor; name and metadata of the recording follow.
     pub struct RecordingInfoLayout: 48 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,
@@ -198,7 +198,7 @@ layout! {
         pub is_removed: I32 = 32,
     }
 
-    /// The parts of a recording that are on the disk and in object storage.
+    /// The part of a recording that is on the disk, and the part that is in object storage.
     pub struct CopiedRangeLayout: 48 {
         /// Id of the control session.
         pub control_session_id: I64 = 0,

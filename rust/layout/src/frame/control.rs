@@ -1,4 +1,4 @@
-//! Frames that are alone in their datagram.
+//! Frames that are alone in their datagram, and the entries of resolution frames.
 
 use super::FrameHeaderLayout;
 use crate::declare::layout;
@@ -27,7 +27,7 @@ layout! {
         pub ttl: I32 = 36,
     }
 
-    /// Names the response stream of a stream.
+    /// Names the response stream of a request stream.
     pub struct ResponseSetupLayout: 20 {
         /// Length, version, flags and type.
         pub header: FrameHeaderLayout = 0,

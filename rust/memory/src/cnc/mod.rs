@@ -72,7 +72,7 @@ pub struct Cnc<W> {
     file_length: usize,
 }
 
-/// The CnC file in mapped or heap memory, as used in production.
+/// The CnC file in a [`SharedBuffer`]: mapped in production, on the heap in tests and simulations.
 pub type CncFile = Cnc<SharedBuffer>;
 
 impl CncFile {

@@ -121,7 +121,7 @@ pub enum DriverState {
 }
 
 impl<W: Words> Cnc<W> {
-    /// Validates the parts of a mapped file in the order in which a driver writes them.
+    /// Validates a mapped file: first its length, then the version, which a driver stores last, then all sections.
     pub fn open(words: W, reader: Reader) -> Result<Self, CncError> {
         let length = words.len();
         if length <= HEADER_LENGTH {

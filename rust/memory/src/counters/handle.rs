@@ -4,7 +4,7 @@
 use super::{OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_OFFSET};
 use crate::words::Words;
 
-/// Handle on the value of one counter: positions, limits, counts, timestamps.
+/// Handle on the value of one counter, for example a position, a limit, a count or a time.
 ///
 /// Any number of handles may exist. The relaxed and release stores are for counters with one writer. For a counter with
 /// several writers, use `fetch_add` and `compare_and_set`.
@@ -60,7 +60,7 @@ impl<W: Words> AtomicCounter<W> {
         self.set(self.get_relaxed().wrapping_add(delta));
     }
 
-    /// Raises the value to `proposed`, as the only writer. Returns whether the value was lower.
+    /// Raises a lower value to `proposed`, as the only writer. Returns whether the value was raised.
     #[inline]
     pub fn propose_max(&self, proposed: i64) -> bool {
         let raised = self.get_relaxed() < proposed;

@@ -1,7 +1,7 @@
 //! Keys and labels of the driver's counters (`docs/spec/01-memory-layouts.md`, section 7.3).
 //!
-//! Encoding truncates texts that are too long for the key, and fills the rest with zeros. Decoding accepts any bytes:
-//! the lengths inside a key are clipped to the key.
+//! Encoding truncates a text that is too long for the key, and writes zeros after a shorter one. Decoding accepts any
+//! bytes: the lengths inside a key are clipped to the key.
 
 use aeron_layout::counters::{
     ChannelKeyLayout, HeartbeatKeyLayout, LocalAddressKeyLayout, StreamKeyLayout,

@@ -23,7 +23,7 @@ pub struct AllocateError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("counter {id} is not allocated")]
 pub struct FreeError {
-    /// The id that does not exist.
+    /// Id of the counter that was to be freed.
     pub id: i32,
 }
 

@@ -44,7 +44,7 @@ pub enum OpenLogError {
 /// Returns the length of a log's file in bytes, for this term length and page size.
 ///
 /// # Errors
-/// Either length is out of range or not a power of two.
+/// The term length or the page size is out of range or not a power of two.
 pub fn log_length(term_length: i64, page_size: i64) -> Result<usize, LogError> {
     check_term_length(term_length)?;
     check_page_size(page_size)?;
@@ -66,7 +66,7 @@ impl LogBuffers<SharedBuffer> {
 }
 
 impl<W: Words> LogBuffers<W> {
-    /// Creates a log in `memory`, which is zero and [`log_length`] bytes long. Its first frame will be at
+    /// Creates a log in zeroed `memory` of [`log_length`] bytes. The first frame of a publication will be at
     /// `start_position`.
     ///
     /// # Errors
@@ -213,7 +213,7 @@ fn check_page_size(page_size: i64) -> Result<(), LogError> {
     }
 }
 
-/// Checks that the length is a whole number of pages, so that the metadata is aligned.
+/// Checks that the length is sufficient. It must also be a whole number of pages, so that the metadata is aligned.
 fn check_length(length: usize, needed: usize) -> Result<(), LogError> {
     if length >= needed && length.is_multiple_of(MIN_PAGE_SIZE) {
         Ok(())

@@ -11,7 +11,7 @@ use crate::words::Words;
 /// release: a reader that finds no frame at that word finds no frame after it.
 pub fn clean<W: Words>(log: &LogBuffers<W>, clean_position: i64, target_position: i64) -> i64 {
     debug_assert!(clean_position % FRAME_ALIGNMENT as i64 == 0);
-    // The target follows from positions that other processes write.
+    // The target follows from positions that other processes write, so it may not be aligned.
     let target_position = target_position & -(FRAME_ALIGNMENT as i64);
     if target_position <= clean_position {
         return clean_position;

@@ -48,7 +48,7 @@ pub const fn aligned_length(frame_length: usize) -> usize {
     (frame_length + (FRAME_ALIGNMENT - 1)) & !(FRAME_ALIGNMENT - 1)
 }
 
-/// Splits messages of one log into frames, with the limits that follow from its MTU and term length.
+/// Limits and lengths of the frames and messages of one log. They follow from the log's MTU and term length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing {
     mtu_length: usize,
@@ -128,7 +128,7 @@ pub struct HeaderWords {
 }
 
 impl HeaderWords {
-    /// Creates headers for frames of this session and stream.
+    /// Creates the words for frames of this session and stream.
     pub fn new(session_id: i32, stream_id: i32) -> Self {
         Self {
             session: place_word(0, session_id),

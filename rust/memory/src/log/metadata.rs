@@ -177,7 +177,7 @@ impl<W: Words> LogMetadata<W> {
             .store_i32_release(IS_PUBLICATION_REVOKED, (word & !0xFF) | 1);
     }
 
-    /// Returns the 32 header bytes in the file from which the driver creates padding frames.
+    /// Returns the default frame header in the metadata: 32 bytes with the ids of the stream.
     pub fn default_header(&self) -> W {
         self.memory.slice(DEFAULT_HEADER, HEADER_LENGTH)
     }

@@ -3,7 +3,7 @@
 //! Publishers append frames at the tail of the active term ([`append`]), and subscribers read them ([`reader`]). The
 //! driver cleans bytes that have been read ([`clean`]), and completes the unfinished work of a dead publisher
 //! ([`unblock`]). It also sends ([`scan`]) and receives ([`rebuild`], [`gap`]). One release store of the length word
-//! makes a frame visible. Therefore all unwritten bytes of a term must be zero.
+//! makes a frame visible, and readers stop at a length word of 0. Therefore all unwritten bytes of a term must be zero.
 //!
 //! Offsets and lengths are bytes in `usize`, positions are `i64`, term ids are `i32` and wrap.
 
@@ -42,7 +42,7 @@ pub enum LogError {
     /// The MTU is not a multiple of 32, or out of range.
     #[error("MTU {0} is not a multiple of 32 from 64 to 65504")]
     MtuLength(i64),
-    /// The memory cannot hold three terms and the metadata.
+    /// The memory cannot hold three terms and the metadata, or its length is not a multiple of 4096 bytes.
     #[error("log of {length} bytes is not a multiple of 4096 of at least {needed} bytes")]
     Length {
         /// Length of the memory in bytes.

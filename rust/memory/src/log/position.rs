@@ -122,8 +122,8 @@ pub(super) fn check_term_length(term_length: i64) -> Result<(), LogError> {
 /// A term's tail as the metadata contains it: the term id in the upper 32 bits, the next free offset in the lower 32
 /// bits.
 ///
-/// The offset exceeds the term length after a claim has crossed the end of the term. The offset keeps this value until
-/// the partition is rotated into its next term.
+/// After a claim has crossed the end of the term, the offset exceeds the term length. It stays above the term length
+/// until the partition is rotated into its next term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawTail(pub i64);
 

@@ -248,8 +248,8 @@ impl<'a, W: Words> Cursor<'a, W> {
     }
 
     /// Returns the next fragment if its frame has the same length, flags and type as `like`, a fragment of this cursor.
-    /// Otherwise returns `None`, and the cursor does not move. Loops over equal messages are faster with this method:
-    /// the location of the next frame does not depend on a load from the current frame.
+    /// Otherwise returns `None`, and the cursor does not move. Loops over messages of equal length are faster with this
+    /// method: the location of the next frame does not depend on a load from the current frame.
     #[inline(always)]
     pub fn next_alike(&mut self, like: &LogFragment<'a, W>) -> Option<LogFragment<'a, W>> {
         let next = self.offset + aligned_length(like.frame_length());
@@ -269,7 +269,7 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = fragment.offset;
     }
 
-    /// Moves back to the stream position `position`, at which a fragment begins that this cursor returned.
+    /// Moves back to `position`. A fragment that this cursor returned begins at this stream position.
     pub fn return_to_position(&mut self, position: i64) {
         let offset = position - self.term_begin;
         assert!(

@@ -1,4 +1,4 @@
-//! Rotation: makes the next term of a log the active term. Only the first of several callers changes the log.
+//! Rotation: makes the next term of a log the active term. Several callers for the same term rotate the log only once.
 
 use super::buffers::LogBuffers;
 use super::position::{PARTITION_COUNT, RawTail, partition_of_count};

@@ -17,7 +17,7 @@ pub enum Available {
         /// Number of bytes of padding after the bytes to send.
         padding: usize,
         /// Whether no later frame can be sent together with these frames: the next frame is too long, the limit is
-        /// reached, or the term ends.
+        /// reached, the last frame is padding, or the term ends.
         is_full: bool,
     },
     /// Length of the first frame, which exceeds the limit.

@@ -3,8 +3,8 @@
 //!
 //! The data area is followed by the trailer. A record is a 32-bit length (0: no record yet, negative: being written,
 //! positive: complete), a 32-bit type and the payload. A record begins on an 8-byte boundary and never wraps. Producers
-//! of any process claim space with a compare-and-swap of the tail. The only consumer zeroes the bytes that it has read
-//! before releasing the head. So on the next lap, the length 0 means "not yet written" again.
+//! of any process claim space with a compare-and-swap of the tail. The only consumer zeroes the bytes that it has read,
+//! and then releases the head. So on the next lap, the length 0 means "not yet written" again.
 //!
 //! No function panics because of a value that another process writes: positions are masked into the buffer, and lengths
 //! are read once and checked.

@@ -391,7 +391,7 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
     assert!(matches!(error, AppendError::Corrupt(_)), "{error}");
     assert!(ExclusiveAppender::new(log.clone()).is_err());
     assert!(terms_of(&log).iter().all(|byte| *byte == 0));
-    // A publisher died between the two steps of a rotation: every attempt must return `AdminAction`.
+    // The term id of the tail does not match the active term count: every attempt must return `AdminAction`.
     set_tail(RawTail::new(INITIAL_TERM - 3, 0));
     let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
     assert_eq!(error, AppendError::AdminAction);

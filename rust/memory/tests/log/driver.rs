@@ -310,7 +310,7 @@ fn filling_the_captured_gaps_writes_the_captured_padding_01_73() {
         assert!(gap::fill(&image, ids.initial_term_id, gap));
         assert!(
             !gap::fill(&image, ids.initial_term_id, gap),
-            "a filled gap is not filled again"
+            "a filled gap must not be filled again"
         );
         gaps += 1;
     }
@@ -476,7 +476,7 @@ proptest! {
                 let before = cleaned;
                 cleaned = clean(&log, cleaned, target);
                 prop_assert!(cleaned > before && cleaned <= target);
-                prop_assert_eq!(before / TERM as i64, (cleaned - 1) / TERM as i64, "one term a call");
+                prop_assert_eq!(before / TERM as i64, (cleaned - 1) / TERM as i64, "one call cleaned two terms");
             }
             let (clean, dirty) = (cleaned as usize, 3 * TERM - cleaned as usize);
             let expected = [vec![0; clean], vec![0xEE; dirty]].concat();

@@ -7,7 +7,7 @@ use loom::thread;
 
 use crate::{check, check_fails};
 
-// Offsets in the metadata of the only counter.
+// Bytes of the only counter: STATE and LABEL_LENGTH in its metadata record, VALUE in its values record.
 const STATE: std::ops::Range<usize> = 0..4;
 const LABEL_LENGTH: std::ops::Range<usize> = 128..132;
 const VALUE: std::ops::Range<usize> = 0..8;
@@ -101,7 +101,7 @@ fn free(manager: Option<Weakness>, reader: Option<Weakness>) {
     manager.allocate(&NEW, 0).unwrap();
     let freeing = thread::spawn(move || manager.free(0, 0).unwrap());
     if let Some(key) = reader.key(0) {
-        assert_eq!(key[..4], *NEW.key, "the key of a freed counter");
+        assert_eq!(key[..4], *NEW.key, "read the key of a freed counter");
     }
     freeing.join().unwrap();
 }

@@ -4,9 +4,9 @@
 //! in which one access is weaker than the algorithm requires. These variants must fail; otherwise the model would not
 //! test that ordering.
 //!
-//! Loom varies the order of two accesses only for the last access to a word. If a thread loads a word and then stores
-//! to it, loom does not vary the order of earlier loads by other threads. So in each model, the thread that only loads
-//! is the spawned thread, which runs second in the first execution.
+//! Loom varies the order of an access only with the last access before it to the same word. If one thread loads a word
+//! and then stores to it, loom does not vary the order of this store with earlier loads by other threads. So if a model
+//! needs this order, the thread that only loads is the spawned thread, which runs second in the first execution.
 #![cfg(loom)]
 
 mod broadcast;

@@ -85,7 +85,7 @@ impl BatchPlanner<'_> {
         (to > from).then(|| self.piece(recording, from, to))
     }
 
-    /// Plans the partitions of a batch. `start` is `None` for the first batch of its archive.
+    /// Plans the partitions of a batch. `start` is `None` if the batch is the first one from the archive of `end`.
     pub fn partitions(
         &self,
         start: Option<&Offset>,

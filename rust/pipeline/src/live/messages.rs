@@ -1,4 +1,4 @@
-//! Implements [`RecordingMessages`] for recordings, so that the planner can count messages and find cuts.
+//! Implements [`RecordingMessages`] for an [`Index`], so that the planner can count messages and find cuts.
 
 use aeron_archive::storage::Storage;
 

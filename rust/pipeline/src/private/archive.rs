@@ -1,4 +1,5 @@
-//! [`PrivateArchive`]: the recordings of one query. Each recording exists from its first block until it is purged.
+//! [`PrivateArchive`]: the recordings of one query. A recording begins when its image becomes available, before the
+//! first block, and exists until it is purged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

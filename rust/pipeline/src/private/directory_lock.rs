@@ -225,7 +225,7 @@ mod tests {
 
     const NOW_MS: i64 = 1_700_000_000_000;
 
-    /// A directory, a clock that advances only in pauses, and an action that runs during a pause.
+    /// A directory, a clock that advances only in pauses, and the total time of the pauses in the last call.
     struct World {
         directory: tempfile::TempDir,
         clock: CachedEpochClock,

@@ -80,8 +80,8 @@ impl LockedArchive {
                 })
             }
             Err(error) => {
-                // The first error is returned because it is more useful. If the release fails, the next owner only
-                // waits for the lock.
+                // The first error is returned because it is more useful. If the release fails, the next owner takes
+                // over the archive in the same way as after a kill.
                 let _ = lock.release();
                 Err(error)
             }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
-    /// A kill after the directory and before its lock file was created, or after the lock file and before the catalog.
+    /// The creator was killed after it had created the directory, the lock file or the mark file.
     #[test]
     fn an_archive_whose_creation_was_killed_is_completed() {
         let root = tempfile::tempdir().unwrap();

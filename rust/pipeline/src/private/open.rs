@@ -348,7 +348,7 @@ fn options() -> StoreOptions {
     }
 }
 
-/// Returns the end of the index of a recording whose writer was killed, or `told` if it is greater.
+/// Returns the end of the index of a recording whose writer was killed, or `told` if `told` is greater.
 pub(super) fn recorded_position<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
@@ -390,7 +390,7 @@ fn repair_index<S: Storage>(
     }
 }
 
-/// Returns the name of a missing segment file among those between two positions.
+/// Returns the name of the first missing segment file between two positions; `None` if no file is missing.
 fn missing_segment<S: Storage>(
     storage: &S,
     stream: &RecordedStream,

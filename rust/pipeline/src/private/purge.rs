@@ -21,7 +21,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// they were purged earlier. [`work`](Self::work) removes the files later.
     ///
     /// # Errors
-    /// Writing the catalog failed. No file of the failed recording was removed. The next call of `commit` tries again.
+    /// The catalog cannot be written for a recording. The files of this recording stay. The next call of `commit` tries
+    /// again.
     pub fn commit(
         &mut self,
         taken: impl IntoIterator<Item = (i64, i64)>,
@@ -60,7 +61,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     /// committed.
     ///
     /// # Errors
-    /// The recording runs, or the catalog cannot be written.
+    /// The recording does not exist or still runs, or the catalog cannot be written.
     pub fn give_up(&mut self, recording_id: i64) -> Result<i64, PrivateError> {
         let recording = self.recordings.get(&recording_id);
         let left = recording.map_or(0, Recording::retained_bytes);

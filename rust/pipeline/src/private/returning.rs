@@ -1,8 +1,9 @@
 //! Sessions that come back. Decides where the new recording begins, and copies frames from the earlier recording.
 //!
-//! An image joins at the position of its driver's slowest subscriber. This position may be below the recorded position,
-//! and within a message. The new recording begins at the head of the earlier one. So the earlier recording delivers the
-//! messages before this head and the new recording delivers the later ones: no message is lost or delivered twice.
+//! An image joins at the position of its driver's slowest subscriber. This position may be before the end of the
+//! earlier recording, and within a message. Then the new recording begins at the head of the earlier one. So the
+//! earlier recording delivers the messages before this head and the new recording delivers the later ones: no message
+//! is lost or delivered twice.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,8 @@
 //! Directories for private archives: the directory that the user names, or a directory in memory or below the temporary
 //! directory.
 //!
-//! A directory that other users could write or replace is refused, because a query returns its contents as rows.
+//! A symbolic link, and a directory that belongs to another user or is writable for everybody, are refused: a query
+//! returns the contents of the directory as rows.
 
 use std::fs::{DirBuilder, Metadata};
 use std::io;
@@ -144,8 +145,8 @@ impl Candidate {
     }
 }
 
-/// Creates a directory with access only for its owner, including its parents. Accepts an existing directory that
-/// belongs to this user alone.
+/// Creates a directory and its missing parents, with access only for the owner. Accepts an existing directory that
+/// [`check`] accepts.
 fn make(directory: &Path) -> Result<(), PrivateError> {
     match directory.symlink_metadata() {
         Ok(found) => return check(directory, &found),
@@ -180,7 +181,7 @@ fn check_existing(directory: &Path) -> Result<(), PrivateError> {
     check(directory, &found)
 }
 
-/// Refuses a path that is not a directory of this user alone.
+/// Refuses a path that is not a directory of this user, or that is writable for everybody.
 pub(super) fn check(path: &Path, found: &Metadata) -> Result<(), PrivateError> {
     let refuse = |reason: String| Err(PrivateError::root(path, reason));
     let uid = rustix::process::geteuid().as_raw();

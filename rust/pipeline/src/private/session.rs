@@ -41,7 +41,7 @@ pub struct SessionKey {
     term_length: i32,
 }
 
-/// The recording with the greatest stop position of a session.
+/// Positions of an ended recording of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EarlierRecording {
     pub recording_id: i64,

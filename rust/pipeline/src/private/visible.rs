@@ -51,7 +51,7 @@ pub fn visible(location: &ArchiveLocation) -> Result<Directory, PrivateError> {
 /// The process that may write an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArchiveOwner {
-    /// No living process owns the archive. A private archive has the lock file of its last owner.
+    /// No living process owns the archive. The value is the contents of the lock file, if the archive is private.
     Nobody(Option<LockRecord>),
     /// A living query owns the private archive. Its process id is `None` if the lock file does not show it.
     Query(Option<i64>),

@@ -88,10 +88,9 @@ impl Ledger {
         self.log_totals(shared);
     }
 
-    /// Settles the gaps without an exact end. Such a gap is left if the process was killed after the recording that
-    /// follows the gap had begun, and before the exact end was stored. If that recording has a message, the join
-    /// position stays the end of the gap. Otherwise the gap is removed, and the session's next recording reports it
-    /// again.
+    /// Settles the gaps without an exact end. Such a gap remains after a kill between the start of the recording that
+    /// follows the gap and the store of the gap's exact end. If that recording has a message, the join position stays
+    /// the end of the gap. Otherwise the gap is removed, and the session's next recording reports it again.
     fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &SharedRecorder) {
         let pending: Vec<i64> = self
             .totals
@@ -173,8 +172,8 @@ impl Ledger {
         }
     }
 
-    /// Sets the exact length of the gap before a recording, after the recording's first message has begun. Returns the
-    /// changed gap.
+    /// Sets the exact length of the gap before a recording. The length is known after the recording's first message has
+    /// begun or its stream has ended. Returns the changed gap.
     pub fn settle(
         &mut self,
         recording_id: i64,

@@ -124,8 +124,8 @@ impl StreamRecorder {
         })
     }
 
-    /// Waits until the archive is open and the subscriptions are made. Returns `None` after `timeout`. If only a
-    /// subscription failed, the archive counts as open and [`fault`](Self::fault) returns the error.
+    /// Waits until the archive is open and the subscriptions are made. Returns `None` after `timeout`. If the client
+    /// cannot connect or subscribe, the archive still counts as open, and [`fault`](Self::fault) returns the error.
     ///
     /// # Errors
     /// The archive cannot be opened, or the recorder has ended.
@@ -188,8 +188,8 @@ impl StreamRecorder {
         self.shared.add_line(line);
     }
 
-    /// Counts the records that workers dropped as malformed in the batches after `from` and up to `to`. If `from` is
-    /// `None`, counts from the first batch.
+    /// Counts the messages and records that workers dropped as malformed in the batches after `from` and up to `to`. If
+    /// `from` is `None`, counts from the first batch.
     pub(crate) fn count_malformed(&self, from: Option<&Offset>, to: &Offset) {
         let position = |offset: &Offset, note: &MalformedNote| offset.position(note.recording_id);
         let counted = take_notes(&self.storage(), |note| {

@@ -13,7 +13,7 @@ use crate::private::{RecordingGap, RecordingInfo};
 /// Maximum number of pending log lines.
 const MAX_LINES: usize = 1000;
 
-/// An error after which the recorder continues.
+/// An error that the query reports. The recorder continues after the error, unless it panicked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecorderFault {
     /// The error.

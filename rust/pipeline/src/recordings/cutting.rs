@@ -14,7 +14,8 @@ pub(super) const MAX_PARTITIONS: usize = 100_000;
 /// Rules by which recordings are cut into partitions. If all fields are `None`, each segment is a partition.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordingCutting {
-    /// Minimum number of partitions. Segments are joined or split to come close to this number.
+    /// Wanted number of partitions. Segments are joined or split to come close to this number. `max_rows` may lead to
+    /// more partitions.
     pub min_partitions: Option<usize>,
     /// Maximum number of rows of a partition. A single message may have more rows.
     pub max_rows: Option<u64>,
@@ -81,7 +82,8 @@ pub(super) fn cut(
     Ok(pieces)
 }
 
-/// Returns an error if the recordings have more segments than [`MAX_PARTITIONS`]. Only a damaged catalog has so many.
+/// Returns an error if the recordings have more segments than [`MAX_PARTITIONS`], for example because the catalog is
+/// damaged.
 fn check_segments(
     storage: &CopiedDirectory,
     recorded: &[SelectedRecording],

@@ -42,8 +42,8 @@ pub struct RecordingRange {
     pub partition: Partition,
 }
 
-/// Plans the reading of a recording in the archive of `directory`: of all messages that begin in `range`. Changes
-/// nothing.
+/// Plans the reading of all messages that begin in a `range` of a recording. `directory` is the archive's directory.
+/// Changes nothing.
 ///
 /// # Errors
 /// [`RecordingsError`]: the archive or the recording cannot be read, the range is not within the recording, or the end

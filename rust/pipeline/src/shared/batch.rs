@@ -45,7 +45,7 @@ pub struct SharedBatch {
 pub struct SharedPlan {
     /// Partitions, ordered by recording id and position, as texts for workers.
     pub partitions: Vec<String>,
-    /// Lines for the log: messages that were not recorded between the ranges.
+    /// Lines for the log, one for each range that was not recorded between two of the recordings.
     pub lines: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl SharedRange<'_> {
         partition.to_json()
     }
 
-    /// Returns the pieces of the range in each segment.
+    /// Cuts the range between segments. Returns one piece for each segment.
     pub fn by_segments(&self) -> Vec<Self> {
         let segment_length = self.recording.stream.segment_length();
         let first = self.segment_base(self.from);

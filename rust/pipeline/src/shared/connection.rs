@@ -74,8 +74,8 @@ struct AccessKey {
 struct Connection {
     aeron: Aeron,
     archive: AeronArchive,
-    /// Whether the archive has not responded to a request for its copies. Aeron's archive ignores such requests, and
-    /// each one would cost a second.
+    /// Whether the archive is known not to support requests for its copies. Aeron's archive ignores such requests, and
+    /// each one would wait for a second.
     lacks_copies: AtomicBool,
     usage: Mutex<Usage>,
     /// Whether the archive is known not to support links between recordings. Each request would wait for a second.
@@ -170,7 +170,7 @@ impl ArchiveConnections {
     }
 
     /// Calls `work` with the connection for an access. Connects if there is no connection. If `work` fails because an
-    /// older connection has ended, calls `work` again with a new connection.
+    /// existing connection has ended, calls `work` again with a new connection.
     ///
     /// # Errors
     /// There is no driver, the archive does not accept the session within the time-out of `access`, or `work` returned

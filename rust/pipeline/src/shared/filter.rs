@@ -97,8 +97,8 @@ impl RowFilter {
         Ok(parts)
     }
 
-    /// Returns the part of a range between the first and the last position, rounded to terms. A term begins with a
-    /// message.
+    /// Returns the part of a range between the lowest and the highest position of the filter, rounded to terms. A term
+    /// begins with a message.
     fn within_positions<'a>(&self, range: SharedRange<'a>) -> Option<SharedRange<'a>> {
         let (low, high) = self.position.bounds();
         if low > range.to || high <= range.from {
@@ -151,8 +151,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// The messages of an active recording are planned before all of them are in the index. A reader then reads
-        /// them with their times.
+        /// Messages of an active recording may be planned before the index has their entries. The index has them when
+        /// a reader reads the messages, so the messages have times then.
         #[test]
         fn a_segment_is_left_out_only_if_no_message_in_it_has_a_wanted_time(
             blocks in prop::collection::vec((1..100_i64, prop::option::weighted(0.8, 0..20_i64)), 1..8),

@@ -42,7 +42,8 @@ pub(super) struct RecordedMessages<'a> {
 
 impl RecordedMessages<'_> {
     /// Returns the end of the last complete message that ends at or before `to`, but at least `from`. `from` must be
-    /// between two messages, and `to` between two frames.
+    /// between two messages, and `to` between two frames. If rows have arrival times and an active recording has an
+    /// index, a message counts only after it is in the index.
     ///
     /// # Errors
     /// The recording cannot be read.

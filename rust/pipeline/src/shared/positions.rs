@@ -89,7 +89,8 @@ impl ReadPositions {
         Ok(Self::ById(by_id))
     }
 
-    /// Returns the position in each recording for which there is a position.
+    /// Returns the position in each recording. A recording without a position gets its start if `end` is
+    /// [`RangeEnd::Start`]. Otherwise it is left out.
     ///
     /// # Errors
     /// A position is outside of its recording, or a recording does not exist or cannot be read.

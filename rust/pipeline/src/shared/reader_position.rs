@@ -22,7 +22,8 @@ pub struct QueryReader {
 }
 
 impl QueryReader {
-    /// Stores the positions that differ from those in `kept`, in the archive and in `kept`.
+    /// Stores the positions in the archive, except those that are already in `kept`. Adds the stored positions to
+    /// `kept`.
     ///
     /// # Errors
     /// The archive does not support named readers, cannot be reached, or refuses a position.

@@ -72,7 +72,7 @@ struct SharedQueryState {
     frozen: Option<HashMap<i64, i64>>,
     /// End of the last complete message of each recording, with the recorded position for which it was found.
     heads: HashMap<i64, (i64, i64)>,
-    /// The recordings of the last request.
+    /// The recordings that the archive listed last.
     recordings: Vec<SharedRecording>,
     /// Positions of the last offset that was returned.
     answered: Vec<RecordingOffset>,
@@ -190,14 +190,14 @@ impl SharedSource {
         self.check_open()?;
         let (start, end) = (shared(start)?, shared(end)?);
         let state = &mut *self.state();
-        // Stored before a batch is read: the first batch registers the named reader, and a restarted query gets an
-        // error if the archive does not support named readers.
+        // The positions are stored before a batch is read. So the first batch registers the named reader. A query, also
+        // a restarted one, gets an error if the archive does not support named readers.
         if start == unknown_start() {
             self.keep(state, end.recordings())?;
             return Ok(Vec::new());
         }
-        // Later positions are stored by `commit` only. With asynchronous progress tracking, Spark plans a batch before
-        // it has logged `start`. After a kill, the query would need the data before `start` again.
+        // Later positions are stored only by `commit`, not here. With asynchronous progress tracking, Spark plans a
+        // batch before it has logged `start`. After a kill, the query may need the data before `start` again.
         let is_unregistered =
             |taken: &&RecordingOffset| !state.kept.contains_key(&taken.recording_id);
         let unregistered: Vec<_> = start
@@ -226,11 +226,11 @@ impl SharedSource {
         Ok(texts)
     }
 
-    /// Stores the positions of `end` in the named reader, if the query has one. If the archive cannot be reached, adds
-    /// a log line, and the next batch stores the positions.
+    /// Stores the positions of `end` in the named reader, if the query has one. If the archive cannot store them, adds
+    /// a log line. The next call of `commit` then stores its own positions.
     ///
     /// # Errors
-    /// `end` is not an offset, or the source is closed.
+    /// `end` is not an offset, the source is closed, or the call was interrupted.
     pub fn commit(&self, end: &str) -> Result<(), LiveError> {
         self.check_open()?;
         let end = shared(end)?;
@@ -370,8 +370,8 @@ impl SharedSource {
         let (connections, access) = (&self.settings.connections, &self.settings.access);
         let lines = gap_lines(connections, access, &recordings, is_read)?;
         state.lines.extend(lines);
-        // An archive that does not report its id has the id -1, which marks an unknown start. So the offset has the id
-        // 0.
+        // An archive that does not report its id has the id -1, which marks an unknown start. So the offset gets the id
+        // 0 instead.
         let id = look.archive.archive_id.max(0);
         Ok(Offset::new(ArchiveName::Shared(id), positions)?)
     }
@@ -642,7 +642,7 @@ impl SharedSource {
 }
 
 /// Returns the end of the last complete message of a recording. `state` keeps the result until the recorded position
-/// changes.
+/// changes. If rows have arrival times, each call searches again, because the index may have new entries.
 fn head(
     state: &mut SharedQueryState,
     archive: &ArchiveView,

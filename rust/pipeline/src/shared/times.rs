@@ -19,7 +19,7 @@ const ENTRIES_PER_READ: usize = 256;
 /// microseconds since the epoch.
 ///
 /// # Errors
-/// The archive cannot be reached, or does not find positions by time.
+/// The archive cannot be reached, or does not support this request.
 pub(super) fn position_at(
     archive: &ArchiveView,
     recording: &SharedRecording,

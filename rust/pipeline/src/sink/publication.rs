@@ -1,4 +1,4 @@
-//! [`SinkPublication`]: a publication that a task uses. Several tasks share it, or it belongs to one task.
+//! [`SinkPublication`]: a publication of the sink. Several tasks share it, or one task at a time uses it.
 
 use aeron_client::{
     Aeron, AppendError, Appended, CloseCause, Error, ExclusivePublication, MessageBatch,

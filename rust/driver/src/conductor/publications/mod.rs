@@ -38,7 +38,7 @@ pub struct Publications {
 }
 
 impl Publications {
-    /// Creates the owner without publications.
+    /// Creates an empty collection of publications.
     pub fn new(
         context: Arc<Context>,
         system_socket_buffers: SocketBufferLengths,
@@ -145,7 +145,8 @@ impl Publications {
         }
     }
 
-    /// Updates positions and limits, and requests the pages that the next limits need. Returns the number of updates.
+    /// Updates positions and limits, and requests the pages that the next limits need. Returns the number of moved
+    /// limits and page requests.
     pub fn update(&mut self, outlets: &mut ConductorOutlets) -> usize {
         let mut work_count = 0;
         let commands = &mut outlets.resource_commands;
@@ -216,7 +217,7 @@ impl Publications {
         }
     }
 
-    /// Returns a session id that no publication of the stream uses.
+    /// Returns a session id that no publication with this stream id uses.
     pub fn next_available_session_id(&mut self, stream_id: i32) -> i32 {
         let ipc = self.ipc.iter().map(IpcPublication::config);
         let network = self.network.iter().map(NetworkPublication::config);
@@ -229,7 +230,7 @@ impl Publications {
             .allocate(|session_id| in_use.contains(&session_id))
     }
 
-    /// Ends all publications.
+    /// Drops all publications, because the conductor closes.
     pub fn clear(&mut self) {
         self.network.clear();
         self.ipc.clear();

@@ -67,7 +67,9 @@ impl Publications {
         }
     }
 
-    /// Returns the index of the publication that a plan shares at an endpoint; `None` if a new publication is needed.
+    /// Returns the index of a publication that sends from `endpoint` and that the request of the plan can share.
+    ///
+    /// Returns `None` if a new publication is needed.
     ///
     /// # Errors
     /// The parameters of the plan differ from the publication's parameters, or the session id of a new publication is
@@ -138,7 +140,8 @@ impl Publications {
         )))
     }
 
-    /// Creates a publication without references, adds its client, and passes the sender's half to the sender.
+    /// Creates a publication without references, and passes the sender's half to the sender. If the client of the
+    /// request is new, adds it to `clients`.
     ///
     /// Returns the index of the publication.
     pub fn create_network(

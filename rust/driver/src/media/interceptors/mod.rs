@@ -1,8 +1,8 @@
 //! Deliberate loss for system tests: interceptors that drop incoming datagrams of every socket.
 //!
 //! `AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS` lists the interceptors in the order of their execution. Each interceptor
-//! has its own variable for arguments. A train is split before the interceptors get its datagrams. Each socket has its
-//! own interceptors.
+//! has its own variable for arguments. If the kernel delivers several datagrams as one train, the train is split before
+//! the interceptors get its datagrams. Each socket has its own interceptors.
 
 mod arguments;
 mod data;

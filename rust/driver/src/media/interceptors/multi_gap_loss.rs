@@ -1,4 +1,4 @@
-//! `multi-gap-loss`: drops a part at the start of each interval of a term, once in every stream.
+//! `multi-gap-loss`: drops several ranges of one term, once in every stream. The ranges begin at equal distances.
 
 use std::ops::Range;
 

@@ -19,7 +19,7 @@ const PROBE_ARRIVES: [usize; 3] = [64, 64, 32];
 /// very busy machine, the driver runs without offload.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Work on datagrams that the kernel does.
+/// The steps of sending and receiving that the kernel does instead of the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offload {
     /// The kernel cuts GSO batches into datagrams.

@@ -6,7 +6,8 @@ use std::net::UdpSocket;
 use super::{is_not_now, system};
 use crate::media::transport::Datagram;
 
-/// Maximum length of a batch in bytes. The data of such a batch is still in the CPU cache when it is copied into a log.
+/// Approximate maximum length of a batch in bytes. The data of a batch of this length is still in the CPU cache when it
+/// is copied into a log.
 const BATCH_LENGTH: usize = 256 * 1024;
 
 /// Memory for one batch of messages. The system allocates no pages for parts that are never used.

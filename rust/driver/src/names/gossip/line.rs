@@ -14,7 +14,7 @@ use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::media::transport::Socket;
 
-/// The socket, and the recorder of its failures.
+/// The socket, and the counters and the recorder of its failures.
 pub struct Line {
     pub socket: Box<dyn Socket>,
     pub invalid_packets: AtomicCounter<SharedBuffer>,
@@ -84,7 +84,8 @@ impl Line {
 }
 
 impl GossipInbox<'_> {
-    /// Adds the entries of a datagram, up to the first invalid entry.
+    /// Adds the entries of a datagram, up to the first entry that is invalid or refused. Then increases the allowance
+    /// of the source.
     pub fn on_datagram(&mut self, datagram: &[u8], source: SocketAddr) -> Result<(), GossipFault> {
         let result = self.on_entries(datagram, source);
         self.records.neighbors.on_datagram(source, datagram.len());

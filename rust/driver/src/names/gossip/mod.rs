@@ -43,9 +43,9 @@ pub struct GossipConfig {
     pub name: String,
     /// Time without an announcement after which a name or a neighbour is removed.
     pub timeout_ms: i64,
-    /// Interval of the announcements of the driver.
+    /// Interval at which the driver announces itself.
     pub self_interval_ms: i64,
-    /// Interval of the announcements of all known names.
+    /// Interval at which the driver announces all known names.
     pub neighbor_interval_ms: i64,
     /// Interval of the resolutions of silent bootstrap neighbours.
     pub bootstrap_interval_ms: i64,

@@ -2,7 +2,7 @@
 //!
 //! An attacker can announce a driver with the address of a third party. To prevent a flood to such an address, each
 //! neighbor that was learned from datagrams has an allowance: [`MAX_BYTES_PER_BYTE`] bytes for each byte that arrived
-//! from its address. If another driver names a driver, the named driver has sent nothing yet. It gets one
+//! from its address. A driver that is known only from a datagram of another driver has sent nothing yet. It gets one
 //! announcement, and replies if it is alive.
 
 use std::collections::BTreeMap;
@@ -173,7 +173,8 @@ impl Neighbors {
         self.known.contains_key(&address)
     }
 
-    /// Returns the neighbor that follows `last` in the order of addresses, or the first.
+    /// Returns the neighbor that follows `last` in the order of addresses. If `last` is `None`, returns the first
+    /// neighbor.
     pub fn next_after(&self, last: Option<SocketAddr>) -> Option<SocketAddr> {
         let begin = last.map_or(Bound::Unbounded, Bound::Excluded);
         let mut following = self.known.range((begin, Bound::Unbounded));

@@ -295,7 +295,7 @@ fn the_name_of_a_silent_control_address_is_looked_up_and_the_new_address_is_used
         },
     ] = events.as_slice()
     else {
-        panic!("{events:?}, and not of {other:?}");
+        panic!("expected one event, and not about {other:?}: {events:?}");
     };
     assert_eq!((*id, *destination), (endpoint.id, endpoint.destination));
     assert_eq!(name, "127.0.0.1:24004");

@@ -119,7 +119,11 @@ fn a_flood_of_setups_requests_a_bounded_number_of_images() {
         channel=aeron:udp?endpoint=127.0.0.1:24001\n";
     assert_eq!(rig.errors(), [(text.to_owned(), MAX_IMAGES as i32)]);
     rig.deliver(&other, &setup_of_session(0));
-    assert_eq!(rig.image_requests().len(), 1, "its own limit");
+    assert_eq!(
+        rig.image_requests().len(),
+        1,
+        "the other endpoint has its own limit"
+    );
     let state = ForgettableState::InitInProgress;
     rig.command(ReceiverCommand::RemoveState {
         endpoint: endpoint.id,

@@ -115,8 +115,8 @@ proptest! {
         let untouched = |from: i64, to: i64| {
             (from..to).step_by(32).all(|at| image.bytes(at, 32) == [0; 32])
         };
-        prop_assert!(untouched(0, join), "data before the join position");
-        prop_assert!(untouched(end, 3 * TERM as i64), "data after the end");
+        prop_assert!(untouched(0, join), "no data before the join position");
+        prop_assert!(untouched(end, 3 * TERM as i64), "no data after the allocated pages");
     }
 }
 

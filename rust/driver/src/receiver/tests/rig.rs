@@ -72,7 +72,7 @@ pub struct Endpoint {
     pub address: SocketAddr,
 }
 
-/// An image with the conductor's state.
+/// The conductor's half of an image.
 pub struct Image {
     pub correlation_id: i64,
     pub log: LogBuffers<SharedBuffer>,
@@ -314,7 +314,7 @@ impl Rig {
         std::iter::from_fn(|| self.events.pop().ok()).collect()
     }
 
-    /// Returns the images that the receiver has requested since the last call.
+    /// Returns the receiver's requests for images since the last call, and discards all other events.
     pub fn image_requests(&mut self) -> Vec<ImageRequest> {
         self.events()
             .into_iter()
@@ -411,7 +411,7 @@ impl Image {
         bytes
     }
 
-    /// Returns whether the whole log is zero.
+    /// Returns whether all bytes of the three terms are zero.
     pub fn is_empty(&self) -> bool {
         (0..3).all(|partition| {
             let term = self.log.term(partition);

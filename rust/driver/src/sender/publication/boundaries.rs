@@ -16,10 +16,10 @@ const MAX_SLICES: usize = 1024;
 /// Minimum length of a slice in bytes.
 const MIN_SLICE_LENGTH: usize = 4096;
 
-/// Positions at which frames begin: at most one for each slice of the stream's last term length.
+/// Positions at which frames begin: at most one for each slice of the last `term_length` bytes of the stream.
 ///
-/// A walk begins at most two slices before the requested position. A term that is more than a term length back may have
-/// been cleaned, so a walk in such a term would find no frame.
+/// A walk begins at most two slices before the requested position. Bytes more than a term length before the sender
+/// position may have been cleaned, so a walk there would find no frame.
 #[derive(Debug)]
 pub struct FrameBoundaries {
     /// The recorded positions. The index of a slice is the number of the slice modulo the length of the array. The

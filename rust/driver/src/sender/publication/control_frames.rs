@@ -57,7 +57,7 @@ impl SenderPublication {
         }
     }
 
-    /// Handles a NAK: retransmits the requested bytes if flow control and the retransmit handler allow it.
+    /// Handles a NAK: retransmits the requested bytes if the retransmit handler allows it.
     pub(in crate::sender) fn on_nak(
         &mut self,
         nak: &Nak,
@@ -131,7 +131,8 @@ impl SenderPublication {
         self.stream.send(&datagram, endpoint, context);
     }
 
-    /// Sends a validated receiver the data that it has missed since it joined, up to the end of its window.
+    /// Validates a receiver that has responded to a challenge. Then sends the data that the receiver has missed since
+    /// it joined, up to the end of its first window.
     ///
     /// Otherwise the receiver would have to request this data.
     fn on_answered_challenge(

@@ -5,6 +5,7 @@
 //! - a SETUP, if no receiver has responded yet or a receiver has requested a SETUP,
 //! - data up to the sender limit,
 //! - a heartbeat, if there was no data for a while,
+//! - challenges to destinations that are not validated yet,
 //! - retransmits (see [`control_frames`]).
 
 mod boundaries;
@@ -121,7 +122,7 @@ pub struct SenderPublication {
     time_of_last_data_ns: Option<i64>,
     /// Whether each datagram of the last batch that was sent contained a single frame.
     was_last_frame_alone: bool,
-    /// Whether the last status message announced that its receiver leaves the stream.
+    /// Whether the last status message of a unicast stream announced that the receiver leaves.
     has_last_receiver_left: bool,
     /// Whether a heartbeat was sent after the end of the stream.
     is_end_told: bool,
@@ -329,7 +330,7 @@ impl SenderPublication {
             && stream.sender_position < stream.log.positions().max_position()
     }
 
-    /// Returns whether the last datagram waits for more messages.
+    /// Returns the treatment of a last datagram with room for more messages.
     ///
     /// Small messages in quick succession wait for each other. The first message after a pause does not wait. A lone
     /// message that follows another lone message does not wait either: it is probably part of a ping-pong of requests
@@ -403,9 +404,9 @@ impl SenderPublication {
         self.stream.send(&datagram, endpoint, context)
     }
 
-    /// Publishes whether the only receiver has left after the end of the stream.
+    /// Reports to the conductor whether the only receiver has left and the end of the stream was sent.
     ///
-    /// A receiver that left before the end is ignored, because it may return.
+    /// A receiver that leaves before the end is not reported until the end was sent, because it may return.
     fn show_unicast_eos(&self) {
         self.status
             .set_received_unicast_eos(self.has_last_receiver_left && self.is_end_told);
@@ -421,7 +422,7 @@ impl SenderPublication {
         }
     }
 
-    /// Called if nothing was sent. Removes receivers that have timed out. If there are only spies, and they count like
+    /// Called if no data was sent. Removes receivers that have timed out. If there are only spies, and they count like
     /// receivers, moves the sender position with the spies.
     fn on_idle(&mut self, context: &SenderContext) {
         let mut limit = self.sender_limit;

@@ -25,7 +25,7 @@ pub struct SendStream {
     /// Recorded start positions of frames, for retransmits.
     pub boundaries: FrameBoundaries,
     pub is_response: bool,
-    /// Destination of a response publication; `None` until it is requested.
+    /// Destination of a response publication; `None` until the requester has requested a SETUP.
     pub response_address: Option<SocketAddr>,
 }
 

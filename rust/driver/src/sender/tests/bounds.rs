@@ -65,7 +65,11 @@ fn at_most_4096_receivers_are_tracked_and_their_status_messages_still_count() {
     assert!(errors[0].0.contains("4096 receivers"));
     assert_eq!(MAX_RECEIVERS_PER_PUBLICATION, 4_096);
     rig.status(&publication, 5_999, 4_096, WINDOW);
-    assert_eq!(publication.limit(), i64::from(WINDOW), "refused");
+    assert_eq!(
+        publication.limit(),
+        i64::from(WINDOW),
+        "a new receiver is refused"
+    );
     rig.status(&publication, 100, 4_096, WINDOW);
     assert_eq!(publication.limit(), 4_096 + i64::from(WINDOW));
     rig.run(5_100 * MS);

@@ -34,7 +34,7 @@ fn small_messages_share_a_datagram() {
     assert_eq!(
         rig.count(SystemCounter::BytesSent),
         2880 + 32,
-        "and a heartbeat"
+        "the data and a heartbeat"
     );
 }
 
@@ -126,7 +126,7 @@ fn a_full_socket_does_not_change_the_position_and_is_counted() {
     }
     rig.network.set_room(Some(5));
     rig.cycle();
-    assert_eq!(rig.data().len(), 5, "half of the batch was sent");
+    assert_eq!(rig.data().len(), 5, "a part of the batch was sent");
     assert_eq!(publication.position(), 0);
     assert_eq!(rig.count(SystemCounter::ShortSends), 1);
     rig.network.set_room(None);
@@ -323,7 +323,7 @@ fn the_send_time_is_written_at_the_offset_in_the_channel() {
     assert_eq!(
         header(&sent[0].bytes[160..]).reserved_value,
         0,
-        "only the first message of the datagram"
+        "only the first message of the datagram has the time"
     );
     assert_eq!(sent[0].to, peer(), "a socket need not be connected");
 }

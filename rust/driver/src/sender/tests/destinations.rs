@@ -81,7 +81,11 @@ fn a_receiver_is_identified_by_its_id_and_port_02_86() {
     rig.hear_from(address("127.0.0.9:7001"), endpoint.control, &message);
     assert_eq!(count.get(), 1, "its IP address may change");
     rig.hear_from(at(7002), endpoint.control, &message);
-    assert_eq!(count.get(), 2, "its port may not change");
+    assert_eq!(
+        count.get(),
+        2,
+        "a receiver with another port is another destination"
+    );
     rig.hear_from(
         at(7001),
         endpoint.control,
@@ -102,7 +106,10 @@ fn data_is_sent_only_to_the_destinations_of_clients_02_87() {
     let message = publication.status_message(1, 0, WINDOW);
     rig.hear_from(at(7009), endpoint.control, &message);
     assert_eq!(count.get(), 0);
-    assert!(publication.is_connected(), "its status message counts");
+    assert!(
+        publication.is_connected(),
+        "a receiver that is not a destination counts"
+    );
     publication.offer(100);
     rig.cycle();
     assert_eq!(rig.sent(), []);

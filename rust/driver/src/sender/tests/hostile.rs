@@ -12,7 +12,7 @@ use super::rig::*;
 enum Step {
     Offer(usize),
     Wait(i64),
-    /// Flags, position, window, receiver id.
+    /// SETUP flag, end-of-stream flag, position, window, receiver id.
     Status(bool, bool, Place, i32, i64),
     /// Position and length.
     Nak(Place, i32),
@@ -148,10 +148,10 @@ fn datagram(step: &Step, publication: &Publication) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Checks the sent datagrams: each equals the log at its position, fits into the MTU and ends before the sender
+/// Checks the sent datagrams: each equals the log at its position, fits into the MTU and ends at or before the sender
 /// position.
 ///
-/// If a GSO batch was not sent completely, some datagrams may end after the sender position, but before the limit.
+/// If a GSO batch was not sent completely, some datagrams may end after the sender position, but not after the limit.
 fn check(rig: &Rig, publication: &Publication, last: i64, may_be_short: bool) {
     let position = publication.position();
     assert!((last..=publication.appender.position()).contains(&position));

@@ -15,7 +15,7 @@ use crate::media::transport::MAX_GSO_BATCH_DATAGRAMS;
 
 const TERM_LENGTH: i64 = 16 * TERM;
 
-/// The end of a claim.
+/// The way in which a claim ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Committed,
@@ -25,7 +25,7 @@ enum End {
 
 const PADDED: [End; 2] = [End::Aborted, End::Unblocked];
 
-/// Claims `length` bytes, fills them with frames, and ends the claim.
+/// Claims `length` bytes, fills them with frame headers, and ends the claim.
 fn claim(publication: &mut Publication, length: usize, end: End) {
     let log = publication.log.clone();
     let begin = loop {
@@ -110,7 +110,7 @@ impl Arrived {
         }
     }
 
-    /// Returns the end of the frames that are received without a gap, and the length of the first gap.
+    /// Returns the position and the length of the first gap before `end`; `None` if there is no gap.
     fn first_gap(&self, end: i64) -> Option<(i64, i64)> {
         let mut position = 0;
         while let Some(next) = self.0.get(&position) {

@@ -31,7 +31,11 @@ fn a_nak_causes_a_retransmit_of_the_range_in_datagrams_of_the_mtu_at_once() {
     assert_eq!(publication.counters.naks_received.get(), 1);
     assert_eq!(rig.count(SystemCounter::RetransmitsSent), 1);
     assert_eq!(rig.count(SystemCounter::RetransmittedBytes), 3 * 1056);
-    assert_eq!(publication.position(), 8 * 1056, "no position moves");
+    assert_eq!(
+        publication.position(),
+        8 * 1056,
+        "the sender position does not move"
+    );
 }
 
 /// 02-40, 04-115
@@ -97,7 +101,7 @@ fn a_retransmit_ends_at_the_end_of_the_term_or_of_the_sent_data() {
     assert!(publication.position() > TERM && term_end == TERM);
     rig.nak(&publication, 61 * 1_056, (TERM - 61 * 1_056) as i32);
     assert_eq!(rig.data(), [(61 * 1056, 1056 + 32)]);
-    // A NAK beyond the sender position never causes data to be sent.
+    // A NAK for a range that ends beyond the sender position causes a retransmit only up to the sender position.
     rig.nak(&publication, publication.position() - 1_056, 20_000);
     assert_eq!(rig.data().len(), 1);
 }

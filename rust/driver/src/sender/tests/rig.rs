@@ -60,7 +60,7 @@ pub struct OpenEndpoint {
     pub control: SocketAddr,
 }
 
-/// A publication with its publisher, its receivers and the conductor's state.
+/// A publication: the publisher's appender, and the log, counters and status that the conductor shares with the sender.
 pub struct Publication {
     pub registration_id: i64,
     pub session_id: i32,
@@ -301,7 +301,7 @@ impl Rig {
         self.network.take_sent();
     }
 
-    /// Runs a duty cycle in which the sender gets a command.
+    /// Sends a command to the sender. Unless `holds_commands` is true, runs the duty cycle that executes the command.
     pub fn command(&mut self, command: SenderCommand) {
         self.commands.send(command);
         if !self.holds_commands {
@@ -362,8 +362,8 @@ impl Rig {
 
     /// Delivers a datagram, and lets the sender read it.
     ///
-    /// The sender reads control frames only when it has nothing to send. Extra cycles therefore let it send all data
-    /// first.
+    /// While the sender sends data, it does not read control frames in every duty cycle. Extra cycles therefore let it
+    /// send all data first.
     pub fn datagram(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.settle();
         self.network.deliver(from, to, bytes);

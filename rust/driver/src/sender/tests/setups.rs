@@ -141,7 +141,7 @@ fn a_request_causes_a_setup_in_the_next_duty_cycle_or_100_ms_after_the_last_setu
     );
     rig.cycle();
     assert_eq!(setups(&rig), 1);
-    // The next request arrives within 100 ms.
+    // The next request arrives less than 100 ms after the last SETUP.
     rig.run(50 * MS);
     rig.hear(&publication, &publication.setup_request(RECEIVER + 2));
     let times = rig.times_ms(200, is_setup);

@@ -52,7 +52,7 @@ impl Running {
         self.heard_hear_victim += MESSAGE_LENGTH;
     }
 
-    /// Delivers a status message of a receiver at the victim's address with this position.
+    /// Delivers a status message with this position from a receiver at the victim's address.
     fn victim_at(&mut self, position: i64) {
         let message = self.publication.status_message(1, position, WINDOW);
         self.hear_victim(&message);

@@ -54,7 +54,7 @@ fn check(case: Case<'_>) {
     let wanted = wanted(case);
     for ((counter, text), before) in COUNTERS.into_iter().zip(before) {
         let wanted_count = match counter {
-            // The conductor counts errors, not the sender.
+            // The conductor counts the errors of these cases, and this test has no conductor.
             SystemCounter::Errors => 0,
             _ => wanted_count(wanted, text),
         };

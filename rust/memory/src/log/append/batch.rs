@@ -10,8 +10,8 @@ use crate::log::frame::Framing;
 /// is so large that the two atomic operations of a run cost little for each message. It is so small that the subscriber
 /// finds the bytes in the cache of the publisher's core.
 pub(super) const TARGET_RUN_LENGTH: usize = 16 * 1024;
-/// Maximum length in bytes of a run of several messages, which is also limited by the maximum message length. If a
-/// publisher dies inside a run, the whole run is lost.
+/// Maximum length in bytes of a run of several messages. Such a run is also not longer than the maximum message length.
+/// If a publisher dies while it writes a run, the whole run is lost.
 const MAX_RUN_LENGTH: usize = 64 * 1024;
 
 /// The messages of a batch.
@@ -24,7 +24,7 @@ pub trait MessageBatch {
     /// Returns the bytes of the message at `index`, which is below [`count`](Self::count).
     fn message(&self, index: usize) -> &[u8];
 
-    /// Returns the common length of all messages, if they have one.
+    /// Returns the length of each message, if the type makes all messages equally long.
     #[inline]
     fn uniform_length(&self) -> Option<usize> {
         None
@@ -61,7 +61,8 @@ pub struct FixedLengthMessages<'a> {
 }
 
 impl<'a> FixedLengthMessages<'a> {
-    /// Creates `count` records of `length` bytes; each record begins `stride` bytes after the previous record.
+    /// Creates `count` messages of `length` bytes. Each message begins `stride` bytes after the start of the previous
+    /// message.
     ///
     /// Returns `None` if `bytes` is too short.
     pub fn new(bytes: &'a [u8], length: usize, stride: usize, count: usize) -> Option<Self> {
@@ -102,7 +103,7 @@ pub struct Appended {
     pub position: i64,
 }
 
-/// The first messages of a batch, which form one run.
+/// Plan of one run: the number of its messages, and its length in the log in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) messages: usize,

@@ -11,8 +11,9 @@ use crate::words::Words;
 impl<W: Words> ExclusiveAppender<W> {
     /// Appends a block of frames that continues the stream at its position. Returns the position after the block.
     ///
-    /// The first header must have this stream's session id and stream id, and the next term id and offset. The frames
-    /// must fill the block exactly. The whole block becomes readable at once.
+    /// The first frame must be a data frame with this stream's session id and stream id, and with the term id and term
+    /// offset of the stream's position. The frames must fill the block exactly. The whole block becomes readable at
+    /// once.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.

@@ -190,7 +190,7 @@ impl<W: Words> ConcurrentAppender<W> {
         let partition = partition_of_count(count);
         let tail = metadata.tail(partition);
         if count != positions.term_count(tail.term_id()) {
-            // Another publisher is between the two steps of a rotation.
+            // After the load of `count`, other publishers rotated the log until a later term used this partition.
             return Err(AppendError::AdminAction);
         }
         let position = positions.position(tail.term_id(), tail.offset(positions.term_length()));
@@ -232,7 +232,8 @@ impl<W: Words> ConcurrentAppender<W> {
         })
     }
 
-    /// Pads the rest of a term, and rotates the log. This caller has moved the tail of the term past the end.
+    /// Pads the rest of a term from `offset` on, if there is any, and rotates the log. The claim of `length` bytes at
+    /// `offset` has moved the tail past the end of the term.
     #[cold]
     #[inline(never)]
     fn end_of_term(&self, writer: FrameWriter<'_, W>, offset: usize, length: usize) -> AppendStop {

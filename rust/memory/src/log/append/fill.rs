@@ -65,8 +65,8 @@ impl<W: Words> ExclusiveAppender<W> {
     ///
     /// `fill` writes everything except the first word of the first frame, and returns that word. The word is stored
     /// last and makes the whole block readable at once. The frames must have this stream's session id and stream id,
-    /// and the term id and term offset of their own location. Bytes after the block may have any content; they are
-    /// cleaned. If `fill` fails or writes no frame, nothing is appended.
+    /// and the term id and term offset of their own location. `fill` may also change the bytes of the space after the
+    /// block: they are zeroed. If `fill` fails or writes no frame, nothing is appended.
     ///
     /// # Errors
     /// See [`FillBlockError`]; nothing was appended.
@@ -92,8 +92,8 @@ impl<W: Words> ExclusiveAppender<W> {
             checked.map_err(|fault| FillBlockError::Append(AppendError::InvalidBlock(fault)))
         });
         let length = checked.as_ref().map_or(0, |filled| filled.length);
-        // The bytes after the block must be zero before the first word of the block is stored, because then readers
-        // continue after the block.
+        // As soon as the first word of the block is stored, readers continue after the block. So the bytes there must
+        // be zero before that store.
         let rest = (space.offset + length)..(space.offset + space.length);
         space.term.fill_zero(rest.start, rest.len());
         let filled = checked?;

@@ -85,7 +85,8 @@ pub enum InvalidBlock {
         /// Expected value.
         expected: i32,
     },
-    /// The lengths of the frames do not add up to the length of the block.
+    /// The lengths of the frames do not add up to the length of the block. From `fill_block`, it can also mean that the
+    /// first header does not continue the stream.
     #[error("its frames do not fill the block exactly: the frame at {0} has a wrong length")]
     Frames(usize),
 }
@@ -104,8 +105,8 @@ impl AppendError {
     }
 }
 
-/// Reason why an append stopped. The rare paths return it in one byte. A larger type would be returned through memory,
-/// together with the result of the common path.
+/// Reason why an append stopped, in one byte. If the rare paths returned a larger type, the compiler would return it
+/// through memory, and then also the result of the common path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AppendStop {
     NotConnected,

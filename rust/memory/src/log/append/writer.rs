@@ -86,7 +86,7 @@ impl<W: Words> FrameWriter<'_, W> {
         self.publish(offset, frame_length);
     }
 
-    /// Writes a frame without payload bytes that readers skip.
+    /// Writes a frame that readers skip: only its header, and no payload bytes.
     pub(super) fn padding(self, offset: usize, frame_length: usize) {
         let place = flags::UNFRAGMENTED;
         self.open(offset, frame_length, place, frame_type::PADDING);
@@ -103,7 +103,7 @@ impl<W: Words> FrameWriter<'_, W> {
             .store_i64s_relaxed(offset + field::TERM_OFFSET, self.rest_of_header(offset));
     }
 
-    /// Makes a written frame readable, or the run that begins with this frame.
+    /// Makes a written frame readable. If a run begins with this frame, the whole run becomes readable.
     #[inline(always)]
     pub(super) fn publish(self, offset: usize, frame_length: usize) {
         self.term
