@@ -391,8 +391,13 @@ fn a_tail_off_the_frame_boundaries_is_an_error_and_writes_nothing() {
     assert!(matches!(error, AppendError::Corrupt(_)), "{error}");
     assert!(ExclusiveAppender::new(log.clone()).is_err());
     assert!(terms_of(&log).iter().all(|byte| *byte == 0));
-    // The term id of the tail does not match the active term count: every attempt must return `AdminAction`.
-    set_tail(RawTail::new(INITIAL_TERM - 3, 0));
+}
+
+#[test]
+fn a_tail_of_another_term_than_the_active_one_is_an_admin_action() {
+    let (memory, log) = log_in_memory();
+    let appender = ConcurrentAppender::new(log);
+    memory.store_i64_release(3 * TERM, RawTail::new(INITIAL_TERM - 3, 0).0);
     let error = appender.offer(NO_LIMIT, &[1; 5]).unwrap_err();
     assert_eq!(error, AppendError::AdminAction);
 }

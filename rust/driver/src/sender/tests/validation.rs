@@ -24,7 +24,7 @@ fn victim() -> SocketAddr {
 struct Running {
     rig: Rig,
     publication: Publication,
-    heard_hear_victim: usize,
+    heard_from_victim: usize,
     sent_to_victim: usize,
 }
 
@@ -41,7 +41,7 @@ impl Running {
         Self {
             rig,
             publication,
-            heard_hear_victim: 0,
+            heard_from_victim: 0,
             sent_to_victim: 0,
         }
     }
@@ -49,7 +49,7 @@ impl Running {
     fn hear_victim(&mut self, message: &StatusMessage<'_>) {
         self.rig
             .hear_from(victim(), self.publication.control, message);
-        self.heard_hear_victim += MESSAGE_LENGTH;
+        self.heard_from_victim += MESSAGE_LENGTH;
     }
 
     /// Delivers a status message with this position from a receiver at the victim's address.
@@ -102,7 +102,7 @@ impl Running {
 
     fn hear(&mut self, from: SocketAddr, length: usize) {
         if from == victim() {
-            self.heard_hear_victim += length;
+            self.heard_from_victim += length;
         }
     }
 
@@ -116,7 +116,7 @@ impl Running {
 
     fn assert_bounded(&mut self) {
         self.seen();
-        let (sent, heard) = (self.sent_to_victim, self.heard_hear_victim);
+        let (sent, heard) = (self.sent_to_victim, self.heard_from_victim);
         assert!(sent > 0, "nothing was sent");
         assert!(
             sent <= AMPLIFICATION_LIMIT * heard,
@@ -134,7 +134,7 @@ fn an_address_with_a_constant_position_is_sent_at_most_120_times_its_bytes() {
         stream.victim_at(position);
         stream.publish(10);
         stream.assert_bounded();
-        let allowed = AMPLIFICATION_LIMIT * stream.heard_hear_victim;
+        let allowed = AMPLIFICATION_LIMIT * stream.heard_from_victim;
         assert!(
             count != 3 || stream.sent_to_victim > allowed / 2,
             "the allowance is used"
