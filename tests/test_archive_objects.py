@@ -475,6 +475,22 @@ def test_a_recording_that_is_truncated_and_extended_is_copied_again(
         eventually(lambda: counter(client, COPIED) == 4)
         archive.truncate_recording(id, 2 * SEGMENT + 1024)
         eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 2 * SEGMENT)])
+        extend(archive, client, id)
+        eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(id, 0, 0, 4 * SEGMENT)])
+
+
+def extend(archive: aeron.AeronArchive, client: aeron.Aeron, recording_id: int) -> None:
+    """Extends a stopped recording with messages up to the number of :func:`record`."""
+    recording = archive.list_recording(recording_id)
+    assert recording is not None
+    assert recording.stop_position is not None
+    uri = aeron.ChannelUriBuilder("ipc", term_length=recording.term_buffer_length)
+    uri.initial_position(recording.stop_position, recording.initial_term_id, recording.term_buffer_length)
+    with client.add_exclusive_publication(str(uri), recording.stream_id) as publication:
+        archive.extend_recording(recording_id, f"{CHANNEL}?session-id={publication.session_id}", recording.stream_id)
+        for number in range(recording.stop_position // 1024, COUNT):
+            position = publication.publish(message(number), timeout=5)
+        archive.wait_recorded(publication, position, timeout=5)
 
 
 def test_a_refused_truncation_keeps_the_copies(

@@ -282,8 +282,6 @@ def test_a_batch_does_not_exceed_its_limits_of_messages_and_bytes(stream: Stream
 
 
 def test_batches_iterates_until_the_subscription_is_closed(stream: Stream) -> None:
-    import threading
-
     def send() -> None:
         for i in range(100):
             stream.publication.publish(bytes([i]), timeout=5)
@@ -302,7 +300,7 @@ def test_the_iterator_over_batches_ends_if_no_message_arrives_before_the_timeout
     assert [batch.to_list() for batch in stream.subscription.batches(timeout=0.1)] == [[b"x"]]
 
 
-def test_a_large_batch_is_copied_without_the_gil_and_is_complete(driver: aeron.MediaDriver, stream_id: int) -> None:
+def test_a_batch_of_more_than_1_mib_is_complete(driver: aeron.MediaDriver, stream_id: int) -> None:
     with aeron.connect(driver) as client:
         channel = "aeron:ipc?term-length=16m"
         publication = client.add_exclusive_publication(channel, stream_id)

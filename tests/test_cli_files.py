@@ -106,7 +106,7 @@ def test_an_invalid_chunk_ends_its_file_and_no_other_file(driver: aeron.MediaDri
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
-def test_a_file_transfer_without_a_receiver_fails(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+def test_a_file_transfer_fails_if_the_receiver_leaves(driver: aeron.MediaDriver, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(bytes(4 << 20))
     with aeron.connect(driver) as client:

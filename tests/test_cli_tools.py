@@ -435,7 +435,7 @@ def test_the_directory_option_overrides_the_directory_of_the_environment(
     assert str(tmp_path) in refused.stderr
 
 
-def test_commands_do_not_change_the_files_of_a_dead_driver(scene: Scene, tmp_path: Path) -> None:
+def test_commands_do_not_change_the_files_of_a_driver(scene: Scene, tmp_path: Path) -> None:
     """06-12: the tools read a copy of the files, to which no process writes"""
     directory = tmp_path / "aeron"
     shutil.copytree(scene.directory, directory)

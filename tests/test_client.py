@@ -202,7 +202,7 @@ def test_do_work_runs_a_client_without_threads(driver: aeron.MediaDriver, stream
 
 
 @pytest.mark.slow
-def test_a_client_stays_open_while_a_handler_or_another_thread_holds_the_gil() -> None:
+def test_a_client_stays_open_while_a_call_of_its_program_holds_the_gil() -> None:
     """A client with a liveness timeout of 2 s is not closed although its program holds the GIL for 5 s."""
     with (
         aeron.MediaDriver(

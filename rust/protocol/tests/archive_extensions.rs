@@ -264,7 +264,7 @@ fn template_ids_are_unique_and_outside_the_schema_of_aeron() {
 
 #[test]
 fn capabilities_are_a_set_and_unknown_bits_are_ignored() {
-    let both = Capabilities::READERS.and(Capabilities::TIME);
+    let both = Capabilities::READERS.with(Capabilities::TIME);
     assert!(both.contains(Capabilities::TIME) && !both.contains(Capabilities::RETENTION));
     let newer = Capabilities::from_bits(both.bits() | 1 << 40);
     assert!(newer.contains(both) && !both.contains(newer));

@@ -250,7 +250,7 @@ fn every_recorded_event_is_read_and_written_back() {
 
 /// A command that the C driver refuses for its bytes gets the same error code and text here, except two commands.
 #[test]
-fn channels_that_the_c_driver_refuses_are_refused_with_its_text() {
+fn commands_that_the_c_driver_refuses_are_refused_with_its_text() {
     let refused_only_by_c = [
         "reject_image_reason_empty",
         "reject_image_reason_3_bytes_unpadded",

@@ -26,11 +26,11 @@ use crate::store::StoreError;
 
 /// The capabilities that this archive reports.
 const CAPABILITIES: Capabilities = Capabilities::READERS
-    .and(Capabilities::RETENTION)
-    .and(Capabilities::RECORDING_INFO)
-    .and(Capabilities::TIME)
-    .and(Capabilities::REPLAY_RATE)
-    .and(Capabilities::OBJECTS);
+    .with(Capabilities::RETENTION)
+    .with(Capabilities::RECORDING_INFO)
+    .with(Capabilities::TIME)
+    .with(Capabilities::REPLAY_RATE)
+    .with(Capabilities::OBJECTS);
 
 /// How the response to an accepted request is sent.
 pub(super) enum ExtensionResult {

@@ -66,7 +66,7 @@ impl Capabilities {
 
     /// Returns the capabilities of both sets.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
