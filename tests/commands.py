@@ -30,14 +30,14 @@ def run(*arguments: object, input: str | None = None, **environment: str | None)
 def driver_directory() -> Iterator[Path]:
     """Yields the path of a directory for a driver, and deletes the directory at the end of the block.
 
-    The driver must not leave files beside the directory.
+    The driver must leave no files beside the directory, except saved error logs.
     """
     with tempfile.TemporaryDirectory(prefix="aeron-test-cli-", dir=SHARED_MEMORY) as parent:
         directory = Path(parent) / "aeron"
         yield directory
         if directory.exists():
             shutil.rmtree(directory)
-        # Error logs are allowed: a driver saves the error log of a killed predecessor in a file beside the directory.
+        # A driver saves the error log of a killed predecessor in a file beside the directory.
         assert all(path.name.endswith("-error.log") for path in Path(parent).iterdir())
 
 

@@ -60,7 +60,7 @@ def test_a_runner_starts_works_and_closes_once() -> None:
     assert agent.calls.count("start") == agent.calls.count("close") == 1
     before = list(agent.calls)
     runner.run()
-    assert agent.calls == before, "a closed runner does not run its agent again"
+    assert agent.calls == before, "a closed runner ran its agent again"
 
 
 def test_a_runner_counts_errors_and_continues_and_termination_ends_it_without_an_error(client: aeron.Aeron) -> None:

@@ -262,8 +262,8 @@ def test_a_thousand_recordings_are_listed_to_arrow(
 def test_a_long_listing_to_a_slow_client_does_not_end_the_session(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
-    """07-34: while a slow client has not read a listing, the log may have no room for a ping. This does not end the
-    control session."""
+    """07-34: while a slow client has not read a listing, the log of responses may have no room for a ping. This does
+    not end the control session."""
     timeout_s, count = 0.5, 50
     settings = {"connect_timeout_ns": int(timeout_s * 1e9), "session_liveness_check_interval_ns": 1_000_000}
     settings["max_concurrent_recordings"] = count

@@ -1,4 +1,4 @@
-"""Tests of an archive on another host. A firewall lets no packet in that does not respond to this side."""
+"""Tests of an archive on another host. A firewall lets in only packets that respond to packets of this side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ARCHIVE_OPTIONS = (
     f"-Daeron.archive.control.channel={CONTROL}",
     f"-Daeron.archive.replication.channel=aeron:udp?endpoint={OUTSIDE_ADDRESS}:0",
 )
-# The recording is a spy of this publication, and a spy counts as a connected subscriber.
+# The archive records this publication with a spy. With `ssc=true`, the spy counts as a connected subscriber.
 PUBLISHED = f"aeron:udp?control-mode=dynamic|control={OUTSIDE_ADDRESS}:8030|ssc=true"
 LIVE = f"aeron:udp?control-mode=dynamic|control={OUTSIDE_ADDRESS}:8030|endpoint={INSIDE_ADDRESS}:0"
 

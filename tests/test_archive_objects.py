@@ -27,7 +27,7 @@ CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT = 64 * 1024
 SETTINGS: dict[str, Any] = {"segment_file_length": SEGMENT, "low_storage_space_threshold": 0}
 COUNT = 300
-"""Messages of a recording: four sealed segments, and a part of the fifth."""
+"""Number of messages in a recording. They fill four segments and a part of the fifth."""
 
 COPIED, FREED, FETCHED, FAILURES = 20_106, 20_107, 20_108, 20_109
 
@@ -88,7 +88,7 @@ def bucket(tmp_path: Path) -> Path:
 
 
 def settings(url: str, **others: Any) -> dict[str, Any]:
-    """Settings of an archive that deletes each segment after its copy."""
+    """Returns the settings of an archive that deletes each local segment file after it is copied."""
     return {**SETTINGS, "objects_url": url, "objects_delete_local": True} | others
 
 

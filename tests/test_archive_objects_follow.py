@@ -20,7 +20,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def start(driver: aeron.MediaDriver, directory: Path, tmp_path: Path) -> Callable[[], aeron.Archive]:
-    """Starts the archive, which deletes each segment after its copy."""
+    """Returns a function that starts the archive. The archive deletes each local segment file after it is copied."""
     return lambda: aeron.Archive(directory, driver=driver, **settings((tmp_path / "bucket").as_uri()))
 
 

@@ -354,7 +354,7 @@ def test_a_user_with_the_role_read_may_commit_readers_but_not_set_retention(
 
 
 def user(name: str, role: str) -> str:
-    """Returns the line of a user in a users file. The user's secret is `secret`."""
+    """Returns the entry of a user in a users file. The user's secret is `secret`."""
     salt = bytes(16)
     key = hashlib.scrypt(b"secret", salt=salt, n=2**12, r=8, p=1, dklen=32)
     encoded = "$".join(base64.b64encode(part).decode().rstrip("=") for part in (salt, key))

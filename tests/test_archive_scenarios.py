@@ -1,5 +1,5 @@
-"""Runs the scenarios of `docs/archive.md` with its commands. One uses one host; another uses two hosts and three
-drivers.
+"""Runs the scenarios of `docs/archive.md` with the commands of that page. One scenario has one driver. The other has
+three drivers, on one host and on two hosts.
 
 The two hosts are network namespaces, which only root can make.
 """
@@ -23,7 +23,7 @@ from scenario_hosts import two_namespaces
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "archive"
 SETTINGS = {"AERON_THREADING_MODE": "SHARED", "AERON_TERM_BUFFER_LENGTH": "64k", "AERON_IPC_TERM_BUFFER_LENGTH": "64k"}
-# Clients can reach the archive only over IPC. The replication channel is required, and would use a port of this host.
+# Clients can reach the archive only over IPC. An archive must have a replication channel, although no test replicates.
 LOCAL = (
     "-Daeron.archive.control.channel.enabled=false",
     "-Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0",

@@ -88,7 +88,8 @@ NEEDED = {
     "recorded": "Publication",
     "subscription": "Subscription",
 }
-"""Classes of the arguments of parameters that accept an object. The fixture `objects` has an object of each class."""
+"""Parameters that accept an object of this package, and the class of the object that a call gets. The fixture `objects`
+has an object of each class."""
 VALID_BY_TYPE: dict[str, Any] = {
     "bool": True,
     "int": 1,

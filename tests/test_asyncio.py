@@ -1,4 +1,5 @@
-"""Tests of the package with asyncio. Batches, offers and added subscriptions wait without blocking the event loop."""
+"""Tests of the package with asyncio. A wait for a batch, an offer or a new subscription does not block the event
+loop."""
 
 from __future__ import annotations
 

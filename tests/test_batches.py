@@ -1,4 +1,4 @@
-"""Tests of batches, which have many messages for one call, in every form of `offer_batch` and `poll_batch`."""
+"""Tests of `offer_batch` and `poll_batch`, which send and receive many messages with one call, in all their forms."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_records_are_views_of_the_batch(stream: Stream) -> None:
     assert not records.flags.writeable
     assert np.array_equal(records, rows[: len(batch)])
     payload = np.frombuffer(batch.payload, "u1")
-    assert records.ctypes.data == payload.ctypes.data, "the records are a view of the payload, and not a copy"
+    assert records.ctypes.data == payload.ctypes.data, "the records are a copy of the payload, and not a view"
 
 
 def test_each_record_of_a_message_becomes_a_row(stream: Stream) -> None:

@@ -1,4 +1,4 @@
-"""Tests of the lines of the benchmarks with Spark. A line is a row of a table, with a goal, a peer and a text."""
+"""Tests of the result tables of the benchmarks with Spark. A goal has one line, with a text and often with a peer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TARGETS = {
     "idle query: CPU of all": 3,
     "source process: growth in 10^8 messages": 64,
 }
-"""Limit of each line with a goal. All other lines have no goal."""
+"""Limit of each goal, by the text of its line. There are no other goals."""
 _REPORTED = ("recording on disk, 64 B", "live, 64 B", "live, 1 KiB", "write, 48 B typed, 2 partitions")
 
 

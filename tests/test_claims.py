@@ -23,7 +23,7 @@ def test_the_end_of_the_block_commits_the_claim(stream: Stream) -> None:
         assert isinstance(view, memoryview)
         assert not view.readonly
         assert len(view) == 5
-        assert stream.subscription.poll(lambda *_: None) == 0, "nothing is visible before the commit"
+        assert stream.subscription.poll(lambda *_: None) == 0, "the message is visible before the commit"
         view[:] = b"hello"
     assert stream.receive() == [b"hello"]
 
@@ -115,7 +115,7 @@ def test_views_and_arrays_that_are_kept_after_a_claim_do_not_change_the_log(stre
     assert stream.publication.offer(b"next")
     expected = [bytes(range(32))] if end == "commit" else []
     assert stream.receive(len(expected) + 1) == [*expected, b"next"]
-    assert kept[1].sum() == -4, "the array is still usable, because it has its own memory"
+    assert kept[1].sum() == -4, "after the end of the claim, the array has no memory of its own"
 
 
 def test_a_claim_is_sent_once_although_an_array_of_it_is_kept(stream: Stream) -> None:
@@ -132,7 +132,7 @@ def test_a_direct_claim_is_a_view_of_the_log(stream: Stream) -> None:
         view[:] = b"1234"
         kept = view[:1]
     kept[:] = b"x"
-    assert stream.receive() == [b"x234"], "a kept view of a direct claim changes the log even after the commit"
+    assert stream.receive() == [b"x234"], "the kept view of a direct claim is not a view of the log"
     claim = stream.publication.try_claim(4, direct=True)
     claim.view[:] = b"abcd"
     claim.commit()

@@ -405,8 +405,8 @@ def two(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def torn(tmp_path: Path) -> Path:
-    """Returns the directory of a killed archive. The recording has no stop position, and the second page of the last
-    fragment is missing."""
+    """Returns the directory of an archive in the state after a kill. The recording has no stop position, and the second
+    page of the last fragment is missing."""
     directory = tmp_path / "archive"
     with (
         aeron.MediaDriver(dir=tmp_path / "driver") as driver,

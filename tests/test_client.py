@@ -117,7 +117,7 @@ def test_closing_a_client_closes_its_publications_subscriptions_and_counters(
     counter = client.add_counter(1001, "counter")
     client.close()
     client.close()
-    assert sorted(closed) == ["added", "context"], "`close` returns after the handlers"
+    assert sorted(closed) == ["added", "context"], "`close` returned before all handlers had run"
     assert client.is_closed
     assert client.close_cause is None
     assert publication.is_closed

@@ -100,7 +100,7 @@ def test_each_bar_is_drawn_as_a_candle_with_volume_and_vwap_in_the_middle_of_its
     assert vwap.y.tolist() == bars["vwap"].tolist()
     assert volume.y.tolist() == bars["volume"].tolist()
     assert volume.customdata.tolist() == bars["trades"].tolist()
-    # This bar opened at 10 and closed at 10.5. All others closed lower than they opened.
+    # The first bar opened at 10 and closed at 10.5. All others closed lower than they opened.
     assert volume.marker.color.tolist() == [UP, DOWN, DOWN, DOWN, DOWN]
     for trace in (candles, vwap, volume):
         assert trace.x.tolist() == [f"2021-01-08T00:00:0{second}.000000" for second in range(5)]

@@ -90,7 +90,7 @@ def functions() -> list[Function]:
         for method in methods:
             if method.name in ("__new__", "__init__"):
                 made = of_node(name, method, kind.__doc__)
-                # If every parameter of a constructor is an attribute, the attributes have the texts.
+                # If every parameter of a constructor is an attribute, the attributes describe the parameters.
                 if not set(made.parameters) <= attributes_of(node):
                     found.append(made._replace(returns="None"))
             elif not method.name.startswith("_") and not (isinstance(method, ast.FunctionDef) and is_property(method)):
@@ -151,7 +151,7 @@ def exceptions() -> list[str]:
 def test_the_docstring_of_an_exception_has_the_cause_and_the_remedy(name: str) -> None:
     description = SECTION.split(inspect.cleandoc(getattr(aeron, name).__doc__))[0]
     paragraphs = [part for part in description.strip().split("\n\n") if part]
-    assert len(paragraphs) == 2, "the first paragraph has the cause, and the second one has the remedy"
+    assert len(paragraphs) == 2, "the docstring must have two paragraphs: the cause, and the remedy"
 
 
 def test_every_public_class_has_the_module_name_of_the_package() -> None:

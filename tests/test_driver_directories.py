@@ -147,7 +147,7 @@ def test_an_embedded_driver_removes_directories_of_killed_drivers_but_not_of_liv
     aeron.MediaDriver().close()
     assert not killed_directory.exists()
     assert (live_directory / "cnc.dat").exists()
-    assert (named_directory / "cnc.dat").exists(), "a directory that the user has named is not removed"
+    assert (named_directory / "cnc.dat").exists(), "the driver removed a directory that the user had named"
     live.communicate()
     assert live.returncode == 0
     eventually(lambda: not live_directory.exists())

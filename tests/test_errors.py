@@ -144,7 +144,7 @@ def test_a_channel_with_an_invalid_port_raises_the_error_for_invalid_channels(
     for add in (client.add_publication, client.add_exclusive_publication, client.add_subscription):
         with pytest.raises(aeron.InvalidChannelError, match="port") as caught:
             add(channel, 1)
-        assert caught.value.code == 11, "the exception has the code of the driver's response"
+        assert caught.value.code == 11, "the exception does not have the code of the driver's response"
     with pytest.raises(aeron.InvalidChannelError, match="port"):
         aeron.ChannelUriBuilder("udp", **{key: f"localhost:{port}"})
     with pytest.raises(aeron.InvalidChannelError, match="port"):

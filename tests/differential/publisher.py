@@ -208,8 +208,8 @@ class SendScene:
 
 
 def _is_answer(datagram):
-    """Returns whether the sender sent this frame as a reaction to the script. A timer or the barrier causes other
-    frames."""
+    """Returns whether the sender sent this frame as a reaction to the script, and not because of a timer or the
+    barrier."""
     if wire.kind(datagram) == wire.RTTM:
         return not is_barrier(datagram)
     return not wire.is_heartbeat(datagram) and wire.kind(datagram) != wire.SETUP

@@ -1,7 +1,7 @@
 """Runs the real C driver and ours side by side, with one script of datagrams and commands for both.
 
-A driver has no other input: the script sends and receives datagrams with raw sockets, and writes commands, logs and
-position counters as a client does. So the script controls each byte of the input, and compares frames and counters
+The script is the only input of a driver: it sends and receives datagrams with raw sockets, and writes commands, logs
+and position counters as a client does. So the script controls each byte of the input, and compares frames and counters
 after each step.
 
 After the datagrams of a step, the script sends RTTM requests one after the other, and waits for each response. A socket

@@ -96,7 +96,10 @@ class Receivers:
         self._step(text, frame, receiver)
 
     def _feedback(self):
-        """Returns the group's tag in most calls, and otherwise another tag, no tag, or bytes that are not a tag."""
+        """Returns the group's tag in most calls, and otherwise another tag, no tag, or bytes that are not a tag.
+
+        If the group has no tag, returns no tag or another tag.
+        """
         if self._tag is None:
             return self._choose.choice([b"", b"", struct.pack("<q", _OTHER_TAG)])
         own, other = struct.pack("<q", self._tag), struct.pack("<q", _OTHER_TAG)

@@ -137,8 +137,8 @@ class Source:
         return self._position + 4096 <= min(self._consumed.values()) + self._window
 
     def _beginning_of_frame(self, position):
-        """Returns the start of the last frame at or before `position`. A position after all frames becomes the start of
-        a frame."""
+        """Returns the start of the last frame at or before `position`. If `position` is after all frames, returns
+        `position`, and a later frame starts there."""
         if position > self._position:
             self._promised.append(position)
             return position

@@ -133,7 +133,7 @@ class Destination:
         return [re.findall(r"\b([rt]b\d+)", line) for line in lines if f"pid={pid}," in line]
 
     def first_status(self):
-        """Returns the time to live, window, flags and feedback of the first SM that acknowledges data."""
+        """Returns the time to live, position, window, flags and feedback of the first SM of the session."""
         self.listener.settimeout(5 * PACE)
         while True:
             datagram, ancillary, _, _ = self.listener.recvmsg(2048, 256)
@@ -142,8 +142,8 @@ class Destination:
                 return ttl, struct.unpack_from("<3i", datagram, 16), wire.flags(datagram), datagram[36:].hex()
 
     def message(self):
-        """Returns a list of booleans: whether the reserved value is the source's, and the same for each eight bytes of
-        the payload."""
+        """Returns a list of booleans, one for the reserved value and one for each eight bytes of the payload. `True`
+        means that the bytes are as the source sent them."""
         eventually(lambda: struct.unpack("<i", os.pread(self.log, 4, 0))[0] > 0, timeout_s=5 * PACE)
         expected = bytes(8) + _PAYLOAD
         found = os.pread(self.log, len(expected), 24)
@@ -177,10 +177,7 @@ def _listener(group, port):
 
 @pytest.fixture(scope="module")
 def socket_statistics():
-    """Returns the program that prints the buffer lengths of sockets.
-
-    If the program is missing, the test is skipped. In CI, the test then fails.
-    """
+    """Skips the test if the program that prints the buffer lengths of sockets is missing. In CI, the test then fails."""
     if not shutil.which("ss"):
         missing = "`ss` of iproute2 is needed"
         if os.environ.get("CI"):

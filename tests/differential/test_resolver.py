@@ -115,8 +115,8 @@ def test_series_of_neighbours_have_the_same_effects_in_both_drivers(pairs, seed)
             entries = [_random_entry(choose) for _ in range(choose.randint(1, 4))]
             datagram = _datagram(entries)
             if choose.random() < 0.1:
-                # A longer datagram could have 8 bytes of an entry. Then the C driver reads on in bytes of an earlier
-                # datagram.
+                # A longer datagram could end after 8 or more bytes of an entry. The C driver would then continue with
+                # bytes of an earlier datagram.
                 datagram = datagram[: choose.randrange(1, 16)]
             duel.step(f"{number}: {datagram.hex()}", lambda scene, d=datagram: scene.send(d))
         _announce(duel)

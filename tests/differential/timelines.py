@@ -85,7 +85,7 @@ def record(timelines, duration_s):
 
 
 def parting(theirs, ours):
-    """Returns the first difference of two records as a text. The text is empty if the records are equal."""
+    """Returns the differences of two records as a text. The text is empty if the records are alike."""
     lines = []
     for kind in sorted(theirs.keys() | ours.keys()):
         some, others = theirs.get(kind, []), ours.get(kind, [])

@@ -84,7 +84,7 @@ def echo(datagram):
 
 
 def session(datagram):
-    """Returns the session id of a frame. Control frames have it at the offset of the term offset in DATA and SETUP."""
+    """Returns the session id of a frame. In control frames, it is where DATA and SETUP have the term offset."""
     return struct.unpack_from("<i", datagram, 12 if kind(datagram) in (PAD, DATA, SETUP) else 8)[0]
 
 
@@ -97,7 +97,7 @@ def is_heartbeat(datagram):
 
 
 def readable(datagram, receivers=()):
-    """Returns one line with all content of a datagram. A number stands for a receiver id of the driver itself.
+    """Returns one line with all content of a datagram. A receiver id in `receivers` is replaced by its index.
 
     A checksum stands for the payload of DATA. The time in an RTTM request is left out, because it differs between
     drivers.

@@ -1,7 +1,8 @@
 """Connections of the real Java archive client to an archive, under the control of a test.
 
-The process is a peer of the kind `java-archive-client`. It has the operations of every peer (`peers.py`), and the
-operations below for the connection `client`. Numbers, positions and ids have the meaning of the real client.
+The client runs in a peer process of the kind `java-archive-client`. The peer has the operations of every peer
+(`peers.py`), and the operations below. Their value `client` names one of the peer's connections. Numbers, positions and
+ids have the meaning of the real client.
 
 Operations: connect_archive, close_archive, archive_state, poll_error, poll_errors, poll_signals, start_recording,
 extend_recording, add_recorded_publication, stop_recording, try_stop_recording, start_replay, replay, stop_replay,

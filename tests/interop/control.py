@@ -111,7 +111,7 @@ class ControlClient:
         self._cnc.close()
 
     def next_id(self):
-        """Returns the next correlation id of the directory."""
+        """Takes and returns the next correlation id of the driver."""
         at = self._ring + self._ring_capacity + _RING_CORRELATION
         value = self._read("<q", at)
         struct.pack_into("<q", self._cnc, at, value + 1)

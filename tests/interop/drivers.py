@@ -101,7 +101,7 @@ def driver_command(kind, directory, settings, program=None):
 
 
 def driver_environment(settings):
-    """Returns the environment of this process with these settings of Aeron instead of all others."""
+    """Returns the environment of this process, with `settings` in place of all its variables `AERON_*`."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**clean, **settings}
 
@@ -112,7 +112,7 @@ def _java_property(name):
 
 
 def _java_value(name, value):
-    """Returns Java's value for a setting. A validator of the C driver has a name, and in Java the name of a class."""
+    """Returns Java's value for a setting. The C driver finds a validator by a short name, and Java by a class name."""
     if name == "AERON_DRIVER_TERMINATION_VALIDATOR":
         return f"io.aeron.driver.Default{value.capitalize()}TerminationValidator"
     return value

@@ -52,8 +52,8 @@ def running_stream(directory, control, channel, rate):
 def join(client, channel, length):
     """Joins a stream and reads `length` bytes. Returns the seconds until the first and until the last message.
 
-    A time is `None` if no message arrived for ten seconds, or if the driver ended the image and joined again. Raises
-    `Gap` if a message between the join position and the last message is missing.
+    A time is `None` if its message did not arrive within ten seconds, or if the driver ended the image before that
+    message. Raises `Gap` if a message between the join position and the last message is missing.
     """
     start = time.monotonic()
     with client.add_subscription(channel, STREAM) as subscription:

@@ -25,7 +25,7 @@ class Source:
     """A recorded publication and its sent messages."""
 
     def __init__(self, archive, channel, stream, *, lengths=(100,), add=None):
-        """Adds a recorded publication. `add` is a function that does this in another way."""
+        """Adds a recorded publication, with `add` if it is given, else with a method of the archive client."""
         self.archive, self.stream = archive, stream
         self.publication = (add or archive.add_recorded_exclusive_publication)(channel, stream)
         self.messages = []
@@ -78,7 +78,7 @@ class Source:
         self.archive.try_stop_recording(self.publication)
 
     def dismiss(self):
-        """Closes the publication and stops every recording of the stream, whatever their state is."""
+        """Stops the recording of the publication, if there is one, and closes the publication."""
         self.archive.try_stop_recording(self.publication)
         self.publication.close()
 

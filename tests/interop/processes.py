@@ -43,12 +43,15 @@ class Process:
         self._popen.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout_s=_STOP_TIMEOUT_S):
-        """Sends SIGTERM. Kills the process if it does not end in time. Returns the exit code."""
+        """Sends SIGTERM and returns the exit code. If the process does not end in time, kills it and raises an error."""
         self._popen.terminate()
         return self.wait(timeout_s)
 
     def wait(self, timeout_s):
-        """Waits for the end of the process, and returns the exit code. Kills the process if it does not end in time."""
+        """Waits for the end of the process, and returns the exit code.
+
+        If the process does not end in time, kills it and raises an error.
+        """
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:

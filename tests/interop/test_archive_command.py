@@ -128,8 +128,8 @@ def _verdicts(shown):
 
 @pytest.mark.parametrize("state", ["stopped", "purged", "killed", "extended-with-checksums"])
 def test_the_command_shows_the_same_recordings_count_and_process_id_as_the_tool(written, state):
-    """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count, and no command fails for
-    them."""
+    """07-132: describe, describe-all, count and pid; 07-66: deleted entries do not count, and no command fails
+    because of them."""
     both = Directories(written(state))
     for command in ("describe", "describe-all"):
         ours = run("archive", command, both.ours)
@@ -319,7 +319,8 @@ def test_the_command_writes_the_same_checksums_as_the_tool(written, state):
 
 
 def test_a_repair_without_a_checksum_option_updates_the_checksum_of_the_entry(written):
-    """07-63; section 22: the tool keeps the old checksum, so its next verification reports the recording as damaged."""
+    """07-63; section 22: after its own repairs, the tool keeps the old checksum, and its next verification reports the
+    recording as damaged."""
     directory = written("killed")
     _age(directory)
     assert run("archive", "checksum", directory, "CRC-32C", "-a").exit_code == 0
@@ -459,7 +460,7 @@ def test_the_command_reads_a_live_archive_and_refuses_to_change_it(
 
 @pytest.mark.parametrize("kind", ["ours", "java"])
 def test_the_command_shows_the_same_errors_as_the_tool(drivers, start_archive, tmp_path, kind):
-    """07-132, 07-74: the mark file is in another directory, and a link file names it."""
+    """07-132, 07-74: the mark file is in another directory, and a link file names that directory."""
     driver = drivers("ours")
     archive = start_archive(kind, driver, {"aeron.archive.mark.file.dir": str(tmp_path)})
     with aeron.connect(driver.directory) as client:

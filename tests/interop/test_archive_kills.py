@@ -80,7 +80,7 @@ def test_a_restarted_archive_has_all_data_that_its_counters_showed_before_the_ki
 
 @pytest.mark.timeout(300 if _KILLS == 20 else 3600)
 def test_a_restarted_archive_keeps_complete_frames_of_zeros_that_look_torn(start_driver, start_archive):
-    """07-79: the index decides about the last frame, with the default settings."""
+    """07-79: with the default settings, the index decides whether the last frame is complete."""
     generator = random.Random(13)
     driver = start_driver("ours")
     archive = start_archive("ours", driver)

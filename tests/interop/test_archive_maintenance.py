@@ -1,5 +1,5 @@
-"""Tests of operations that extend, shorten and join recordings. Both archives return the same results to the real
-client.
+"""Tests of operations that extend, shorten and join recordings. The real archive and ours return the same results to
+the real client.
 
 Each test runs on the real archive, to check the test itself, and on ours.
 """
@@ -79,7 +79,8 @@ class Recorder:
         return self.archive.directory / f"{recording}-{base}.rec"
 
     def deleted(self, recording, count, files):
-        """Checks the count that an operation returned, waits for the signal DELETE, and checks the remaining files."""
+        """Waits for the signal DELETE. Then checks the count that an operation returned, and the start positions of the
+        remaining files."""
         self.client.await_signal("DELETE", recording=recording)
         assert (count, self.bases(recording)) == files
 
@@ -333,8 +334,8 @@ def test_a_segment_file_that_does_not_match_the_recording_is_not_attached(record
 
 @pytest.fixture
 def contiguous(recorder):
-    """`contiguous(it, join)` makes two recordings: one that ends at `join`, and one that starts there with
-    `parameters`."""
+    """`contiguous(it, join, start, **parameters)` makes two recordings. The first ends at `join`. The second starts at
+    `start`, by default at `join`."""
 
     def make(it, join=2 * _SEGMENT, start=None, **parameters):
         earlier, _ = it.record(300)

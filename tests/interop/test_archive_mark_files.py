@@ -1,6 +1,6 @@
 """Tests of the content of an archive's mark file, and of its effect on other archives.
 
-If two archives use one directory, one of them usually is the real archive.
+In most tests of two archives in one directory, one of the archives is the real one.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""Tests of requests that arrive before a requested recording has started: clients may be faster than the driver."""
+"""Tests of an archive that receives a replay request, or ends, while recordings are starting."""
 
 import struct
 import time

@@ -1,4 +1,5 @@
-"""Tests of directories of our store with the real `ArchiveTool` and archive, and of the reverse."""
+"""Tests of the real `ArchiveTool` and archive on directories of our store, and of our store on directories of the real
+archive."""
 
 import shutil
 import struct
@@ -135,7 +136,7 @@ def test_the_tool_and_our_recovery_find_the_same_end_of_extended_recordings(bric
 
 
 def test_the_tool_reports_an_error_if_another_checksum_algorithm_is_given(written):
-    """07-51: the tool compares checksums, so the other tests with checksums check that ours are correct."""
+    """07-51: this error shows that the tool compares checksums. In the other tests, it thus checks our checksums."""
     tool = ArchiveTool(written("extended-with-checksums"))
     result = tool.run("verify", "-a", "-checksum", "CRC-32")
     assert result.returncode == 255

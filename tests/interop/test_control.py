@@ -1,7 +1,8 @@
 """Sends the same commands to the real C driver and to ours. Responses, counters and error counts must be equal.
 
-The tests replace random values (session ids, directories) by their order of appearance. Error texts may differ. For a
-few commands the reference says to follow the Java driver. These commands have separate tests below.
+Before they compare, the tests replace each session id by its number in the order of appearance, and remove the
+driver's directory from file names. Error texts may differ. For a few commands the reference says to follow the Java
+driver. These commands have separate tests below.
 """
 
 import json
@@ -141,8 +142,8 @@ def assert_same_counters(runs):
 
 
 def at_the_timer(runs):
-    """Returns the events that the timers of both drivers cause. Waits until both are equal, because one may be
-    later."""
+    """Returns the events that the timers of both drivers cause. Waits until the events of both drivers are equal,
+    because one driver may be later."""
     told = [], []
     deadline = time.monotonic() + PATIENCE_S
     while True:

@@ -107,7 +107,7 @@ def test_our_client_detects_a_flushed_publication_by_the_counters_of_a_real_driv
         sent = 1
         while publication.offer(bytes(1000)):
             sent += 1
-        assert not publication.flush(timeout=0.2), "no subscriber polls"
+        assert not publication.flush(timeout=0.2), "the publication was flushed, although no subscriber has polled"
         received = 0
         while received < sent:
             received += len(subscription.poll_batch())

@@ -10,7 +10,7 @@ from interop.waiting import eventually
 DESCRIPTORS = 256
 PUBLICATIONS = 3_000
 MESSAGE = bytes(1024 * 1024)
-# These messages have more bytes than the log, so that the driver allocates pages until the last one.
+# Together, these messages have more bytes than the log, so the driver allocates every page of the log.
 MESSAGES = 60
 
 

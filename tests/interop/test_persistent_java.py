@@ -44,8 +44,8 @@ def source(client):
 
 @pytest.fixture
 def java_reader(server, start_peer):
-    """`java_reader(source, replay_channel, **settings)` opens the peer's only reader, which replaces the previous
-    one."""
+    """`java_reader(source, replay_channel, **settings)` opens a reader in the peer. It first closes the previous
+    reader."""
     peer = start_peer(KIND, server.driver)
     readers = []
 

@@ -594,8 +594,8 @@ def test_a_replay_continues_after_the_archive_has_started_again(own, client, str
     """11-61, 11-62"""
     with connected(client, own.settings_of_clients) as archive:
         source = Source(archive, PUBLICATION, stream)
-        # These messages have more bytes than the driver keeps of a stream, so the replay is incomplete when the archive
-        # ends.
+        # Together, these messages have more bytes than the log of the replay, so the replay is incomplete when the
+        # archive ends.
         source.send(3000)
     settings = {
         "recording_id": source.id,

@@ -1,4 +1,5 @@
-"""Kills the archive and the driver of a recorded publisher at random times. Each message is recorded once and in order.
+"""Kills the archive, the driver or the process of a recorded publisher at random times. Each message is recorded once
+and in order.
 
 `make soak` sets the variable `SOAK`, which raises the number of kills to 200 of each kind.
 """
@@ -21,15 +22,15 @@ from ports import free_port
 
 _KILLS = 200 if os.environ.get("SOAK") else 20
 _TIME_LIMIT_S = 300 if _KILLS == 20 else 3600
-# A driver detects a dead client one second after its last heartbeat. Clients write two heartbeats per second.
+# A driver detects a dead client one second after its last heartbeat. Clients write two heartbeats per second. An
+# archive also writes heartbeats while it starts.
 _DRIVER_SETTINGS = {
     "AERON_CLIENT_LIVENESS_TIMEOUT": "1s",
     "AERON_PUBLICATION_UNBLOCK_TIMEOUT": "1500ms",
     "AERON_IMAGE_LIVENESS_TIMEOUT": "500ms",
     "AERON_PUBLICATION_LINGER_TIMEOUT": "300ms",
 }
-# After this time, a client or an archive detects that its driver is dead. An archive also writes heartbeats while it
-# starts.
+# After this time, a client or an archive detects that its driver is dead.
 _DRIVER_TIMEOUT_MS = 1000
 _TERM_LENGTH = 64 * 1024
 

@@ -1,4 +1,5 @@
-"""Tests of `ReplayMerge`, a replay that continues with the live stream. Ours and the real one run on both archives."""
+"""Tests of `ReplayMerge`, a replay that continues with the live stream. Ours and the real one run on the real archive
+and on ours."""
 
 import time
 

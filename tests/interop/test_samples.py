@@ -153,7 +153,7 @@ def test_our_command_receives_a_complete_file_from_java(kind, shared_drivers, sa
 
 @each_driver
 def test_java_receives_a_complete_file_from_our_command(kind, shared_drivers, sample, file, into):
-    """06-20, 06-23: with an embedded driver"""
+    """06-20, 06-23: the Java receiver starts its own driver"""
     driver, where = shared_drivers(kind), channel()
     of_the_receiver = SimpleNamespace(directory=f"{driver.directory}-receiver")
     try:
@@ -178,8 +178,8 @@ def test_java_samples_and_our_commands_share_a_stream(kind, shared_drivers, samp
         sample(driver, "BasicSubscriber", channel=where) as theirs,
     ):
         ours.wait_for("Subscription channel status")
-        # Our publisher starts before the Java publisher connects, and runs until the Java messages are sent. The Java
-        # publisher sends no message twice.
+        # The Java publisher does not repeat a failed offer. So our publisher connects the stream first, and runs until
+        # the Java publisher has sent its messages.
         with Command("pub", "--dir", driver.directory, "-c", where, "--interval", 0.2) as our_publisher:
             ours.wait_for("<<Hello World! ")
             theirs.wait_for(r"<<Hello World! ")
@@ -193,7 +193,7 @@ def test_java_samples_and_our_commands_share_a_stream(kind, shared_drivers, samp
                 eventually(lambda: _numbers(ours, theirs_sent=True) == [0, 1])
                 assert ours.output().count("Available image") == 1
         assert len({session for session, _, _ in _messages(ours)}) == 1
-        # Without subscribers our publisher cannot publish, and it prints this.
+        # If an offer fails, our publisher does not print `yay!`. So `sent` has only the numbers of published messages.
         assert _numbers(ours, theirs_sent=False) == sent
 
 
@@ -286,7 +286,7 @@ def test_java_samples_and_our_commands_end_after_a_clean_end_of_the_driver(kind,
 
 @pytest.mark.parametrize("kind", ["ours", "c"])
 def test_our_command_and_the_java_tool_print_the_same_loss_report(kind, start_driver, sample):
-    """06-5, 06-23 (9.11): with the loss report of each kind of driver"""
+    """06-5, 06-23 (9.11): the loss report of our driver and that of the C driver"""
     lossy = {
         "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS": "loss",
         "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS": "rate=0.05|seed=3|recv-msg-mask=0x3",

@@ -14,7 +14,7 @@ LENGTHS = [8, 100, 1376, 1377, 5000]
 
 @pytest.fixture
 def live(spark, run_directory):  # noqa: F811
-    """`live(driver, stream)` returns a frame with the payloads of a stream. The archives are in this run's
+    """`live(driver, stream)` returns a Spark data frame with the payloads of a stream. The archives are in this run's
     directory."""
 
     def load(driver, stream):

@@ -119,7 +119,7 @@ def test_a_subscription_is_refused_with_the_text_of_the_c_driver(controls, chann
 def test_our_driver_records_the_errors_of_the_c_driver_for_streams_and_a_rejected_image(
     start_driver, start_peer, stream
 ):
-    """Our driver also prints nothing."""
+    """Neither driver prints anything."""
     logs = [errors_after_streams(start_driver(kind), start_peer, stream) for kind in ("c", "ours")]
     theirs, ours = (sum(count for count, _ in log) for log in logs)
     assert ours == theirs, logs

@@ -111,7 +111,8 @@ def test_the_tag_of_a_multi_destination_receiver_comes_from_the_subscription_cha
     sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
     of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
-    # Only the last receiver belongs to the group. When it counts, the status messages of the others have arrived too.
+    # Only the last receiver belongs to the group. When it is counted, the status messages of the
+    # others have arrived too.
     for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
         assert receivers(publisher, publication) == 0
         channel = unicast()
@@ -169,7 +170,8 @@ def test_the_receiver_window_of_a_subscription_limits_the_publisher(sender, rece
     publication.await_connected()
     subscription.await_images(1)
     sent = fill(publication)
-    # The publisher limit is one term window ahead of the sender position.
+    # The publisher limit does not show the receiver window: it is one term window ahead of the sender position. So the
+    # test reads the sender limit.
     [limit] = [c["value"] for c in counters_of(publication.peer, 9) if c["registration"] == publication.registration]
     assert limit == 16 * 1024
     assert subscription.receive(sent, LENGTHS)["faults"] == []

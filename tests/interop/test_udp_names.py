@@ -51,7 +51,7 @@ def _for_java(kind, settings):
 
 
 def test_our_driver_sends_to_the_new_address_of_a_name(start_driver, start_peer, drivers, stream):
-    """04-172, 04-174: after a change of the table, the stream goes to the socket of another C driver"""
+    """04-172, 04-174: after a change of the table, the stream goes to another socket of the C driver"""
     _follows("ours", start_driver, start_peer, drivers, stream)
 
 

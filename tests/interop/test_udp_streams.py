@@ -75,7 +75,8 @@ def test_an_image_reports_the_end_of_its_stream(sender, receiver, side, stream):
 
 @pytest.mark.parametrize("receiver", ["ours", "c", "java"])
 def test_a_subscriber_that_left_and_joined_again_receives_the_end_of_the_stream(receiver, start_driver, start_peer):
-    """Differs from 04-105: an end-of-stream status message from before the second join ends the C driver's linger."""
+    """Differs from 04-105: our driver continues to linger after an end-of-stream status message from before the second
+    join. The C driver does not."""
     channel, streams = unicast("|term-length=64k"), range(1, 101)
     # If the driver did not linger, the publication would end before its next heartbeat.
     sending = start_driver("ours", {"AERON_TIMER_INTERVAL": "20ms"})

@@ -1,7 +1,8 @@
 """Fetches the real Aeron: the jar from Maven Central, and the C client and driver from the `pyaeron` wheel.
 
-All files are made once, below `.cache/interop` of the project. If a file cannot be made, the functions raise
-`Unavailable` with the reason. The fixtures then skip the test, or fail it if `CI` is set.
+Also compiles the Java classes and Rust examples of the tests. All files except the Rust examples are made once, below
+`.cache/interop` of the project. If a file cannot be made, the functions raise `Unavailable` with the reason. The
+fixtures then skip the test, or fail it if `CI` is set.
 """
 
 import fcntl

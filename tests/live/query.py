@@ -22,7 +22,7 @@ class Query:
     """A streaming query on a checkpoint. With asynchronous progress tracking, Spark commits older batches only."""
 
     commits_behind = 1
-    """How many batches the committed batch is before the batch that was logged last."""
+    """Number of batches from the batch that is committed to the batch that was logged last."""
 
     def __init__(self, checkpoint: Path, source: _aeron.LiveSource) -> None:
         self.checkpoint = checkpoint

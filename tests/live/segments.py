@@ -43,8 +43,8 @@ def messages(partition: str) -> list[Message]:
                     found.append(Message(*ids, end, b"".join(parts)))
                     parts = None
         position += frame.aligned_length
-    assert position == piece["to"], "a range ends with a frame"
-    assert parts is None, "a range ends with a message"
+    assert position == piece["to"], "the range ends within a frame"
+    assert parts is None, "the range ends within a message"
     return found
 
 

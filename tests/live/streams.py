@@ -11,7 +11,7 @@ import aeron
 from live.segments import Message
 
 MTU = 1408
-"""Term length of all streams of these tests, in bytes."""
+"""MTU of all streams of these tests, in bytes."""
 
 
 def numbered(number: int, size: int = 8) -> bytes:
@@ -55,15 +55,14 @@ def begin(row: Message) -> int:
 
 
 def missing_bytes(rows: Sequence[Message]) -> int:
-    """Checks that each message occurs once, and that each recording is in order. Returns the number of missing
-    bytes."""
+    """Checks that no message occurs twice, and that each recording is in order. Returns the number of missing bytes."""
     for recording in _grouped(rows, lambda row: (row.session_id, row.recording_id)):
-        assert recording == sorted(recording, key=lambda row: row.position), "in order per recording"
+        assert recording == sorted(recording, key=lambda row: row.position), "a recording is not in order"
     missing = 0
     for session in _grouped(rows, lambda row: row.session_id):
         session.sort(key=lambda row: row.position)
         numbers = [number(row) for row in session]
-        assert numbers == sorted(set(numbers)), "each message once"
+        assert numbers == sorted(set(numbers)), "a message occurs twice or not in order"
         for before, after in itertools.pairwise(session):
             if number(after) != number(before) + 1:
                 missing += begin(after) - before.position

@@ -92,7 +92,8 @@ def test_a_source_that_is_killed_at_a_test_hook_returns_every_message_once_after
     time.sleep(pause)
     query = restart(home, settings)
     count = finish(query, publisher)
-    assert [number(row) for row in query.rows()] == list(range(count)), "over IPC the publisher waits for the source"
+    # Over IPC, the publisher waits for the source.
+    assert [number(row) for row in query.rows()] == list(range(count))
     assert query.report()["gapBytes"] == 0
     query.source.close()
 
@@ -117,8 +118,8 @@ def test_messages_from_the_network_that_a_killed_source_missed_are_reported_as_a
     print(f"killed at {point}")
     published = publisher.count
     if is_dead:
-        # So many messages exceed the window. The publisher can send them only after the driver has removed the stopped
-        # subscriber.
+        # 200 messages are longer than the window. The publisher can send them only after the driver has removed the
+        # killed subscriber.
         eventually(lambda: publisher.count > published + 200, timeout=LIVENESS_S + 20)
     else:
         time.sleep(1.0)
@@ -144,13 +145,13 @@ def test_a_source_continues_with_a_reported_gap_after_a_pause_beyond_the_client_
     eventually(lambda: len(query.rows()) > 100, timeout=20)
     process.process.send_signal(signal.SIGSTOP)
     published = publisher.count
-    # So many messages exceed the window. The publisher can send them only after the driver has removed the stopped
+    # 500 messages are longer than the window. The publisher can send them only after the driver has removed the stopped
     # subscriber.
     eventually(lambda: publisher.count > published + 500, timeout=LIVENESS_S + 20)
     process.process.send_signal(signal.SIGCONT)
     late = publisher.count
     eventually(lambda: number(query.rows()[-1]) > late, timeout=30)
-    assert process.process.poll() is None, "the process continues"
+    assert process.process.poll() is None, "the process ended"
     process.end(signal.SIGTERM)
     query = restart(home, options(home, driver, stream_id))
     finish(query, publisher)
@@ -216,7 +217,8 @@ def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
         took.append(process.end(signal.SIGTERM))
         assert process.process.returncode == -signal.SIGTERM
         eventually(lambda: not publication.is_connected, timeout=PATIENT_LIVENESS_S / 2)
-    assert min(took) < 1.0, "closing the receiver takes less than 100 ms, and the interpreter also has to end"
+    # Closing the receiver takes less than 100 ms. The rest of the time is for the end of the interpreter.
+    assert min(took) < 1.0, took
     publisher.stop()
     assert stop_positions(home)[-1] >= 0
     query = restart(home, settings)

@@ -1,4 +1,4 @@
-"""Test with random publishers, limits, restarts and ends of streams, and the rules that are true after each step."""
+"""Test with random publishers, limits, restarts and ends of streams. At the end, each message must be one row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ steps = st.lists(st.one_of(publishing, publishing, batch, batch, restart, end), 
 
 
 class World:
-    """A query and its publishers. Each method is one step of the test."""
+    """A query and its publishers. The steps of the test are the methods `publish`, `batch`, `restart` and `end`."""
 
     def __init__(self, home: Path, driver: aeron.MediaDriver, client: aeron.Aeron) -> None:
         self.home, self.driver, self.client = home, driver, client
@@ -91,7 +91,7 @@ class World:
             (self.query.checkpoint / "commits" / str(last)).unlink()
         self.query = self.start(options)
         if unfinished:
-            assert self.query.rows()[: len(before)] == before, "a logged batch has the same rows when it runs again"
+            assert self.query.rows()[: len(before)] == before, "a logged batch had other rows when it ran again"
 
     def end(self, publisher: int) -> None:
         publication = self.publications.pop(publisher, None)

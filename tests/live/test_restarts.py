@@ -103,7 +103,7 @@ def test_a_slower_subscriber_makes_a_query_join_below_the_recorded_position(
     query.run_until(count)
     assert [number(row) for row in query.rows()] == list(range(count))
     recordings = {row.recording_id for row in query.rows()}
-    assert len(recordings) == 2, "a restart makes a new recording"
+    assert len(recordings) == 2, "the restart did not make one new recording"
     assert query.report()["gapBytes"] == 0
 
 
@@ -117,7 +117,7 @@ def test_a_query_may_join_more_than_a_term_below_the_recorded_position(
     for messages in (7, 7, 10):
         read_all(slow)
         count += len(publish(publication, messages, first=count, size=3000))
-    assert publication.position % 3104, "padding"
+    assert publication.position % 3104, "no term ended with padding"
     query.run_until(count)
     query = start()
     query.run_batch()
@@ -233,7 +233,7 @@ def test_a_session_that_began_between_two_runs_has_a_gap_of_unknown_length(
         assert (gap["session"], gap["from"], gap["to"], gap["bytes"]) == (late.session_id, None, late.position, None)
         assert "is not known (sent while no query ran)" in gap["reason"]
         assert report["unknownGaps"] == 1
-        assert report["gapBytes"] is None, "unknown is not 0"
+        assert report["gapBytes"] is None, "an unknown number of bytes was reported as a number"
         (line,) = [line for line in query.source.take_lines() if "were not recorded" in line]
         assert line.startswith(f"an unknown number of bytes of stream {stream_id} session {late.session_id} to ")
 
@@ -309,16 +309,17 @@ def test_a_deleted_archive_is_data_loss_for_an_unfinished_batch(
     assert query.run_batch() == []
     assert query.report()["lostBytes"] == lost
     assert any("is gone" in line for line in query.source.take_lines())
-    assert query.run_batch() == [], "a new archive has no recordings"
+    assert query.run_batch() == [], "the new archive has rows"
     # The source has subscribed to the stream when it planned the empty batch, so it records these messages.
     publish(publication, 10, first=100)
     assert [number(row) for row in query.run_until(10)] == list(range(100, 110))
     report = query.report()
-    assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "the new archive stores the counts"
+    assert (report["lostBytes"], report["unknownGaps"]) == (lost, 1), "the new archive has other counts"
     (gap,) = report["gaps"]
-    assert gap["bytes"] is None, "the number of further bytes in the old archive is unknown"
+    # The number of further bytes in the old archive is unknown.
+    assert gap["bytes"] is None
     assert "is gone" in gap["reason"]
-    assert not any("is gone" in line for line in query.source.take_lines()), "logged once"
+    assert not any("is gone" in line for line in query.source.take_lines()), "the loss was logged again"
 
 
 def _end(offset: str) -> int:

@@ -150,7 +150,7 @@ def test_the_first_batch_has_no_rows_and_determines_the_start_of_the_query(
     assert first.num_rows == 0
     recorded.send(5)
     query.restart()
-    assert query.rows_of(0).num_rows == 0, "the batch has the same offsets although more messages were recorded"
+    assert query.rows_of(0).num_rows == 0, "the batch has messages that were recorded later"
     assert query.drain() == recorded.sent[10:]
 
 
@@ -182,9 +182,8 @@ def test_a_recording_that_appears_later_is_read_from_its_start(
     later = Recorded(archive, stream_id)
     later.send(6)
     assert query.drain()[-6:] == later.sent
-    assert [json.loads(end)["recordings"] for end in query.logged][-2].popitem()[1] == 0, (
-        "the query logs the recording with position 0 before it reads rows of it"
-    )
+    # The query logs the recording with position 0 before it reads rows of it.
+    assert [json.loads(end)["recordings"] for end in query.logged][-2].popitem()[1] == 0
 
 
 def test_two_queries_on_one_recording_read_the_same_rows(
@@ -423,7 +422,7 @@ def test_a_query_connects_to_a_restarted_archive_and_reads_the_same_rows(
         (planned,) = query.source.partitions(query.logged[0], query.logged[1])
         before = shared.read(planned)
     with server():
-        assert shared.read(planned).equals(before), "a task that was planned before the restart"
+        assert shared.read(planned).equals(before), "a task read other rows after the restart"
         assert not shared.reader(planned).is_replay
         query.restart()
         assert query.drain() == recorded.sent
@@ -449,7 +448,7 @@ def test_a_worker_with_an_embedded_driver_replays_over_response_channels(
     (partition,) = replays.plan(stream_id)
     assert remote.read(partition).equals(replays.read(partition))
     assert SharedQuery(remote, stream_id, starting_offsets="earliest").drain() == recorded.sent
-    assert len(remote.connections) == 1, "all tasks of a process share one client and one control session"
+    assert len(remote.connections) == 1, "the tasks do not share one client and one control session"
     remote.connections.close()
 
 

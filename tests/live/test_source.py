@@ -49,7 +49,7 @@ def test_a_source_opens_no_archive_and_starts_no_thread_before_batch_0_is_planne
     assert len(archives(home)) == 1
     assert len(source_threads()) == 1
     source.partitions(initial, initial)
-    assert len(source_threads()) == 1, "a query starts one thread"
+    assert len(source_threads()) == 1, "the query started a second thread"
     assert archives(home)[0].stat().st_mode & 0o777 == 0o700
 
 
@@ -231,7 +231,8 @@ def test_a_commit_purges_the_segments_before_the_committed_position(
         assert bases <= {name.split(".")[0] for name in names if name.endswith(".idx")}
         most = max(most, len(bases))
     assert publication.position > 7 * mebibyte
-    assert most <= 4, "the segments of a batch and the next one, and the segment before them"
+    # The segments of a batch, one segment before them and one after them.
+    assert most <= 4
     publication.close()
     eventually(lambda: query.report()["ended"] == 1)
     with client.add_exclusive_publication(CHANNEL, stream_id) as other:

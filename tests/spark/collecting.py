@@ -96,5 +96,5 @@ def await_release(directory: Path) -> None:
 
 
 def numbers(first: int, last: int) -> list[bytes]:
-    """Returns messages from number `first` up to `last`. Each message contains its number."""
+    """Returns the messages from number `first` to `last - 1`. Each message contains its number."""
     return [b"message %d" % number for number in range(first, last)]

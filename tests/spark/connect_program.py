@@ -75,8 +75,8 @@ def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: 
         publication.wait_connected(timeout=180)
         for message in MESSAGES:
             publication.publish(message, timeout=20)
-        eventually(lambda: spark.table("messages").count() == len(MESSAGES), "the messages arrive")
-        eventually(lambda: any(source.recordings for source in aeron.spark.progress(query)), "the progress says so")
+        eventually(lambda: spark.table("messages").count() == len(MESSAGES), "the messages did not arrive")
+        eventually(lambda: any(source.recordings for source in aeron.spark.progress(query)), "no progress with a recording")
         [source] = aeron.spark.progress(query)
         assert (source.images, source.joined) == (1, 1)
     query.stop()
@@ -86,7 +86,7 @@ def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: 
 def recorded(spark: SparkSession, client: aeron.Aeron, options: Options, place: Path) -> None:
     """Reads the recordings of the previous query."""
     # The server stops a query without waiting for its source process.
-    eventually(lambda: is_free(place / "archives"), "nobody uses the archive")
+    eventually(lambda: is_free(place / "archives"), "the archive is still in use")
     frame = spark.read.format("aeron").option("archiveDir", str(place / "archives")).load()
     assert set(frame.select("value").toArrow()["value"].to_pylist()) == set(MESSAGES)
 
@@ -106,7 +106,7 @@ def written(spark: SparkSession, client: aeron.Aeron, options: Options, place: P
         frame = spark.range(1000).selectExpr("cast(id as string) as value")
         frame.write.format("aeron").options(**{**options, "streamId": "1002"}).mode("append").save()
         received: list[bytes] = []
-        eventually(lambda: received.extend(subscription.poll_batch().to_list()) or len(received) >= 1000, "all arrive")
+        eventually(lambda: received.extend(subscription.poll_batch().to_list()) or len(received) >= 1000, "missing rows")
         assert sorted(map(int, received)) == list(range(1000))
 
 
@@ -124,7 +124,7 @@ def copied(spark: SparkSession, client: aeron.Aeron, options: Options, place: Pa
             received.extend(subscription.poll_batch().to_list())
             return len(received) >= 200
 
-        eventually(is_whole, "two batches arrive")
+        eventually(is_whole, "two batches did not arrive")
         query.stop()
         assert {int(message) for message in received} >= set(range(200))
 

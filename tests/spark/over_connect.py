@@ -1,6 +1,6 @@
-"""Tests of Spark Connect, where a session talks to its server by gRPC, and of pandas.
+"""Tests of exports with pandas, and of Spark Connect, where a session talks to its server by gRPC.
 
-`make test-spark-connect` runs this file. It installs packages that other tests must not use, for example pandas.
+`make test-spark-connect` runs this file, and installs packages that other tests must not use, for example pandas.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Kills each process of a query on a live stream at each point of the pipeline, twenty times in all. Also pauses a
-query until messages are lost.
+"""Kills the processes of a query on a live stream at several points of the pipeline, twenty times in all. In one more
+test, the query stays down until messages are lost.
 
 `make soak` runs this file. It takes a quarter of an hour.
 """

@@ -95,7 +95,7 @@ def test_a_job_uses_the_python_of_its_environment_without_activation(java: None,
     assert done.stdout.split() == ["value", "True"], done.stderr
     environment["PYSPARK_PYTHON"] = str(other)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode != 0, "the user's choice is not changed"
+    assert done.returncode != 0, "the job did not use the Python that the user chose"
 
 
 def test_java_is_searched_in_java_home(monkeypatch: pytest.MonkeyPatch, shared_memory: Path) -> None:

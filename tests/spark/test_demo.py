@@ -75,7 +75,7 @@ def run_demo(*options: object, output: Path) -> Finished:
 
 
 def left_behind() -> tuple[set[str], set[str]]:
-    """Returns the directories of demos, and the files of this user's JVMs, in the temporary directory."""
+    """Returns the directories of demos in the temporary directory, and all paths in the current directory."""
     names = os.listdir(SHARED_MEMORY or tempfile.gettempdir())
     return {name for name in names if name.startswith("aeron-demo-")}, set(Path.cwd().iterdir())
 

@@ -1,5 +1,5 @@
-"""Test of Spark that reads an archive on another host. A firewall lets no packet in that does not respond to Spark's
-host.
+"""Test of Spark that reads an archive on another host. A firewall lets in only packets that respond to packets of
+Spark's host.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ CHANNEL = "aeron:ipc"
 
 
 def error_of(act: Callable[[], Any]) -> str:
-    """Returns the last line of our error from Spark's long text."""
+    """Returns the line with our error from the long text of Spark's error."""
     from pyspark.errors import PySparkException
 
     with pytest.raises(PySparkException) as failed:

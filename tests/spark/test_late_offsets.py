@@ -51,7 +51,7 @@ def test_a_kill_between_a_batch_and_the_log_of_its_offsets_loses_no_message(
         sent += 100
         eventually(lambda: {*first(), *second()} == {*numbers(0, sent)}, PATIENCE_S)
         rows = second()
-    assert len(rows) == len(set(rows)), "each row once since the restart"
+    assert len(rows) == len(set(rows)), "a row occurs twice after the restart"
 
 
 @contextmanager

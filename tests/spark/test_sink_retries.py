@@ -31,9 +31,9 @@ def spark_settings() -> dict[str, str]:
 
 
 class FailingReader(DataSourceReader):
-    """Reads numbers of 1000 digits in record batches of 500 rows. So many bytes do not fit into the buffers before the
-    sink, so the sink publishes rows before the failure. The first attempt of a task reads two record batches, waits for
-    the file `received`, and fails."""
+    """Reads numbers of 1000 digits in record batches of 500 rows. The first attempt of a task reads two record batches,
+    waits for the file `received`, and fails. The buffers before the sink are smaller than these record batches, so the
+    sink publishes rows before the failure."""
 
     def __init__(self, received: str) -> None:
         self._received = Path(received)
@@ -135,7 +135,7 @@ def test_a_batch_without_a_commit_runs_again_with_the_same_id_and_keys(
     repeated = [pair for pair in again if pair[1] >> 40 == 1]
     assert sorted(repeated) == sorted(pair for pair in first if pair[1] >> 40 == 1)
     assert len(repeated) == 10_000
-    # The query may have stopped during the next batch.
+    # The batches after batch 2 are left out, because the query may have stopped during the last one.
     whole = [pair for pair in pairs if pair[1] >> 40 <= 2]
     kept = without_duplicates([message for message, _ in whole], [key for _, key in whole])
     assert sorted(map(int, kept)) == list(range(30_000))

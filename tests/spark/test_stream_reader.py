@@ -27,7 +27,7 @@ LINES_OF_STOP = len({line for *_, line in _STOP.co_lines()} - {None, _STOP.co_fi
 def test_a_source_process_that_is_terminated_while_it_stops_releases_its_publisher(
     media_driver: aeron.MediaDriver, shared_memory: Path, line: int
 ) -> None:
-    """08-34: Spark sends SIGTERM and closes the socket. Both end the reader, in either order."""
+    """08-34: Spark sends SIGTERM and closes the socket, in either order. Each of the two ends the reader."""
     stream_id = 2200 + line
     options = {
         "channel": "aeron:ipc",

@@ -99,7 +99,7 @@ fn segments_are_joined_or_split_to_the_requested_number_of_pieces() {
     assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
 }
 
-/// 08-35: impossible positions in a damaged catalog are an error, and cost neither memory nor time.
+/// 08-35: huge positions in a damaged catalog cost neither memory nor time. Without `minPartitions`, they are an error.
 #[test]
 fn more_segments_than_partitions_are_refused_with_their_number() {
     let mut archive = Archive::new();

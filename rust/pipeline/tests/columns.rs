@@ -132,7 +132,7 @@ fn a_row_has_the_payload_the_source_and_the_arrival_time_of_its_message() {
     );
     let (batches, _) = batches(reader).unwrap();
     let [batch] = &batches[..] else {
-        panic!("one record batch")
+        panic!("not exactly one record batch")
     };
 
     let values = batch.column(0).as_binary::<i32>();

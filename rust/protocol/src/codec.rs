@@ -14,7 +14,7 @@ use crate::ErrorCode;
 /// Reason why a message cannot be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// No message of this direction has the type id.
+    /// No command, or no event, has the type id.
     #[error("command={type_id} unknown")]
     UnknownTypeId {
         /// Type id of the record.

@@ -41,7 +41,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// All codes that can be sent, in the order of their values.
+    /// All codes except [`ErrorCode::Unknown`], in the order of their values.
     pub const ALL: [Self; 15] = [
         Self::Unused,
         Self::InvalidChannel,

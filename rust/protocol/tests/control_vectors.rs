@@ -248,7 +248,8 @@ fn every_recorded_event_is_read_and_written_back() {
     assert!(read > 150, "{read} events");
 }
 
-/// A command that the C driver refuses for its bytes gets the same error code and text here, except two commands.
+/// A command that the C driver refuses for its bytes gets the same error code and text here. Exceptions are two
+/// commands that only the C driver refuses.
 #[test]
 fn commands_that_the_c_driver_refuses_are_refused_with_its_text() {
     let refused_only_by_c = [

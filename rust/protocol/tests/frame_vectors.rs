@@ -473,8 +473,8 @@ fn a_resolver_handles_every_malformed_datagram_as_recommended() {
     }
 }
 
-/// Returns the number of valid entries: the entries that the real driver stored. In three cases, the driver dropped one
-/// valid entry for another reason.
+/// Returns the number of valid entries in a case. The real driver stored this number of entries, except in three cases:
+/// there, it dropped one valid entry for another reason.
 fn entries_expected(case: &Case) -> usize {
     match case.name.as_str() {
         "n-own-name" | "n-age-old" | "n-second-entry-name-overlaps" => 1,

@@ -125,8 +125,8 @@ fn setup_of(case: &Value) -> Vec<Value> {
     case["setup"].as_array().cloned().unwrap_or_default()
 }
 
-/// Checks the code and text of an error. For a text that is not a number, C drivers print the wrong reason `Success`;
-/// our text does not contain it.
+/// Checks the code and text of an error. If the value of a parameter is not a number, the error text of C drivers ends
+/// with the wrong reason `Success`. Our text does not contain this reason.
 fn assert_refused(case: &Value, error: &UriError) {
     let expected = &case["error"];
     let text = expected["text"].as_str().unwrap_or_default();
@@ -249,8 +249,8 @@ fn every_ipc_subscription_gets_the_expected_response() {
     assert_eq!(judged, 10);
 }
 
-/// Beginnings of error texts for which a driver needs an address, a socket or another resource. These tests have no
-/// driver, so they accept such channels.
+/// Beginnings of the texts of errors that only a driver with addresses, sockets or other resources can detect. These
+/// tests have no driver, so channels with such errors are accepted here.
 const BEYOND_THE_TEXT: [&str; 27] = [
     "port ",
     "endpoint has port=0",
@@ -317,7 +317,8 @@ fn exactly_the_invalid_texts_of_network_channels_are_refused() {
     assert!(refused > 80, "{refused}");
 }
 
-/// Publications on the same channel: a real driver shared them, or reported the difference.
+/// Tests pairs of publications on one channel. A real driver gave both the same log, or reported a difference in their
+/// parameters.
 #[test]
 fn shared_network_publications_agree_or_the_error_names_the_difference() {
     let mut judged = 0;

@@ -161,7 +161,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
     if array.is_released() {
         let reason =
-            "an Arrow array that was handed over before is empty: ask for it anew each time";
+            "this Arrow array was read before and is now empty: ask for it anew each time";
         return Err(raise("InvalidArgumentError", reason));
     }
     // SAFETY: array and schema are from one call of `__arrow_c_array__`, and the capsule keeps the schema alive.

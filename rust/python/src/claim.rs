@@ -62,7 +62,7 @@ struct ClaimedPayload {
 
 impl Lent for ClaimedPayload {
     fn start(&self) -> *mut u8 {
-        // The address cannot be outside the term, because `new` checks the range of the claim.
+        // The address cannot be outside the memory, because offset and length are those of the claim.
         self.memory.as_ptr().wrapping_add(self.offset)
     }
 

@@ -46,7 +46,8 @@ pub struct PyCncFile {
 }
 
 snapshot! {
-    /// An error of an error log, with all its observations. Immutable. Comparison and pickling use the values.
+    /// A distinct error of an error log, with the number and the times of its observations. Immutable. Comparison and
+    /// pickling use the values.
     PyErrorObservation("ErrorObservation") {
         /// Number of observations.
         observation_count: i32,
@@ -54,7 +55,7 @@ snapshot! {
         first_observation_ms: i64,
         /// Time of the last observation, in milliseconds since the epoch.
         last_observation_ms: i64,
-        /// Text that the driver recorded.
+        /// Text that the driver or archive logged.
         text: String,
     }
 

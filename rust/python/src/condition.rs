@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::fork::OfProcess;
 
-/// Returns whether there is work. Thread-safe; takes no GIL.
+/// A function that returns whether a wait is over. Thread-safe; takes no GIL.
 pub type ReadinessCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// A check of whether a wait is over. Python calls the object, or a timer calls the check repeatedly. Immutable, so

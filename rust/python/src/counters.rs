@@ -327,7 +327,7 @@ impl PyCountersReader {
     ///     0 unused, 1 allocated, -1 reclaimed.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn state(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i32> {
         self.of(id, |reader| reader.state(id))
     }
@@ -341,7 +341,7 @@ impl PyCountersReader {
     ///     The value.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn value(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| reader.value(id))
     }
@@ -402,7 +402,7 @@ impl PyCountersReader {
     ///     The registration id.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn registration_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.registration_id()))
     }
@@ -416,7 +416,7 @@ impl PyCountersReader {
     ///     The id of the client; -1 if no client owns the counter.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn owner_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.owner_id()))
     }
@@ -430,7 +430,7 @@ impl PyCountersReader {
     ///     The reference id.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn reference_id(&self, #[pyo3(from_py_with = argument::id)] id: i32) -> PyResult<i64> {
         self.of(id, |reader| Some(reader.counter(id)?.reference_id()))
     }
@@ -441,10 +441,10 @@ impl PyCountersReader {
     ///     id: Counter id.
     ///
     /// Returns:
-    ///     Milliseconds since the epoch.
+    ///     Milliseconds since the epoch; `NOT_FREE_TO_REUSE` if the counter is in use.
     ///
     /// Raises:
-    ///     IndexRangeError: If there is no counter with this id.
+    ///     IndexRangeError: If `id` is not within 0 to `max_counter_id`.
     fn free_for_reuse_deadline_ms(
         &self,
         #[pyo3(from_py_with = argument::id)] id: i32,

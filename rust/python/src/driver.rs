@@ -23,8 +23,8 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
 
 /// Interval between two checks whether a drain is complete.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Maximum duration of a drain at the end of the interpreter, if the program did not close the driver. The interpreter
-/// waits for 2 s.
+/// Maximum duration of the drain of a driver that the program did not close. It is shorter than the 2 s for which the end
+/// of the interpreter waits for all objects.
 const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A media driver inside this process. Thread-safe.
@@ -388,7 +388,7 @@ impl PyMediaDriver {
 
     /// Whether the driver has accepted a termination command, or is closed.
     ///
-    /// The driver runs until the program closes it.
+    /// A termination command does not stop the driver: it runs until the program closes it.
     #[getter]
     fn is_terminated(&self, py: Python<'_>) -> PyResult<bool> {
         let driver = self.driver.get()?;
@@ -407,7 +407,7 @@ impl PyMediaDriver {
         Ok(py.detach(|| driver.lock().is_none()))
     }
 
-    /// Closes the driver. Clients detect the end by the driver's heartbeat. Idempotent.
+    /// Closes the driver. Clients detect the end because the driver's heartbeat ends. Idempotent.
     ///
     /// The driver first sends all messages that were published over UDP. Then it waits until each live receiver
     /// has reported that it consumed its stream to the end. The wait lasts at most for the linger time of the

@@ -1,4 +1,5 @@
-//! Errors for polls of an object that ended with its client. An empty poll raises, unless the owner closed the client.
+//! Errors for polls of an object that ended with its client. A poll of such an object that finds nothing raises, unless
+//! the program closed the object or its client.
 
 use aeron_client::{CloseCause, Error, Image, Subscription};
 use pyo3::prelude::*;

@@ -34,7 +34,7 @@ impl Process {
         Self(FORKS.load(Ordering::Relaxed))
     }
 
-    /// Raises `ForkedError` if the current process is another process.
+    /// Raises `ForkedError` if `self` is not the current process.
     #[inline]
     pub fn check(self) -> PyResult<()> {
         if self == Self::current() {

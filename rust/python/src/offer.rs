@@ -252,7 +252,7 @@ pub fn try_claim(
     }
 }
 
-/// Claims a frame, and waits for a subscriber and for room.
+/// Waits for a subscriber and for room, and claims a frame.
 pub fn claim(
     py: Python<'_>,
     outlet: &impl Outlet,
@@ -325,7 +325,8 @@ fn timed_out(outlet: &impl Outlet) -> PyErr {
     }
 }
 
-/// Appends the messages from index `first` on for which there is room, and returns their number.
+/// Appends as many messages as there is room for, from index `first` on. Returns their number, which is 0 if a later
+/// attempt may succeed.
 pub fn offer_batch<M: MessageBatch + Sync>(
     py: Python<'_>,
     outlet: &impl Outlet,

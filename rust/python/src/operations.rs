@@ -86,7 +86,7 @@ impl Owned {
 
 /// A pending operation with a result of any type.
 pub trait Operation: Send {
-    /// Continues without waiting. Returns whether the operation is finished. Needs no GIL.
+    /// Continues the operation without waiting. Returns whether it is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
     /// Returns the function that creates the Python object of the result. Called once, after the operation has
     /// finished.
@@ -167,7 +167,7 @@ impl PyPendingOperation {
         Self::of_kind(what, operation, max_idle_park_ns, handlers)
     }
 
-    /// As [`with_handlers`](Self::with_handlers), for an operation that is not one of the native client.
+    /// As [`with_handlers`](Self::with_handlers), for any operation, such as a request to an archive.
     pub fn of_kind(
         what: String,
         operation: Box<dyn Operation>,

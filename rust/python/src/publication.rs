@@ -42,8 +42,8 @@ impl<P: Outlet> Sink for BatchSink<'_, '_, P> {
                 self.sent_any |= sent > 0;
                 Ok(sent)
             }
-            // If messages were sent before the error, their number is returned. The caller then resumes after these
-            // messages and gets the error.
+            // If messages were sent before the error, 0 makes `source::send` stop and return their number. The program
+            // then resumes after these messages and gets the error.
             Err(_) if self.sent_any => Ok(0),
             Err(error) => Err(error),
         }

@@ -109,7 +109,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Returns the rows of a view; `None` if the rows are not contiguous, or not in ascending order.
+    /// Returns the rows of a view; `None` if the bytes of a row are not contiguous, or the rows are not in ascending
+    /// order.
     fn of(view: &View<'_>) -> Option<Self> {
         let (shape, strides) = (view.shape(), view.strides());
         let (count, length, stride) = match (shape, strides) {
@@ -267,7 +268,7 @@ fn send_slices(
     let ascending = offsets.windows(2).all(|pair| pair[0] <= pair[1]);
     if offsets.is_empty() || !ascending || offsets.last().is_some_and(|last| *last > data.len()) {
         let reason = format!(
-            "offsets must ascend from 0 to at most the {} bytes of the buffer, one more than messages",
+            "offsets must ascend to at most {}, the length of the buffer, with one offset more than messages",
             data.len()
         );
         return Err(raise("InvalidArgumentError", reason));
@@ -333,7 +334,7 @@ fn send_arrow(array: &ArrayRef, start: usize, sink: &mut impl Sink) -> PyResult<
         other => Err(raise(
             "ArgumentTypeError",
             format!(
-                "an Arrow array of {other} cannot be sent: binary, large binary, string and fixed-size binary can"
+                "an Arrow array of {other} cannot be sent: pass binary, large binary, string, large string or fixed-size binary"
             ),
         )),
     }
@@ -360,7 +361,7 @@ where
 fn send_fixed(array: &FixedSizeBinaryArray, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let length = array.value_length() as usize;
     let contradicts = || {
-        let reason = "an Arrow array whose data is shorter than its length cannot be sent";
+        let reason = "an Arrow array with fewer bytes than its number of values needs cannot be sent";
         raise("InvalidArgumentError", reason)
     };
     let records = FixedLengthMessages::new(array.value_data(), length, length, array.len())

@@ -411,8 +411,8 @@ impl PySubscription {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    /// Whether iterators must end, because the program closed the subscription or its replay has ended. Raises if the
-    /// subscription ended with its client.
+    /// Whether iterators must end, because the program closed the subscription or its replay is complete. Raises if the
+    /// subscription ended with its client, or the replay ended before it was complete.
     #[getter(_is_over)]
     fn is_over(&self) -> PyResult<bool> {
         let is_closed = self.get()?.is_closed();
@@ -424,8 +424,8 @@ impl PySubscription {
         Ok(is_closed || replay.is_ended())
     }
 
-    /// A condition that is true if a poll would find a message, or if the subscription is closed. Checking the
-    /// condition consumes no message.
+    /// A condition that is true if a poll would find a message, the subscription is closed, or its replay has ended.
+    /// Checking the condition consumes no message.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let (subscription, replay) = (self.get()?.clone(), self.replay());

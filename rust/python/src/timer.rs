@@ -92,8 +92,8 @@ mod linux {
     }
 
     impl Timer {
-        /// Ends the watch and arms the timer. If the thread of the watch finds a condition at the same moment, it may
-        /// still make the file readable. The event loop then makes one unnecessary check.
+        /// Ends the watch and arms the timer. If the thread of the watch finds at the same moment that a condition is
+        /// true, it may still make the file readable. The event loop then makes one unnecessary check.
         fn start_over(&self, at: Timespec) -> PyResult<()> {
             self.replace_watch(None);
             arm(&self.file, at)?;

@@ -9,8 +9,8 @@ use pyo3::prelude::*;
 use crate::errors::raise;
 use crate::signals::SIGNAL_INTERVAL;
 
-/// Time for which a wait spins before it releases the GIL. If other threads wait for the GIL, releasing and acquiring
-/// the GIL takes about the same time.
+/// Time for which a wait spins before it releases the GIL. Releasing and acquiring the GIL takes about as long as this
+/// spin if other threads wait for the GIL.
 const SPIN: Duration = Duration::from_micros(10);
 /// Default of the maximum time of one park, in nanoseconds, in a wait that has found nothing for a second.
 pub const DEFAULT_MAX_IDLE_PARK_NS: u64 = 10_000_000;

@@ -191,8 +191,8 @@ _FUNCTIONS = {
 
 
 class AeronError(Exception):
-    """A call of the C library failed. The `code` of a refusal by the driver or of the client's own error is
-    negative."""
+    """A call of the C library failed. `code` is negative if the driver refused the request, or if the error is one of
+    Aeron's client."""
 
     def __init__(self, code, text):
         super().__init__(text)

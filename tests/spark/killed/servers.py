@@ -20,7 +20,7 @@ with aeron.MediaDriver(dir=sys.argv[1], ipc_term_buffer_length=1 << 20, client_l
     signal.pause()
 """
 
-# Starts the archive again after an error: the driver starts at the same time, and until then its directory may have the
+# Tries again after an error, because the driver may still be starting. Until the driver runs, its directory may contain
 # files of a killed driver.
 ARCHIVE = """
 import signal, sys, time, aeron

@@ -17,7 +17,7 @@ use aeron_memory::directory::cnc_file;
 
 use super::publication::{Sharing, SinkPublication};
 
-/// Maximum number of streams on which one worker publishes at a time.
+/// Maximum number of publications that one worker keeps open at one driver.
 pub const MAX_STREAMS: usize = 1024;
 
 /// Type id of the counters of rows that tasks have published. Aeron does not use this id.
@@ -35,7 +35,7 @@ pub struct SharedPublications {
 /// A publication or counter in use. It stays open while the lease exists, and for the idle time afterwards.
 pub(super) struct Lease<T>(Arc<KeptEntry<T>>);
 
-/// Reason why there is no publication.
+/// Reason why a publication could not be opened.
 #[derive(Debug)]
 pub(super) enum LeaseError {
     Client(Error),
@@ -296,8 +296,8 @@ impl DriverFile {
     }
 }
 
-/// Call this function only with the lock held. Leases are created under the lock, so an unused value stays unused until
-/// the lock is released.
+/// Returns whether a lease of the entry exists. Call this function only with the lock held. Leases are created under
+/// the lock, so an unused value stays unused until the lock is released.
 fn is_in_use<T>(kept: &Arc<KeptEntry<T>>) -> bool {
     Arc::strong_count(kept) > 1
 }

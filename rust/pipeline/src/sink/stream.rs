@@ -24,14 +24,14 @@ pub struct StreamReceipt {
     pub first_position: i64,
     /// Position after the task's last message.
     pub last_position: i64,
-    /// Number of rows of the task.
+    /// Number of rows that the task sent on this stream.
     pub rows: u64,
 }
 
 /// One stream of a task.
 pub(super) struct SinkStream {
     publication: Lease<SinkPublication>,
-    /// `None` if the driver has no room for the counter. The rows are then sent without a counter.
+    /// `None` if the counter could not be added. The rows are then sent without a counter.
     rows_counter: Option<Lease<Counter>>,
     patience: RetryLimits,
     /// Packs several records into one message; `None` if each row is a message.
@@ -44,7 +44,7 @@ pub(super) struct Sent {
     pub(super) rows: u64,
     pub(super) messages: usize,
     pub(super) bytes: u64,
-    /// Reason why the other messages were not sent.
+    /// Reason why the remaining messages were not sent; `None` if all messages were sent.
     pub(super) stopped: Option<OfferStop>,
 }
 

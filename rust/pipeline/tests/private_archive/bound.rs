@@ -1,4 +1,4 @@
-//! Tests of the limit of retained bytes, of the purge of committed data, and of the remaining files.
+//! Tests of the limit of retained bytes, of the purge of committed data, of a full disk, and of file permissions.
 
 use std::io;
 
@@ -288,7 +288,7 @@ fn files_that_a_killed_purge_has_left_are_removed_by_the_next_open() {
         if !was_killed {
             assert_eq!(
                 step, 7,
-                "one step for the catalog, and three files for each of two segments"
+                "one step for the catalog, and three steps for each of two segments"
             );
             break;
         }
@@ -487,7 +487,7 @@ fn the_used_bytes_never_exceed_the_limit_plus_one_segment_and_the_index() -> io:
     let index = (LIMIT / SEGMENT_LENGTH as u64 + 2) * 4096;
     assert!(
         most > LIMIT,
-        "{most} bytes at most: the limit was never reached"
+        "at most {most} bytes were used: the limit was never reached"
     );
     assert!(
         most <= LIMIT + MAX_BLOCK_LENGTH as u64 + SEGMENT_LENGTH as u64 + index,

@@ -100,9 +100,9 @@ impl Dead {
         assert_eq!(
             all_rows(&archive, 0),
             found,
-            "a second open does not change lost times"
+            "the second open changed the rows"
         );
-        assert_eq!(report.lost_times, [], "lost times are reported once");
+        assert_eq!(report.lost_times, [], "lost times were reported again");
         let index = archive.index(0).unwrap();
         let (start, end) = (self.stream.base, self.stream.end());
         assert_eq!(
@@ -281,7 +281,7 @@ fn a_stop_position_that_a_tool_has_changed_is_used() {
     assert_eq!(
         report.lost_times,
         [],
-        "the part of the block before the new stop position keeps its time"
+        "the part of the block before the new stop position lost its time"
     );
     assert_eq!(all_rows(&archive, 0), dead.rows[..21]);
     let (_, report) = dead.open(&dead.known(dead.stream.base, moved));
@@ -308,7 +308,7 @@ fn a_missing_or_invalid_recording_is_reported_as_lost_with_the_reason() {
     let (archive, report) = dead.open(&dead.known(dead.stream.base, dead.stream.end()));
     assert!(report.lost[0].reason.contains("invalid"), "{report:?}");
     assert_eq!(archive.recordings().count(), 0);
-    assert_eq!(dead.names(".rec").len(), 3, "its files are not touched");
+    assert_eq!(dead.names(".rec").len(), 3, "a segment was removed");
 }
 
 /// 08-27

@@ -65,7 +65,7 @@ impl Returning {
         )
         .unwrap();
         let gap = writer.take_gap();
-        assert_eq!(writer.take_gap(), None, "a gap is reported once");
+        assert_eq!(writer.take_gap(), None, "the gap was reported again");
         let (mut found, taken) = match self.archive.descriptor(0) {
             Some(_) => (all_rows(&self.archive, 0), self.stream.base),
             None => (Vec::new(), self.head),
@@ -206,7 +206,7 @@ fn a_recording_that_ended_within_a_message_is_kept_until_the_new_recording_has_t
     let almost = since + SESSION_RETURN_TIMEOUT_MS - 1;
     assert!(
         !archive.work(almost, None).unwrap(),
-        "the session cannot return without a subscription"
+        "the recording was removed, although the session had no subscription to return to"
     );
     assert!(!archive.work(almost, Some(since)).unwrap());
     assert!(archive.descriptor(0).is_some());
@@ -269,7 +269,7 @@ fn a_committed_recording_of_an_ended_stream_or_without_messages_is_removed_at_on
     archive.end_recording(writer, true, NOW_MS).unwrap();
     assert!(
         !archive.work(NOW_MS, None).unwrap(),
-        "its messages are not committed yet"
+        "the recording was removed before its messages were committed"
     );
     archive.commit([(0, head)]).unwrap();
     assert!(archive.work(NOW_MS, None).unwrap());

@@ -19,7 +19,7 @@ pub(super) struct Body<'a> {
     bytes: &'a [u8],
 }
 
-/// Fields that a version of the schema added: the version, and the offset of its first field in the block.
+/// A field that a later version of the schema added: the version, and the offset of the field in the block.
 pub(super) type Addition = (u16, usize);
 
 impl<'a> Body<'a> {

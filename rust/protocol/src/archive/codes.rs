@@ -116,9 +116,9 @@ codes! {
 
     /// Whether a range begins or ends at a position that is found by time.
     pub enum TimeEdge {
-        /// A range begins at the position, which is not after the first message that arrived at or after the time.
+        /// A range begins at the position. The first message that arrived at or after the time is in this range.
         Since = 0,
-        /// A range ends at the position, which is after the last message that arrived before the time.
+        /// A range ends at the position. The last message that arrived before the time is in this range.
         Until = 1,
     }
 
@@ -130,7 +130,7 @@ codes! {
         Reader = 1,
         /// An active replay reads the data.
         Replay = 2,
-        /// A deletion, a migration, a start, an extension or a replication into the recording is in progress.
+        /// The recording is being changed: deletion, migration, start, extension, or replication into it.
         Change = 3,
         /// A segment has no copy in object storage yet.
         Copy = 4,

@@ -105,8 +105,8 @@ impl Command<'_> {
         self.ids().0
     }
 
-    /// Returns the correlation id of the command. The response repeats it, and it becomes the registration id of a
-    /// resource that the command adds.
+    /// Returns the correlation id of the command. The response repeats it. It becomes the registration id of a resource
+    /// that the command adds, except for a static counter.
     #[must_use]
     pub const fn correlation_id(&self) -> i64 {
         self.ids().1

@@ -11,7 +11,7 @@ use aeron_layout::event::{
 use crate::ErrorCode;
 use crate::codec::message;
 
-/// Counter id in an event if there is no counter, such as the channel status of IPC.
+/// Counter id in an event if there is no such counter. For example, an IPC channel has no status counter.
 pub const NO_COUNTER_ID: i32 = -1;
 
 message! {

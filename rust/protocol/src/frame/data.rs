@@ -218,8 +218,8 @@ fn covered_length(
     Ok(covered)
 }
 
-/// Returns the length of a frame, at least the length of its header. `available` bytes remain from the start of the
-/// frame.
+/// Returns the length of a frame, or an error if the frame is shorter than its header. The error contains `available`:
+/// the number of bytes from the start of the frame to the end of the datagram.
 fn checked_frame_length(head: &DataHeaderLayout, available: usize) -> Result<usize, FrameError> {
     let frame_length = head.header.frame_length.get();
     usize::try_from(frame_length)

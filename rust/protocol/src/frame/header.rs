@@ -26,7 +26,7 @@ pub enum FrameType {
     Rttm = 6,
     /// Names and addresses of drivers.
     Resolution = 7,
-    /// A receiver names the response stream of the stream that it receives.
+    /// A receiver of a request stream tells its sender the session id of the response stream.
     ResponseSetup = 11,
 }
 

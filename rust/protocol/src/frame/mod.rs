@@ -1,9 +1,9 @@
 //! Frames in UDP datagrams: data, the messages of receivers to senders, and name resolution between drivers.
 //!
 //! Every frame begins with a header of 8 bytes, and all numbers are little-endian. A datagram contains either a slice
-//! of a term (consecutive [`DataHeader`] frames) or one frame of any other type without padding. Nothing on the wire is
-//! authenticated, so any bytes are possible. Decoding never panics, and each value is validated before it is used in
-//! computations.
+//! of a term (consecutive [`DataHeader`] frames) or one frame of any other type, which is not aligned to 32 bytes.
+//! Nothing on the wire is authenticated, so any bytes are possible. Decoding never panics, and each value is validated
+//! before it is used in computations.
 //!
 //! Each side decodes only the frames that are sent to it: a receiver decodes a [`DataFrame`], a sender a
 //! [`ControlFrame`]. There are three results. `Ok(Some(frame))` is a frame. `Ok(None)` means that the datagram is

@@ -175,7 +175,8 @@ impl<'b> ResolutionEncoder<'b> {
         }
     }
 
-    /// Adds an entry. Returns whether there was room for the entry. Without room, nothing changes.
+    /// Adds an entry. Returns whether the entry was added. If there is no room, or the name is too long, nothing
+    /// changes.
     #[must_use]
     pub fn push(&mut self, entry: &ResolutionEntry<'_>) -> bool {
         let place = self

@@ -37,7 +37,7 @@ fixed_frame! {
 }
 
 fixed_frame! {
-    /// Names the response stream of a stream.
+    /// The session id of a response stream, sent to the sender of the request stream.
     pub struct ResponseSetup(ResponseSetupLayout) {
         /// Session id of the request stream.
         pub session_id: i32,

@@ -1,4 +1,4 @@
-//! Decodes datagrams for the two kinds of sockets.
+//! Decodes the datagrams that a receiver's socket or a sender's socket receives.
 
 use super::{
     DataHeader, ErrorFrame, FrameError, FrameHeader, FrameType, Nak, ResponseSetup, Rttm, Setup,
@@ -28,7 +28,7 @@ pub enum ControlFrame<'a> {
     Error(ErrorFrame<'a>),
     /// A measurement of the round-trip time, or the response to a measurement.
     Rttm(Rttm),
-    /// Names the response stream of a stream.
+    /// The session id of the response stream that belongs to a request stream.
     ResponseSetup(ResponseSetup),
 }
 

@@ -8,7 +8,8 @@ use super::publication::{
 };
 use super::{ChannelUri, Media, NetworkParams, UriError, key, session_id_tag};
 
-/// Collects the parts of a channel. Each setter checks its value, so the parser accepts every channel that was built.
+/// Collects the parts of a channel. Each setter checks its value. [`validate`](Self::validate) checks the rules between
+/// several parameters.
 ///
 /// A size is printed with the largest suffix of `g`, `m`, `k` that divides the size. A duration is printed with the
 /// largest suffix of `s`, `ms`, `us`, `ns` that divides the duration.
@@ -41,7 +42,7 @@ impl ChannelUriBuilder {
     /// Creates a builder with the known parameters of `channel`.
     ///
     /// # Errors
-    /// Code 11 if a parameter has a value that its setter would refuse.
+    /// The error of [`put`](Self::put) if a parameter has a value that its setter would refuse.
     pub fn from_channel(channel: &ChannelUri) -> Result<Self, UriError> {
         let mut builder = Self::new(channel.media());
         builder.spy(channel.is_spy());
@@ -63,7 +64,8 @@ impl ChannelUriBuilder {
     /// Sets the parameter `key` from text, in the form used in a channel.
     ///
     /// # Errors
-    /// Code 11 for an unknown key, and for a value outside the key's type or range.
+    /// Code 11 for an unknown key, and for a value outside the key's type or range. Code 1 for an invalid channel tag
+    /// or port, and for a value that a channel cannot contain.
     pub fn put(&mut self, key: &str, value: &str) -> Result<&mut Self, UriError> {
         let place =
             place_of(key).ok_or_else(|| UriError::generic(format!("unknown parameter: {key}")))?;
@@ -207,8 +209,8 @@ impl ChannelUriBuilder {
 
 macro_rules! setters {
     ($($(#[$attribute:meta])* $setter:ident: $type:ty = $key:path;)*) => {
-        /// One setter per parameter. A setter refuses a value outside the parameter's type or range with code 11, or
-        /// with code 1 for tags. The error names the parameter.
+        /// One setter per parameter. A setter refuses the same values as [`put`](Self::put), with the same errors. The
+        /// error names the parameter.
         impl ChannelUriBuilder {
             $(
                 $(#[$attribute])*

@@ -114,7 +114,7 @@ fn a_descriptor_has_the_padding_of_its_catalog_entry_07_12() {
     let Ok(ArchiveResponse::RecordingDescriptor(descriptor)) =
         ArchiveResponse::decode(&vector.bytes)
     else {
-        panic!("a descriptor");
+        panic!("not a descriptor");
     };
     let texts = [
         descriptor.stripped_channel,
@@ -137,7 +137,7 @@ fn a_descriptor_has_the_padding_of_its_catalog_entry_07_12() {
 fn a_connect_request_of_version_1_has_protocol_version_0_which_is_another_major_version_07_04() {
     let vector = example("connect-legacy-schema-v1");
     let Ok(ArchiveRequest::Connect(request)) = ArchiveRequest::decode(&vector.bytes) else {
-        panic!("a connect request");
+        panic!("not a connect request");
     };
     assert_eq!(request.version, 0);
     assert_ne!(request.version >> 16, ARCHIVE_PROTOCOL_VERSION >> 16);

@@ -230,7 +230,7 @@ fn an_undefined_error_code_is_none() {
         values.fields[3] = 1;
         let bytes = message.encode_now(&values);
         let Ok(ArchiveResponse::ControlResponse(response)) = ArchiveResponse::decode(&bytes) else {
-            panic!("a control response");
+            panic!("not a control response");
         };
         assert_eq!(response.error_code(), expected);
     }

@@ -271,7 +271,7 @@ fn the_replay_token_of_a_bounded_replay_is_at_offset_52_of_the_block_07_07() {
     let mut bytes = message.encode_now(&message.sample());
     bytes[8 + 52..8 + 60].copy_from_slice(&0x0102_0304_0506_0708_i64.to_le_bytes());
     let Ok(ArchiveRequest::BoundedReplay(request)) = ArchiveRequest::decode(&bytes) else {
-        panic!("a bounded replay");
+        panic!("not a bounded replay");
     };
     assert_eq!(request.replay_token, 0x0102_0304_0506_0708);
 }
@@ -283,7 +283,7 @@ fn an_error_text_of_any_length_is_one_message() {
     values.data = vec![vec![b'e'; 200_000]];
     let bytes = message.encode_now(&values);
     let Ok(ArchiveResponse::ControlResponse(response)) = ArchiveResponse::decode(&bytes) else {
-        panic!("a control response");
+        panic!("not a control response");
     };
     assert_eq!(response.error_message.len(), 200_000);
 }

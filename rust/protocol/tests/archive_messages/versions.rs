@@ -18,7 +18,7 @@ fn a_replay_request_of_an_older_version_has_no_token_and_no_file_length_07_03() 
         let bytes = sent_by(version, "ReplayRequest");
         assert_eq!(bytes[0], block_length);
         let Ok(ArchiveRequest::Replay(request)) = ArchiveRequest::decode(&bytes) else {
-            panic!("a replay request");
+            panic!("not a replay request");
         };
         assert_eq!(request.file_io_max_length != -1, has_file_length);
         assert_eq!(request.replay_token, -1);
@@ -31,7 +31,7 @@ fn a_replicate_request_of_an_older_version_has_no_credentials_and_no_response_ch
     for version in [6, 7, 8, 9, 10] {
         let bytes = sent_by(version, "ReplicateRequest2");
         let Ok(ArchiveRequest::Replicate2(request)) = ArchiveRequest::decode(&bytes) else {
-            panic!("a replicate request");
+            panic!("not a replicate request");
         };
         assert_eq!(request.encoded_credentials == b"source", version >= 8);
         assert_eq!(request.encoded_credentials.is_empty(), version < 8);
@@ -48,7 +48,7 @@ fn a_connect_request_below_version_12_has_no_client_info_07_06() {
         values.data[2] = b"name=app".to_vec();
         let bytes = message.encode(version, 16, &values);
         let Ok(ArchiveRequest::AuthConnect(request)) = ArchiveRequest::decode(&bytes) else {
-            panic!("a connect request");
+            panic!("not a connect request");
         };
         let expected: &[u8] = if version < 12 { b"" } else { b"name=app" };
         assert_eq!(request.client_info, expected);

@@ -66,7 +66,7 @@ impl ArchiveClientSettings {
         Ok(this)
     }
 
-    /// Returns settings without handlers. `context` contains the supplier of `credentials`.
+    /// Returns settings without handlers. `context` must already contain the supplier that is in `credentials`.
     pub fn of(context: ArchiveClientContext, credentials: GivenCredentials) -> Self {
         Self {
             context,

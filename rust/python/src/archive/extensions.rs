@@ -24,7 +24,8 @@ snapshot! {
         committed_timestamp_ms: i64,
         /// Milliseconds without a commit after which the reader expires; `None` if there is no limit.
         max_age_ms: Option<i64>,
-        /// Bytes recorded after the position above which the reader expires; `None` if there is no limit.
+        /// Maximum number of bytes recorded after the position. With more bytes, the reader expires. `None` if there is
+        /// no limit.
         max_lag_bytes: Option<i64>,
     }
 
@@ -74,7 +75,7 @@ snapshot! {
         start_position: i64,
         /// Start position after the deletion; the stop position if the whole recording is deleted.
         new_start_position: i64,
-        /// Start position that the policy alone would cause, without readers and replays.
+        /// Start position after the deletion if nothing held back data. `held_by` lists the possible reasons.
         allowed_position: i64,
         /// Whether the whole recording is deleted.
         is_purge: bool,
@@ -111,8 +112,8 @@ snapshot! {
         predecessor_id: Option<i64>,
         /// Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording.
         gap_from: Option<i64>,
-        /// Position at which this recording begins, in bytes; `None` if this recording is of another session than the
-        /// earlier one.
+        /// Position at which this recording begins, in bytes; `None` if there is no earlier recording, or if the earlier
+        /// recording is of another session.
         gap_to: Option<i64>,
     }
 

@@ -145,7 +145,7 @@ fn poll(
     outcome
 }
 
-/// Reads all available messages. One poll reads at most ten fragments.
+/// Polls the session until a poll has no work, at most [`MAX_POLLS`] times. One poll reads a limited number of fragments.
 fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
     for _ in 0..MAX_POLLS {
         if archive.poll()? == 0 {

@@ -223,7 +223,7 @@ impl SharedPersistentSubscription {
     /// Takes one step of the subscription. Returns whether a poll would find a message, an event or the end.
     fn look(&self) -> bool {
         let has_new_messages = || self.is_over() || !self.events.is_empty();
-        // An error of this call counts as a result, because the next poll returns the same error.
+        // An error counts like a message: the program has to poll, because the next poll returns the same error.
         let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
         has_new_messages() || matches!(self.with(look), Ok(Some(true))) || has_new_messages()
     }
@@ -363,7 +363,7 @@ impl PyPersistentSubscription {
     }
 
     /// Returns a batch of the available messages. If there are none, waits for the first message up to `timeout`; if
-    /// `timeout` is `None`, does not wait. The batch is empty if the subscription is closed.
+    /// `timeout` is `None`, does not wait. The batch is empty if no message arrived in time, or the subscription is closed.
     fn next_batch(
         &self,
         py: Python<'_>,

@@ -33,7 +33,7 @@ pub struct WaitRecorded {
 }
 
 enum RecordedStep {
-    /// Looks for the counter of the recording. From this time on, requests the recording id from the archive.
+    /// Looks for the counter of the recording until this time. Then requests the recording id from the archive.
     Find(Instant),
     AwaitId(ArchiveOperation<Option<i64>>),
     /// Reads the counter with this counter id, of the recording with this recording id.
@@ -113,7 +113,7 @@ impl WaitRecorded {
                 None => Ok(None),
                 Some(Some(descriptor)) => Ok(Some(RecordedStep::Finished(Ok(descriptor)))),
                 Some(None) => Err(ArchiveClientError::InvalidArgument(
-                    "the recording was purged while it was waited for".to_owned(),
+                    "the recording was purged during the wait for its position".to_owned(),
                 )),
             },
             RecordedStep::Finished(_) => Ok(None),

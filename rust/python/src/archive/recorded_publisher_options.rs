@@ -141,7 +141,7 @@ pub struct PublisherClientSettings {
 }
 
 impl PublisherClientSettings {
-    /// Runs an embedded driver that has no threads.
+    /// Runs one duty cycle of the driver, if the driver is embedded and has no threads.
     pub fn run_driver(&self) {
         if let Some(run) = &self.driver_invoker {
             run();

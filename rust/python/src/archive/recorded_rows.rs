@@ -241,7 +241,7 @@ fn value_format(layout: Option<&str>, text: bool) -> PyResult<ValueFormat> {
     }
 }
 
-/// Returns the metadata of a file with the rows: their origin.
+/// Returns the metadata of the Arrow schema: the recording that the rows come from, and the layout if there is one.
 fn metadata(recording: &PyRecording, layout: Option<String>) -> HashMap<String, String> {
     let mut metadata = HashMap::from([
         (

@@ -28,7 +28,7 @@ pub struct Replay {
 struct Observed {
     /// The image of the replay; `None` before there is an image.
     image: Option<Image>,
-    /// The request by which the archive confirms that it has completed the replay.
+    /// A request that is sent after the end of the replay. A response shows that the archive was not killed.
     confirmation: Option<ArchiveOperation<Option<i64>>>,
 }
 

@@ -24,7 +24,7 @@ use crate::header::PyHeader;
 use crate::image::PyImage;
 use crate::subscription::{PySubscription, batch_limits};
 
-/// A replay of a recording that then joins the live stream: each message arrives once and in order.
+/// A merge of a recording's replay with the live stream: each message arrives once and in order.
 ///
 /// The channel of the subscription needs `control-mode=manual` and the `session-id` of the recorded stream.
 /// `replay_channel` needs the same `session-id`, so that replay and live stream arrive as one image. The
@@ -82,7 +82,7 @@ impl SharedReplayMerge {
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
-            // The lock is released before an exception is created, because creating the exception needs the GIL.
+            // The lock of the image is released before an exception is created, because that needs the GIL.
             lock(&self.image).get_or_insert_with(|| image.clone());
         }
         outcome.map_err(|error| from_merge(&error))

@@ -27,7 +27,7 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 
 /// Interval between duty cycles of a driver without threads, while a starting archive waits for the driver.
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
-/// Default channel on which other archives send their replies.
+/// Default channel of the replays that source archives send for replications.
 const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
 /// Settings that the constructor takes as arguments with other names: `driver` and `directory`.
 const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];

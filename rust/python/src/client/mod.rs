@@ -54,8 +54,7 @@ use crate::subscription::PySubscription;
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
-///         second.
+///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -126,8 +125,7 @@ impl Drop for PyAeron {
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
-///         second.
+///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -171,7 +169,7 @@ impl PyAeron {
         self.inner.get().map(|connection| &connection.aeron)
     }
 
-    /// Maximum time of one park, in nanoseconds, in a wait that has found nothing for a second.
+    /// Longest park of a waiting call, in nanoseconds, after a second without a result.
     pub fn max_idle_park_ns(&self) -> u64 {
         self.max_idle_park_ns
     }

@@ -94,7 +94,7 @@ fn offer(
 
 #[cold]
 fn unsuitable(data: &Bound<'_, PyAny>) -> PyErr {
-    let kind = "a batch of rows: offer_arrow takes an Arrow record batch with a column 'value' of binary or string (of a table: to_batches), or an \
-                array of them";
+    let kind = "a batch of rows: offer_arrow takes an Arrow array of binary or string, or a record batch with such a column 'value' (for a table, \
+                call to_batches)";
     wrong_type(data, "data", kind)
 }

@@ -64,7 +64,7 @@ impl PyLayout {
             return Err(raise(
                 "InvalidArgumentError",
                 format!(
-                    "{} bytes are no records of {} bytes, or 2 GiB and more",
+                    "{} bytes are no records of {} bytes: pass a multiple of the record length below 2 GiB",
                     records.len(),
                     self.layout.record_length()
                 ),
@@ -96,7 +96,7 @@ impl PyLayout {
             .ok_or_else(|| {
                 raise(
                     "ArgumentTypeError",
-                    "records are made of an Arrow record batch",
+                    "expected an Arrow record batch, from which records are made",
                 )
             })?;
         let batch = RecordBatch::from(batch.as_struct());

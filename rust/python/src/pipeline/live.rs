@@ -161,7 +161,7 @@ impl PyLiveSource {
         self.call(py, |source, _| source.report())
     }
 
-    /// Removes and returns the lines for the log.
+    /// Removes and returns the lines for Python's log.
     fn take_lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let live = self.live.get()?;
         Ok(py.detach(|| live.source.take_lines()))

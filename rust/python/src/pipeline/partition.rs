@@ -69,8 +69,8 @@ impl PyPartitionReader {
         py.detach(|| self.lock().malformed())
     }
 
-    /// Writes the number of dropped messages and records into the archive, for the live source that planned the
-    /// partition. Raises ``OSError`` if the file cannot be created.
+    /// Writes a file with the number of dropped messages and records into the archive directory, for the live source that
+    /// planned the partition. Raises ``OSError`` if the file cannot be created.
     fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
         let note = MalformedNote {
             recording_id: self.partition.recording.id,
@@ -120,7 +120,7 @@ fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
         _ => Err(raise(
             "InvalidArgumentError",
             format!(
-                "value_format '{name}' is not binary, string or struct; a value_schema belongs to struct alone"
+                "value_format '{name}': expected binary or string without a value_schema, or struct with a value_schema"
             ),
         )),
     }

@@ -1,4 +1,5 @@
-//! `plan_recordings`: plans the partitions in which the recordings of a directory are read.
+//! `plan_recordings`: plans the partitions in which the recordings of a directory are read. `ended_archives`: finds the
+//! private archives of ended queries.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

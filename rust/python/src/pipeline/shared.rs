@@ -280,7 +280,7 @@ impl PySharedSource {
         self.call(py, SharedSource::report)
     }
 
-    /// Removes and returns the lines for the log.
+    /// Removes and returns the lines for Python's log.
     fn take_lines(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let source = self.source.get()?;
         Ok(py.detach(|| source.take_lines()))
@@ -337,8 +337,8 @@ impl FilterSettings {
     }
 }
 
-/// Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`, and lines
-/// for the log.
+/// Plans a batch query on an archive's recordings. Returns its partitions, as texts for `SharedPartitionReader`, and
+/// lines for Python's log.
 ///
 /// Each message is in exactly one partition. Without limits each segment is a partition. With `filter`, segments and
 /// recordings without a matching row are left out. Raises ``AeronSparkError``.

@@ -188,7 +188,7 @@ impl PySinkTask {
         to_dict(py, &receipt)
     }
 
-    /// The counts that were published so far, in the form that `finish` returns.
+    /// The numbers and streams that `finish` returns, for the rows that were published so far.
     #[getter]
     fn published<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let receipt = self.with(py, |task| Ok(task.receipt()))?;

@@ -58,13 +58,13 @@ impl Capabilities {
         Self(bits)
     }
 
-    /// Returns the result of a [`CapabilitiesRequest`].
+    /// Returns the bits of the set. They are the result of a [`CapabilitiesRequest`].
     #[must_use]
     pub const fn bits(self) -> i64 {
         self.0
     }
 
-    /// Returns the capabilities of both sets.
+    /// Returns the union of both sets.
     #[must_use]
     pub const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)

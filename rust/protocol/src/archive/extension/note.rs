@@ -6,7 +6,8 @@ use super::super::codes::SourceLocation;
 use super::super::declare::{archive_message, archive_message_set};
 
 archive_message! {
-    /// A recording subscription that an archive resumes at its next start.
+    /// A recording subscription that was started or stopped. At its next start, an archive resumes the subscriptions
+    /// that were not stopped.
     pub struct SubscriptionNote<'a>(SubscriptionNoteLayout) = 20_105 {
         /// Unused, 0.
         pub control_session_id: i64,
@@ -28,7 +29,7 @@ archive_message! {
 }
 
 archive_message_set! {
-    /// A message that is only in the file, and never sent.
+    /// A message that is only in an archive's file of extensions, and never sent.
     pub enum ExtensionNote {
         /// A recording subscription.
         Subscription(SubscriptionNote<'a>),

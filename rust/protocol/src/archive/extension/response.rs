@@ -70,7 +70,7 @@ archive_message! {
         pub start_position: i64,
         /// Start position after the deletion; the stop position if the whole recording is deleted.
         pub new_start_position: i64,
-        /// Start position that the policy alone would cause, without readers and replays.
+        /// Start position that the policy alone would cause, if nothing prevented a part of the deletion.
         pub allowed_position: i64,
         /// Whether the whole recording is deleted.
         pub is_purge: bool,
@@ -117,9 +117,10 @@ archive_message! {
         pub correlation_id: i64,
         /// Recording id.
         pub recording_id: i64,
-        /// The position, at which a message begins.
+        /// The position, between two messages.
         pub position: i64,
-        /// Arrival time of the entry at the position in microseconds since the epoch; -1 if unknown.
+        /// Arrival time of the first message after the position, in microseconds since the epoch. -1 if the time is not
+        /// known, or if there is no such message.
         pub timestamp_us: i64,
         /// Whether the position is only the boundary of a segment, because the index lacks the time.
         pub is_approximate: bool,
@@ -135,11 +136,12 @@ archive_message! {
         pub correlation_id: i64,
         /// The recording.
         pub recording_id: i64,
-        /// First position that can be read. If it is before `local_start_position`, its data is in object storage.
+        /// First position that can be read. If it is before `local_start_position`, the data between both positions is
+        /// in object storage.
         pub start_position: i64,
         /// Start position in the catalog.
         pub local_start_position: i64,
-        /// Position up to which all segments have copies, from the start position on.
+        /// Position up to which all segments from `start_position` on have copies in object storage.
         pub copied_position: i64,
     }
 }

@@ -10,7 +10,7 @@ use super::super::{NULL_LENGTH, NULL_VALUE};
 /// Length that replays up to the end of the recording. While the recording is active, the replay follows the recording.
 pub const REPLAY_ALL_AND_FOLLOW: i64 = -1;
 
-/// Length that replays up to the position at which the recording ends when the replay starts.
+/// Length that replays up to the end of the recording at the time when the replay starts.
 pub const REPLAY_ALL_AND_STOP: i64 = -2;
 
 session_request! {

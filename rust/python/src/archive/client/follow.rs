@@ -22,7 +22,8 @@ impl PyAeronArchive {
     ///     reader: Name of the reader.
     ///     commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
-    ///     max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
+    ///     max_lag_bytes: Maximum number of bytes recorded after the reader's position. With more bytes, the reader
+    ///         expires. `None`: no limit.
     ///     live_channel: Channel of the live stream. Default: the channel of the recording. If another host
     ///         publishes the stream to the archive by unicast, there is no live stream to join, and the follower
     ///         reads the recording.

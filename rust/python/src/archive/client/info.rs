@@ -50,7 +50,7 @@ archive_methods! {
         Self::pending(slf, "set recording metadata", begin, |py, _, _, ()| Ok(py.None()))
     }
 
-    /// Lists the recordings that have a name, metadata or a link, by recording.
+    /// Lists the recordings that have a name, metadata or a link, in the order of their ids.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` lists all recordings.
@@ -77,7 +77,7 @@ archive_methods! {
         })
     }
 
-    /// Lists the recordings of which segments have copies in object storage, by recording.
+    /// Lists the recordings of which segments have copies in object storage, in the order of their ids.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` lists all recordings.

@@ -125,8 +125,8 @@ archive_methods! {
 
     /// Moves all segments of one recording to an adjacent recording of the same stream.
     ///
-    /// Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
-    /// recording is empty afterwards.
+    /// Two recordings are adjacent if one begins where the other ends, at the start of a segment. The recording
+    /// `src_recording_id` is empty afterwards.
     ///
     /// Args:
     ///     src_recording_id: Id of the recording that loses its segments.

@@ -83,8 +83,8 @@ archive_methods! {
     ///     stream_id: Stream id of the recordings. `None` lists all streams.
     ///     from_recording_id: Lowest recording id to list.
     ///     limit: Maximum number of results. `None` stands for no limit.
-    ///     since: List only recordings that were active at or after this time, by their timestamps: a datetime with
-    ///         a time zone, or a `numpy.datetime64`, which is in UTC.
+    ///     since: List only recordings that were active at or after this time, according to their timestamps. The time
+    ///         is a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
     ///     until: List only recordings that began before this time.
     ///
     /// Returns:

@@ -13,7 +13,7 @@ use crate::argument;
 use crate::operations::PyPendingOperation;
 
 archive_methods! {
-    /// Creates a named reader of a recording, or stores its position in the archive.
+    /// Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
     ///
     /// Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
     /// both limits, `max_age_ms` and `max_lag_bytes`.
@@ -24,7 +24,8 @@ archive_methods! {
     ///     position: Position up to which the reader has processed the recording, in bytes. The new position may be
     ///         less than the stored position.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
-    ///     max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+    ///     max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
+    ///         `None` sets no limit.
     ///
     /// Returns:
     ///     The position.
@@ -70,7 +71,7 @@ archive_methods! {
         Self::pending(slf, "remove reader", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
     }
 
-    /// Lists named readers by recording and name.
+    /// Lists named readers in the order of recording ids and names.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` lists the readers of all recordings.

@@ -190,7 +190,8 @@ archive_methods! {
     /// Stops the recording of a stream.
     ///
     /// Args:
-    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel that
+    ///         `start_recording` or `extend_recording` got.
     ///     stream_id: Stream id. Required if `recorded` is a channel.
     ///
     /// Raises:
@@ -214,7 +215,8 @@ archive_methods! {
     /// Stops the recording of a stream, if there is one.
     ///
     /// Args:
-    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+    ///     recorded: A recorded publication, the id of the archive's subscription, or the channel that
+    ///         `start_recording` or `extend_recording` got.
     ///     stream_id: Stream id. Required if `recorded` is a channel.
     ///
     /// Returns:

@@ -29,7 +29,7 @@ pub const REPLAY_CHANNEL: &str = "aeron:ipc";
 /// Default stream id of all replays. Each replay has its own session id.
 pub const REPLAY_STREAM_ID: i32 = 100;
 
-/// Greatest factor of the recorded pace.
+/// Maximum of the argument `speed`, which is a factor of the recorded pace.
 const MAX_SPEED: f64 = 1_000_000.0;
 
 /// The position at which a replay begins.
@@ -68,10 +68,10 @@ impl Argument for ReplayBegin {
 archive_methods! {
     /// Replays a recording to a new subscription.
     ///
-    /// An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-    /// the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
-    /// the archive does not respond any more: the archive may have been killed. After this client was closed, this is
-    /// not checked. Closing the subscription stops the replay.
+    /// An iteration over the subscription's batches ends at the end of the replay. If the archive ends the replay early,
+    /// or the image is lost, the iteration raises `ArchiveError`. If the replay ends before `length` bytes, the client
+    /// also checks that the archive still responds. If it does not, it may have been killed, and the iteration raises
+    /// `ArchiveError`. After a close of this client, the check is left out. Closing the subscription stops the replay.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -92,7 +92,7 @@ archive_methods! {
     ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
     ///         have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///     file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
     ///         setting.
     ///
     /// Returns:
@@ -178,7 +178,7 @@ archive_methods! {
     ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
     ///         have an index.
     ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-    ///     file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+    ///     file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
     ///         setting.
     ///
     /// Returns:

@@ -27,11 +27,11 @@ archive_methods! {
     ///         it has caught up.
     ///     replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
     ///         setting.
-    ///     src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
-    ///         setting.
+    ///     src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
+    ///         channel.
     ///     channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
     ///     subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
-    ///     file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+    ///     file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
     ///         other archive's setting.
     ///     replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
     ///     encoded_credentials: Credentials for the other archive.

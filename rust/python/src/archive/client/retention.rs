@@ -28,8 +28,8 @@ archive_methods! {
     ///     channel: Text that the original channel of the recordings contains. `None` matches all channels.
     ///     max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
     ///         segments are deleted, the oldest first. `None` sets no limit.
-    ///     max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
-    ///         recording is deleted if it stopped longer ago. `None` sets no limit.
+    ///     max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
+    ///         this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
     ///
     /// Returns:
     ///     `True` if a policy was replaced or removed.

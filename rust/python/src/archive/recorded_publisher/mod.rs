@@ -45,7 +45,7 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy};
 /// dropped without a close does not wait.
 ///
 /// Another process continues a recording if it passes the `recording_id`, or the `alias` that the first process has
-/// used. The messages of the new process begin at `position`. The new process must offer the messages again that ended
+/// used. The messages of the new process begin at `position`. The new process must offer again all messages that ended
 /// after this position.
 ///
 /// The end of a `with` block closes the publisher. One thread at a time may call the publisher. A second call at the
@@ -146,8 +146,8 @@ impl Sink for PublisherBatchSink<'_, '_> {
             }
             Ok(None) => Ok(0),
             Ok(Some(Err(error))) if is_temporary(&error) => Ok(0),
-            // If messages were accepted before the error, their number is returned instead of the error. The caller
-            // resumes after these messages.
+            // If messages were accepted before the error, `offer_batch` returns their number instead of raising the
+            // error. The program resumes after these messages.
             Ok(Some(Err(_))) | Err(CallInProgress) if self.accepted_any => Ok(0),
             Ok(Some(Err(error))) => Err(refused(&error)),
             Err(CallInProgress) => Err(in_use()),
@@ -456,7 +456,7 @@ impl PyRecordedPublisher {
         source::send(messages, offsets, start, &mut sink)
     }
 
-    /// Accepts one message, and waits for the recording and for room in the buffer.
+    /// Waits until the recording is found or started and the buffer has room, and accepts one message.
     ///
     /// The message may still be unrecorded when the call returns; see `wait_recorded`.
     ///
@@ -495,7 +495,7 @@ impl PyRecordedPublisher {
         }
     }
 
-    /// Accepts one message, and waits for the recording and for room without blocking the event loop.
+    /// Accepts one message when the recording is found or started and the buffer has room. Does not block the event loop.
     ///
     /// Args:
     ///     message: Any object with the buffer protocol.
@@ -879,7 +879,7 @@ impl PyRecordedPublisher {
 }
 
 impl PyRecordedPublisher {
-    /// Returns the exception for a message that was not accepted within its timeout.
+    /// Returns the exception for a message that was not accepted, or a stream that was not recorded, within a timeout.
     fn timed_out(&self) -> PyErr {
         let shared = self.shared.anywhere();
         let stream = format!("{}, stream {}", self.channel, self.stream_id);
