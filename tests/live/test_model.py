@@ -121,7 +121,7 @@ def place() -> Iterator[Path]:
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 @pytest.mark.timeout(180)
-def test_every_complete_message_becomes_exactly_one_row_after_random_failures(
+def test_every_complete_message_becomes_exactly_one_row_in_random_sequences(
     place: Path, driver: aeron.MediaDriver, client: aeron.Aeron, steps: list[tuple[str, object]]
 ) -> None:
     """08-41, 08-42: random recordings, limits, commits, restarts with and without an unfinished batch, and ends."""

@@ -15,7 +15,6 @@ import aeron
 from aeron import _aeron
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from live.conftest import Start
-from live.query import Query
 from live.streams import fill, missing_bytes, number, numbered, payloads, publish
 
 CHANNEL = "aeron:ipc"
@@ -400,5 +399,3 @@ def test_the_offset_of_another_archive_is_refused(start: Start) -> None:
     other.run_batch()
     with pytest.raises(AeronSparkError, match="belongs to private archive"):
         query.source.latest_offset(other.offset(0))
-    assert isinstance(other, Query)
-    assert isinstance(query.source, _aeron.LiveSource)

@@ -263,7 +263,7 @@ proptest! {
 }
 
 #[test]
-fn a_command_truncated_anywhere_is_too_short() {
+fn a_truncated_command_is_refused_except_a_removal_without_flags() {
     for command in commands([1, 2, 3, 4], 1001, b"some bytes", b"and more") {
         let bytes = encoded_command(&command);
         for length in 0..bytes.len() {
@@ -275,7 +275,7 @@ fn a_command_truncated_anywhere_is_too_short() {
 }
 
 #[test]
-fn an_event_truncated_anywhere_is_too_short() {
+fn a_truncated_event_is_refused() {
     for event in events(
         [1, 2, 3, 4],
         [5, 6, 7, 11],

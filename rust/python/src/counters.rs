@@ -291,7 +291,7 @@ impl PyCountersReader {
             raise(
                 "IndexRangeError",
                 format!(
-                    "counter id {id} is not within 0 to {}",
+                    "there is no counter with id {id}; the ids are within 0 to {}",
                     reader.max_counter_id()
                 ),
             )

@@ -169,7 +169,7 @@ settings! {
     objects_delete_local: bool = false, "aeron.archive.objects.delete.local" Boolean;
     /// Newest bytes of each recording that stay on the disk when copied segment files are deleted.
     objects_local_bytes: u64 = 0, "aeron.archive.objects.local.bytes" Size(0, MAX);
-    /// Length of all segments that were fetched for replays and are still on the disk. The latest one always stays.
+    /// Maximum length of all segments on the disk that were fetched for replays. The latest one always stays.
     objects_cache_bytes: u64 = GIB as u64, "aeron.archive.objects.cache.bytes" Size(0, MAX);
     /// Maximum number of recordings at the same time.
     max_concurrent_recordings: i32 = 20, "aeron.archive.max.concurrent.recordings" Integer(0, MAX_I32);
