@@ -47,7 +47,8 @@ class Firewall:
         while end not in (readable := select.select([outside, inside, end], [], [])[0]):
             for device in readable:
                 packet = os.read(device, _MAX_PACKET_LENGTH)
-                # Other packets are dropped: the kernel searches for routers with IPv6, and reports closed ports with ICMP.
+                # Other packets are dropped: the kernel searches for routers with IPv6, and reports closed ports with
+                # ICMP.
                 if packet[0] >> 4 != 4 or packet[9] not in _CARRIED:
                     continue
                 protocol, source, destination = flow = flow_of(packet)

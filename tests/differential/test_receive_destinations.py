@@ -177,7 +177,7 @@ def _listener(group, port):
 
 @pytest.fixture(scope="module")
 def socket_statistics():
-    """Skips the test if the program that prints the buffer lengths of sockets is missing. In CI, the test then fails."""
+    """Skips the test if the program that prints the buffer lengths of sockets is missing. In CI, the test fails."""
     if not shutil.which("ss"):
         missing = "`ss` of iproute2 is needed"
         if os.environ.get("CI"):

@@ -43,7 +43,7 @@ class Process:
         self._popen.send_signal(signal.SIGCONT)
 
     def terminate(self, timeout_s=_STOP_TIMEOUT_S):
-        """Sends SIGTERM and returns the exit code. If the process does not end in time, kills it and raises an error."""
+        """Sends SIGTERM, and returns the exit code. If the process is late, kills it and raises an error."""
         self._popen.terminate()
         return self.wait(timeout_s)
 

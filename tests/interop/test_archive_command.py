@@ -319,7 +319,7 @@ def test_the_command_writes_the_same_checksums_as_the_tool(written, state):
 
 
 def test_a_repair_without_a_checksum_option_updates_the_checksum_of_the_entry(written):
-    """07-63; section 22: after its own repairs, the tool keeps the old checksum, and its next verification reports the
+    """07-63; section 22: a repair by the tool keeps the old checksum, so the tool's next verification reports the
     recording as damaged."""
     directory = written("killed")
     _age(directory)

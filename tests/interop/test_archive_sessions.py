@@ -457,8 +457,8 @@ def test_a_recording_is_extended_at_its_stop_position(world, kinds, stream):
     assert signal["recording"] == recording
     assert signal["position"] == position
     assert signal["subscription"] == subscription
-    # In the catalog file, these fields are at offset 64, after the headers of the file and of the entry. Each header has
-    # 32 bytes.
+    # In the catalog file, these fields are at offset 64, after the headers of the file and of the entry. Each header
+    # has 32 bytes.
     entry = struct.unpack_from("<qq", (it.archive.directory / "archive.catalog").read_bytes(), 64)
     assert entry == (client.session_id, signal["correlation"])
     running = client.list_recording(recording)

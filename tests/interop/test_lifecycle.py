@@ -252,7 +252,7 @@ def test_clients_end_immediately_when_the_driver_is_shut_down(driver, client, st
 
 @each_pair
 def test_a_new_driver_takes_over_the_directory_of_a_dead_driver(driver, client, start_driver, start_peer, stream):
-    """04-12, 04-13: a new driver refuses the directory of a live driver, and takes it over after the driver timeout"""
+    """04-12, 04-13: a new driver refuses a live driver's directory, and takes over the directory of a dead driver"""
     settings = {"AERON_DRIVER_TIMEOUT": "1000"}
     dead = start_driver(driver, settings)
     with pytest.raises(AssertionError, match="did not start"):

@@ -111,8 +111,8 @@ def test_the_tag_of_a_multi_destination_receiver_comes_from_the_subscription_cha
     sent_to = f"aeron:udp?control-mode=manual|term-length=64k|fc=tagged,g:{stream},t:30s"
     publication = publisher.add_publication(sent_to, stream, exclusive=True)
     of_the_group, other = f"|gtag={stream}", f"|gtag={stream + 1}"
-    # Only the last receiver belongs to the group. When it is counted, the status messages of the
-    # others have arrived too.
+    # Only the last receiver belongs to the group. When it is counted, the status messages of the others have
+    # arrived too.
     for on_subscription, on_destination in (("", of_the_group), (other, of_the_group), (of_the_group, other)):
         assert receivers(publisher, publication) == 0
         channel = unicast()

@@ -76,7 +76,7 @@ def streamed(spark: SparkSession, client: aeron.Aeron, options: Options, place: 
         for message in MESSAGES:
             publication.publish(message, timeout=20)
         eventually(lambda: spark.table("messages").count() == len(MESSAGES), "the messages did not arrive")
-        eventually(lambda: any(source.recordings for source in aeron.spark.progress(query)), "no progress with a recording")
+        eventually(lambda: any(source.recordings for source in aeron.spark.progress(query)), "no recording")
         [source] = aeron.spark.progress(query)
         assert (source.images, source.joined) == (1, 1)
     query.stop()
@@ -106,7 +106,7 @@ def written(spark: SparkSession, client: aeron.Aeron, options: Options, place: P
         frame = spark.range(1000).selectExpr("cast(id as string) as value")
         frame.write.format("aeron").options(**{**options, "streamId": "1002"}).mode("append").save()
         received: list[bytes] = []
-        eventually(lambda: received.extend(subscription.poll_batch().to_list()) or len(received) >= 1000, "missing rows")
+        eventually(lambda: received.extend(subscription.poll_batch().to_list()) or len(received) >= 1000, "incomplete")
         assert sorted(map(int, received)) == list(range(1000))
 
 

@@ -160,8 +160,7 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     // array as released, as the interface requires.
     let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
     if array.is_released() {
-        let reason =
-            "this Arrow array was read before and is now empty: ask for it anew each time";
+        let reason = "this Arrow array was read before and is now empty: ask for it anew each time";
         return Err(raise("InvalidArgumentError", reason));
     }
     // SAFETY: array and schema are from one call of `__arrow_c_array__`, and the capsule keeps the schema alive.

@@ -58,8 +58,8 @@ impl<'py> View<'py> {
     /// Borrows the object's memory with its shape, strides and format.
     ///
     /// # Errors
-    /// `BufferError` or `TypeError` if the object has no such memory. `TypeError` if the memory contains addresses of the
-    /// values, and not the values.
+    /// `BufferError` or `TypeError` if the object has no such memory. `TypeError` if the memory contains addresses of
+    /// the values, and not the values.
     pub fn shape_of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         Self::acquire(object, ffi::PyBUF_RECORDS_RO)?.without_addresses(object)
     }

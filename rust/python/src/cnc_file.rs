@@ -46,8 +46,8 @@ pub struct PyCncFile {
 }
 
 snapshot! {
-    /// A distinct error of an error log, with the number and the times of its observations. Immutable. Comparison and
-    /// pickling use the values.
+    /// A distinct error of an error log, with the number of its observations and the times of the first and the last.
+    /// Immutable. Comparison and pickling use the values.
     PyErrorObservation("ErrorObservation") {
         /// Number of observations.
         observation_count: i32,

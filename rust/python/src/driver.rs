@@ -23,8 +23,8 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
 
 /// Interval between two checks whether a drain is complete.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
-/// Maximum duration of the drain of a driver that the program did not close. It is shorter than the 2 s for which the end
-/// of the interpreter waits for all objects.
+/// Maximum duration of the drain of a driver that the program did not close. It is shorter than the 2 s for which the
+/// end of the interpreter waits for all objects.
 const EXIT_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A media driver inside this process. Thread-safe.

@@ -361,7 +361,7 @@ where
 fn send_fixed(array: &FixedSizeBinaryArray, start: usize, sink: &mut impl Sink) -> PyResult<usize> {
     let length = array.value_length() as usize;
     let contradicts = || {
-        let reason = "an Arrow array with fewer bytes than its number of values needs cannot be sent";
+        let reason = "an Arrow array with fewer bytes than its values need cannot be sent";
         raise("InvalidArgumentError", reason)
     };
     let records = FixedLengthMessages::new(array.value_data(), length, length, array.len())

@@ -112,8 +112,8 @@ snapshot! {
         predecessor_id: Option<i64>,
         /// Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording.
         gap_from: Option<i64>,
-        /// Position at which this recording begins, in bytes; `None` if there is no earlier recording, or if the earlier
-        /// recording is of another session.
+        /// Position at which this recording begins, in bytes; `None` if there is no earlier recording, or if the
+        /// earlier recording is of another session.
         gap_to: Option<i64>,
     }
 

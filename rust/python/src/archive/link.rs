@@ -145,7 +145,8 @@ fn poll(
     outcome
 }
 
-/// Polls the session until a poll has no work, at most [`MAX_POLLS`] times. One poll reads a limited number of fragments.
+/// Polls the session until a poll has no work, at most [`MAX_POLLS`] times. One poll reads a limited number of
+/// fragments.
 fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
     for _ in 0..MAX_POLLS {
         if archive.poll()? == 0 {

@@ -363,7 +363,8 @@ impl PyPersistentSubscription {
     }
 
     /// Returns a batch of the available messages. If there are none, waits for the first message up to `timeout`; if
-    /// `timeout` is `None`, does not wait. The batch is empty if no message arrived in time, or the subscription is closed.
+    /// `timeout` is `None`, does not wait. The batch is empty if no message arrived in time, or the subscription is
+    /// closed.
     fn next_batch(
         &self,
         py: Python<'_>,

@@ -69,8 +69,8 @@ impl PyPartitionReader {
         py.detach(|| self.lock().malformed())
     }
 
-    /// Writes a file with the number of dropped messages and records into the archive directory, for the live source that
-    /// planned the partition. Raises ``OSError`` if the file cannot be created.
+    /// Writes a file with the number of dropped messages and records into the archive directory, for the live source
+    /// that planned the partition. Raises ``OSError`` if the file cannot be created.
     fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
         let note = MalformedNote {
             recording_id: self.partition.recording.id,

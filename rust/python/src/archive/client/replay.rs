@@ -68,10 +68,11 @@ impl Argument for ReplayBegin {
 archive_methods! {
     /// Replays a recording to a new subscription.
     ///
-    /// An iteration over the subscription's batches ends at the end of the replay. If the archive ends the replay early,
-    /// or the image is lost, the iteration raises `ArchiveError`. If the replay ends before `length` bytes, the client
-    /// also checks that the archive still responds. If it does not, it may have been killed, and the iteration raises
-    /// `ArchiveError`. After a close of this client, the check is left out. Closing the subscription stops the replay.
+    /// An iteration over the subscription's batches ends at the end of the replay. If the archive ends the replay
+    /// early, or the image is lost, the iteration raises `ArchiveError`. If the replay ends before `length` bytes, the
+    /// client also checks that the archive still responds. If the archive does not respond, it may have been killed,
+    /// and the iteration raises `ArchiveError`. After a close of this client, the check is left out. Closing the
+    /// subscription stops the replay.
     ///
     /// Args:
     ///     recording_id: Id of the recording.

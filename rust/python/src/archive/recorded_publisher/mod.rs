@@ -495,7 +495,9 @@ impl PyRecordedPublisher {
         }
     }
 
-    /// Accepts one message when the recording is found or started and the buffer has room. Does not block the event loop.
+    /// Waits until the recording is found or started and the buffer has room, and accepts one message.
+    ///
+    /// The wait does not block the event loop.
     ///
     /// Args:
     ///     message: Any object with the buffer protocol.
