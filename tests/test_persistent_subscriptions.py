@@ -170,7 +170,7 @@ def test_a_close_ends_the_wait_of_another_thread(archive: aeron.AeronArchive, se
         assert got == [[]]
 
 
-def test_dropping_a_subscription_without_closing_it_leaves_no_files(
+def test_dropping_a_subscription_without_closing_it_leaves_no_counters(
     archive: aeron.AeronArchive, client: aeron.Aeron, settings: dict[str, Any]
 ) -> None:
     """11-67"""

@@ -197,7 +197,7 @@ def host() -> Iterator[Host]:
         yield Host(directory, "127.0.0.1")
 
 
-def test_a_spy_receives_the_same_messages_as_the_network_subscriber(host: Host) -> None:
+def test_a_spy_and_a_network_subscriber_receive_the_same_stream(host: Host) -> None:
     """06-24 (9.5)"""
     channel = f"aeron:udp?endpoint={host.address}:{free_port()}"
     with (

@@ -103,9 +103,10 @@ def test_a_handler_cannot_poll_its_own_subscription(stream: Stream) -> None:
     assert stream.subscription.poll(lambda *_: None) == 0
 
 
-def test_a_handler_may_close_its_subscription_and_its_client(stream: Stream) -> None:
+@pytest.mark.parametrize("closed", ["subscription", "client"])
+def test_a_handler_may_close_its_subscription_or_its_client(stream: Stream, closed: str) -> None:
     offer_all(stream, b"x", b"y")
-    assert stream.subscription.poll(lambda *_: stream.subscription.close(), 10) == 1
+    assert stream.subscription.poll(lambda *_: getattr(stream, closed).close(), 10) == 1
     assert stream.subscription.is_closed
     assert stream.subscription.poll(lambda *_: None) == 0
 
@@ -117,10 +118,11 @@ def test_a_handler_may_offer_messages(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("handler", [None, 5, "text"])
-def test_a_handler_that_is_not_callable_is_refused_and_consumes_one_message(stream: Stream, handler: object) -> None:
+def test_a_handler_that_is_not_callable_is_refused_and_consumes_no_message(stream: Stream, handler: object) -> None:
     offer_all(stream, b"x")
     with pytest.raises(TypeError):
         stream.subscription.poll(handler)
+    assert stream.receive() == [b"x"]
 
 
 def test_controlled_poll_performs_the_action_that_its_handler_returns(stream: Stream) -> None:

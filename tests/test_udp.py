@@ -83,7 +83,7 @@ def test_messages_are_sent_over_ipv6(client: aeron.Aeron, stream_id: int) -> Non
     assert subscription.images[0].source_identity.startswith("[::1]:")
 
 
-def test_a_publication_without_subscribers_raises_not_connected(client: aeron.Aeron, stream_id: int) -> None:
+def test_a_publication_without_subscribers_is_not_connected(client: aeron.Aeron, stream_id: int) -> None:
     publication = client.add_publication(unicast(), stream_id)
     assert publication.offer(b"x") is aeron.NOT_CONNECTED
     with pytest.raises(aeron.NotConnectedError, match="subscriber"):
