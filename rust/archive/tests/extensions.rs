@@ -233,6 +233,21 @@ fn a_file_that_has_grown_by_repeated_commits_is_compacted() {
 }
 
 #[test]
+fn a_file_does_not_grow_from_start_to_start() {
+    let storage = MemoryStorage::new();
+    for start in 0..40 {
+        let mut extensions = open(&storage);
+        let before = length(&storage);
+        for position in 0..2000 {
+            let change = reader(1, "bars", start * 2000 + position);
+            extensions.apply(vec![change]).unwrap();
+        }
+        assert!(length(&storage) < 512 * 1024, "{before} at start {start}");
+    }
+    assert_eq!(open(&storage).reader(1, "bars").unwrap().position, 79_999);
+}
+
+#[test]
 fn the_data_of_a_deleted_recording_are_removed_but_links_to_it_stay() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);

@@ -47,7 +47,8 @@ pub(super) struct ExtensionFile<S: Storage> {
     sync_level: SyncLevel,
     /// The open file, and the end of its last record.
     open: Option<(S::File, u64)>,
-    /// Length after the last compaction.
+    /// Length after the last compaction by this process; 0 before it. So the first change after a start compacts a long
+    /// file, and the file does not become longer from start to start.
     compacted_length: u64,
 }
 
@@ -82,7 +83,6 @@ impl<S: Storage> ExtensionFile<S> {
         }
         match read_records(&bytes) {
             Some(records) => {
-                file.compacted_length = records.end as u64;
                 file.open = Some((existing, records.end as u64));
                 Ok((file, records.changes, None))
             }

@@ -21,6 +21,8 @@ pub(in super::super) struct TimedReplay {
     replay_stream_id: i32,
     params: ReplayParams,
     is_approximate: bool,
+    /// Whether the archive found the position at which the replay begins. Otherwise the caller chose it.
+    is_begin_found: bool,
     step: TimedReplayStep,
 }
 
@@ -59,6 +61,7 @@ impl TimedReplay {
             replay_stream_id,
             params: *params,
             is_approximate: false,
+            is_begin_found: false,
             step,
         })
     }
@@ -74,6 +77,7 @@ impl TimedReplay {
                 None => None,
                 Some(begin) => {
                     self.params.position = begin.position;
+                    self.is_begin_found = true;
                     self.is_approximate |= begin.is_approximate;
                     Some(match self.range.until_us {
                         Some(until_us) => TimedReplayStep::FindEnd(find(
@@ -95,8 +99,11 @@ impl TimedReplay {
                 }
             },
             TimedReplayStep::Replay(replay) => match replay.poll(archive) {
-                // The range begins at the end of a stopped recording, so it has no message.
-                Err(error) if error.archive_code() == Some(ArchiveErrorCode::InvalidPosition) => {
+                // The archive found the position: the end of a stopped recording. So the range has no message.
+                Err(error)
+                    if self.is_begin_found
+                        && error.archive_code() == Some(ArchiveErrorCode::InvalidPosition) =>
+                {
                     return Err(self.empty());
                 }
                 started => {

@@ -168,6 +168,21 @@ struct SetUpTurn<'a> {
 /// The subscription.
 impl SetUpTurn<'_> {
     fn add_subscription(&mut self, replay_session_id: Option<i64>) -> Advance {
+        let adding = self.begin_subscription(replay_session_id);
+        if adding.is_err() {
+            self.stop(replay_session_id);
+        }
+        Ok(SetUpStep::AwaitSubscription(AwaitedSubscription {
+            adding: adding?,
+            replay_session_id,
+            deadline_ns: self.deadline_ns(),
+        }))
+    }
+
+    fn begin_subscription(
+        &mut self,
+        replay_session_id: Option<i64>,
+    ) -> Result<PendingOperation<Subscription>, Box<Transition>> {
         let settings = &self.core.settings;
         let channel = match replay_session_id {
             None => Ok(settings.replay_channel.clone()),
@@ -179,14 +194,7 @@ impl SetUpTurn<'_> {
             .core
             .aeron
             .async_add_subscription(&channel, settings.replay_stream_id);
-        match adding {
-            Ok(adding) => Ok(SetUpStep::AwaitSubscription(AwaitedSubscription {
-                adding,
-                replay_session_id,
-                deadline_ns: self.deadline_ns(),
-            })),
-            Err(error) => Err(self.resource_failed(REPLAY_SUBSCRIPTION, error)),
-        }
+        adding.map_err(|error| self.resource_failed(REPLAY_SUBSCRIPTION, error))
     }
 
     fn await_subscription(&mut self, mut awaited: AwaitedSubscription) -> Advance {
