@@ -205,6 +205,14 @@ def test_a_replay_of_an_empty_time_range_raises_its_own_error(archive: aeron.Aer
             archive.replay(past.recording_id, **times)
 
 
+def test_an_invalid_position_together_with_an_end_time_is_not_an_empty_range(
+    archive: aeron.AeronArchive, past: Past
+) -> None:
+    with pytest.raises(aeron.ArchiveError, match="position=100") as refused:
+        archive.replay(past.recording_id, position=100, until=past.pause)
+    assert not isinstance(refused.value, aeron.EmptyTimeRangeError)
+
+
 def test_a_time_range_together_with_positions_is_refused(archive: aeron.AeronArchive) -> None:
     contradictions: list[tuple[dict[str, Any], str]] = [
         ({"since": LONG_AGO, "position": 0}, "both since and a position"),
