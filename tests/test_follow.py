@@ -43,7 +43,7 @@ def publish(archive: aeron.AeronArchive, stream_id: int, first: int, count: int)
 
 
 def read(follower: aeron.Follower, count: int, then: Callable[[int], object] = lambda count: None) -> list[int]:
-    """Reads until there are `count` numbers. Calls `then` with the count after each batch."""
+    """Reads at least `count` numbers. After each batch, calls `then` with the number of numbers read so far."""
     numbers: list[int] = []
     for batch in follower.batches(timeout=10):
         numbers += [int(message) for message in batch.to_list()]
@@ -127,7 +127,8 @@ def test_a_live_follower_goes_on_with_the_recording_after_a_gap_and_reads_nothin
         eventually(lambda: follower.poll_batch() is None and follower.recording_id == second)
         position = publication.position
         eventually(lambda: follower.poll_batch() is None and reader_positions(archive) == {second: position})
-    # The recording begins after the message 4, unless the driver has not noticed yet that this message was read.
+    # The second recording begins after message 4. If the driver has not noticed yet that this message was read, the
+    # recording begins before it.
     start = archive.get_start_position(second)
     assert start in {4 * 64, 5 * 64}
     assert changes == [aeron.RecordingChange(first, 4 * 64, second, start, start - 4 * 64)]
@@ -361,7 +362,7 @@ def test_a_commit_without_a_named_reader_is_refused(archive: aeron.AeronArchive,
 
 
 def extend(archive: aeron.AeronArchive, client: aeron.Aeron, recording_id: int, first: int, count: int) -> None:
-    """Extends a stopped recording with numbers by a new session, and stops it again."""
+    """Extends a stopped recording by `count` numbers from `first`, which a new session publishes. Stops it again."""
     recording = archive.list_recording(recording_id)
     assert recording is not None
     assert recording.stop_position is not None

@@ -35,7 +35,7 @@ ARCHIVE = {
 }
 LONGEST_S = 1.1 * LIVENESS_S
 HEARTBEATS, SESSIONS = 11, 102
-"""Counter types: one counter for each client, and the number of control sessions."""
+"""Counter types: the heartbeat of each client, and the archive's number of control sessions."""
 
 FOLLOWER = """
 import json, sys, aeron

@@ -1,4 +1,6 @@
-"""Tests that every form of receiving reports an error if a stream ends because the driver or the client is dead."""
+"""Tests of receiving after the loss of the driver. Every form of receiving raises an error, unless the program has
+closed the subscription or the client before.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of names and ports of an embedded driver: name resolvers, their settings, and the port range for port 0."""
+"""Tests of names and sockets of an embedded driver: name resolvers, the port range for port 0, and settings of the
+transport.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of pending operations, one class for all requests to the driver. An abandoned operation leaves no resource."""
+"""Tests of `PendingOperation`, the class of all requests to the driver. A cancelled or dropped operation leaves no
+resource.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ def test_a_finished_operation_always_returns_the_same_object(client: aeron.Aeron
     resource = operation.result()
     assert resource.registration_id == operation.correlation_id
     assert operation.result(0) is resource
-    assert not operation.cancel(), "a finished operation cannot be cancelled"
+    assert not operation.cancel(), "a finished operation was cancelled"
     assert not resource.is_closed
     assert "finished" in repr(operation)
     assert not client.is_command_active(operation.correlation_id)

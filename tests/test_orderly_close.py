@@ -99,7 +99,7 @@ def test_all_messages_arrive_although_the_driver_is_closed_immediately_after_the
     with receiver(channel) as process:
         seconds = publish_and_close(channel, threading_mode=threading_mode)
         assert line(process) == str(_COUNT)
-        assert seconds < 4, "the receiver reports the end, so the driver does not wait for its linger timeout of 5 s"
+        assert seconds < 4, "the close waited for the linger timeout, although the receiver has reported the end"
 
 
 def test_lost_datagrams_are_retransmitted_before_the_driver_ends(channel: str) -> None:
@@ -203,7 +203,7 @@ driver.close()
         sender.stdin.flush()
         directory = Path(line(sender))
         time.sleep(0.5)
-        assert sender.poll() is None, "the sender waits for the receiver"
+        assert sender.poll() is None, "the sender did not wait for the receiver"
         sender.send_signal(signal.SIGINT)
         _, stderr = sender.communicate(timeout=10)
         assert "KeyboardInterrupt" in stderr
@@ -219,18 +219,18 @@ def test_flush_returns_true_when_the_sender_has_sent_all_messages(driver: aeron.
         while publication.offer(_MESSAGE):
             sent += 1
         assert sent > 100
-        # No subscriber polls, and the published messages are longer than the receiver's window.
+        # No subscriber polls, and all published messages together are longer than the receiver's window.
         assert not publication.flush(timeout=0.2)
         received = 0
         while received < sent:
             received += len(subscription.poll_batch())
-        assert publication.flush(timeout=0), "all messages are sent, because the subscriber has consumed them"
+        assert publication.flush(timeout=0), "`flush` returned false after all messages were consumed"
 
 
 def test_flush_over_ipc_returns_true_when_every_subscriber_has_consumed_all_messages(driver: aeron.MediaDriver) -> None:
     with aeron.connect(driver) as client:
         publication = client.add_exclusive_publication("aeron:ipc?alias=flushed", 77)
-        assert publication.flush(timeout=0), "`flush` returns true if nothing was published"
+        assert publication.flush(timeout=0), "`flush` returned false, although nothing was published"
         subscriptions = [client.add_subscription("aeron:ipc", 77) for _ in range(2)]
         publication.wait_connected(timeout=5)
         eventually(lambda: all(subscription.image_count == 1 for subscription in subscriptions))
@@ -243,7 +243,7 @@ def test_flush_over_ipc_returns_true_when_every_subscriber_has_consumed_all_mess
         publication.publish(_MESSAGE, timeout=5)
         subscriptions[0].close()
         subscriptions[1].close()
-        assert publication.flush(timeout=5), "`flush` does not wait for closed subscriptions"
+        assert publication.flush(timeout=5), "`flush` waited for closed subscriptions"
         publication.close()
         with pytest.raises(aeron.PublicationClosedError):
             publication.flush(timeout=0)

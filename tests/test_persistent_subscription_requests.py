@@ -187,7 +187,7 @@ def test_a_live_stream_that_is_lost_before_its_first_message_is_joined_again(
     archive = program.archive
     archive.answers["list"] = lambda request: archive.describe(request, source, stop_position=0)
     program.until(lambda: program.subscription.is_live)
-    assert archive.names() == ["list"], "the recording has nothing to replay"
+    assert archive.names() == ["list"], "a replay was requested, although the recording is empty"
     again = aeron.ChannelUriBuilder("ipc")
     again.initial_position(0, source.initial_term_id, source.term_buffer_length)
     source.close()

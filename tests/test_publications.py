@@ -101,7 +101,7 @@ def test_calls_of_a_closed_publication_raise_an_error(stream: Stream) -> None:
     ):
         with pytest.raises(aeron.PublicationClosedError) as caught:
             call()
-        assert caught.value.__cause__ is None, "there is no cause if the program closed the publication"
+        assert caught.value.__cause__ is None, "the error has a cause, although the program closed the publication"
 
 
 def test_the_cause_of_a_closed_publication_is_the_error_that_closed_it(stream_id: int) -> None:

@@ -64,7 +64,7 @@ def expected(messages: list[Message]) -> list[tuple[int, int, bytes]]:
     return [(each.position, each.reserved_value, each.payload) for each in messages]
 
 
-# ---- against the files, as Python reads them -------------------------------------------------------------------------
+# ---- compared with the segment files, which the test reads with its own code -----------------------------------------
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -24,7 +24,7 @@ FRAME = 64
 def scripted(client: aeron.Aeron, stream_id: int) -> Iterator[ScriptedArchive]:
     """Runs a scripted archive that starts a replay, publishes one message, and closes the publication."""
     scripted = ScriptedArchive(client, control_stream_id=stream_id)
-    # The driver may still have the publication of the former test.
+    # Each test has its own session id, because the driver may still have the publication of the former test.
     session_id = 12345 + stream_id
 
     def publish(request: Request) -> None:

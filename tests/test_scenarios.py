@@ -1,5 +1,5 @@
-"""Runs the scenarios of document 06, section 9, with two drivers and the commands of `docs/cli.md`, on one or two
-hosts.
+"""Runs scenarios of section 9 of the specification's document 06 (`docs/spec`) with the commands of `docs/cli.md`. Most
+of the scenarios have two drivers, on one or two hosts.
 
 The two hosts are network namespaces, which only root can make. They share the file system, so the two drivers have
 different directories.
@@ -39,7 +39,7 @@ SETTINGS = {
     "AERON_PUBLICATION_LINGER_TIMEOUT": "500ms",
 }
 SLACK_S = 2.0
-"""Seconds that are added to a time limit on a busy machine."""
+"""Seconds that are added to each time limit, because the machine may be busy."""
 
 
 def free_port() -> int:

@@ -337,7 +337,7 @@ def test_the_properties_of_an_image_and_its_subscription_have_the_values_of_the_
     subscription.poll(lambda *_: None)
     assert image.is_end_of_stream
     eventually(lambda: image.is_closed)
-    assert image.position == 64, "a closed image keeps its values"
+    assert image.position == 64, "the closed image did not keep its position"
     assert image.poll(lambda *_: None) == 0
 
 
@@ -370,7 +370,7 @@ def test_image_handlers_are_called_for_available_and_unavailable_images(client: 
     publication = client.add_publication("aeron:ipc", stream_id)
     eventually(lambda: events)
     assert events[0][:2] == ("available", publication.session_id)
-    assert events[0][2] != threading.get_ident(), "the dispatcher thread calls the handler"
+    assert events[0][2] != threading.get_ident(), "the dispatcher thread did not call the handler"
     publication.close()
     eventually(lambda: len(events) == 2)
     assert events[1] == ("unavailable", publication.session_id, True)

@@ -131,9 +131,13 @@ def test_no_two_public_types_share_a_name() -> None:
 def test_each_name_in_the_lists_of_exceptions_is_shared() -> None:
     types = declared_types()
     for (crate, name), reason in SAME_IN_A_CRATE.items():
-        assert len([kind for kind in types if (kind.crate, kind.name) == (crate, name)]) > 1, f"{name}: {reason}"
+        assert len([kind for kind in types if (kind.crate, kind.name) == (crate, name)]) > 1, (
+            f"{name} is not shared ({reason}): remove it from the list"
+        )
     for name, reason in SAME_IN_EACH_CRATE.items():
-        assert len({kind.crate for kind in types if kind.public and kind.name == name}) > 1, f"{name}: {reason}"
+        assert len({kind.crate for kind in types if kind.public and kind.name == name}) > 1, (
+            f"{name} is not shared ({reason}): remove it from the list"
+        )
 
 
 def test_the_scan_finds_all_types_except_those_of_tests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Tests of UDP channels of every kind through one driver: addresses, destinations, spies, flow control and loss."""
+"""Tests of UDP channels: addresses, destinations, spies, rejection, flow control, response channels and loss."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ def test_a_spy_receives_the_same_messages_as_the_network_subscriber(client: aero
     spy = client.add_subscription(f"aeron-spy:{channel}", stream_id)
     publication = client.add_publication(channel, stream_id)
     eventually(lambda: spy.is_connected)
-    assert not publication.is_connected, "a spy alone is not a receiver"
+    assert not publication.is_connected, "a spy alone has connected the publication"
     subscription = client.add_subscription(channel, stream_id)
     connected(publication, subscription)
     exchange(publication, subscription, spy)
@@ -477,9 +477,9 @@ def test_lost_datagrams_are_retransmitted(stream_id: int) -> None:
         connected(publication, subscription)
         exchange(publication, subscription, count=2000)
         counters = {counter.id: counter.value for counter in client.counters_reader if counter.type_id == 0}
-        assert counters[5] > 0, "the receiver has sent NAKs"
-        assert counters[6] > 0, "the sender has received NAKs"
-        assert counters[11] > 0, "the sender has retransmitted"
+        assert counters[5] > 0, "the receiver has sent no NAKs"
+        assert counters[6] > 0, "the sender has received no NAKs"
+        assert counters[11] > 0, "the sender has retransmitted nothing"
         [loss] = aeron.read_loss_report(driver.dir)
         assert (loss.session_id, loss.stream_id) == (publication.session_id, stream_id)
         assert loss.channel == channel

@@ -1,4 +1,4 @@
-"""Tests of `wrap_comments`. It wraps paragraphs with a line of more than 120 columns, and leaves other paragraphs."""
+"""Tests of `wrap_comments`. It wraps paragraphs with a line of more than 120 columns, but no other paragraphs."""
 
 from __future__ import annotations
 

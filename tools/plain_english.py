@@ -21,7 +21,7 @@ MAX_COLUMNS = 120
 # The linter and its test quote the forms that the linter finds.
 NOT_READ = {Path("tools/plain_english.py"), Path("tests/test_plain_english.py")}
 
-# A sentence starts at the start of a paragraph or list item, and after a full stop, colon or semicolon.
+# A sentence starts at the start of a paragraph or list item, and after one of the characters `.:;!?` and a space.
 SENTENCE = r"(?:^|(?<=[.:;!?] )|(?<=\n\n)|(?<=\n- )|(?<=\n\* ))"
 PERSON = (
     r"(?:user|reader|engineer|person|people|operator|attacker|contributor|maintainer|anyone|anybody|everyone|somebody"
@@ -62,7 +62,7 @@ TOKEN = re.compile(
 def comments_and_strings(text: str) -> Iterator[tuple[int, str]]:
     """Yields the line number and the text of each comment and string literal of Rust, C or Java.
 
-    Lines of comments with the same marker, each alone on its line, are one block.
+    Comments with the same marker on consecutive lines without code are one block.
     """
     block: list[str] = []
     first = last = 0

@@ -139,8 +139,8 @@ pub struct ReplayStart {
     pub linger_timeout_ns: i64,
 }
 
-/// Returns the channel of a replay publication: the stripped channel of the request, at the position of the replay,
-/// with `eos`, `sparse` and `linger` of the request.
+/// Returns the channel of a replay publication: the stripped channel of the request, with the position of the replay,
+/// the `mtu` of the recording, and `eos`, `sparse` and `linger` of the request.
 ///
 /// # Errors
 /// The channel cannot be parsed, or a parameter has an invalid value.
@@ -160,8 +160,8 @@ pub fn replay_channel(channel: &str, start: &ReplayStart) -> Result<ChannelUriBu
     Ok(replay)
 }
 
-/// Returns the channel that the archive subscribes to for a recording: a spy on a UDP publication of its driver if
-/// `is_local`, otherwise the stripped channel.
+/// Returns the channel that the archive subscribes to for a recording: the stripped channel. If `is_local` and the
+/// channel is UDP, it has the spy prefix, so that the archive spies on a publication of its driver.
 ///
 /// # Errors
 /// The same errors as [`stripped`].

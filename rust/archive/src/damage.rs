@@ -28,7 +28,7 @@ impl Damage {
     }
 }
 
-/// Reads the text at `*offset`. A u32 with the length precedes the text. Moves the offset to the end of the text.
+/// Reads the length of a text, a u32 at `*offset`, and then the text. Moves `*offset` to the end of the text.
 pub(crate) fn take_text<'b>(
     bytes: &'b [u8],
     offset: &mut usize,

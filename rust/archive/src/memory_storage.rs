@@ -101,7 +101,7 @@ struct Contents {
     length: u64,
     pages: BTreeMap<u64, Page>,
     modified: Duration,
-    /// Length of the file that was synced.
+    /// Length of the file at its last sync.
     synced_length: u64,
     /// Pages that have changed since their last sync, with the content that was synced.
     unsynced: BTreeMap<u64, Option<Page>>,
@@ -117,8 +117,9 @@ impl MemoryStorage {
         Self::default()
     }
 
-    /// Limits the space of all files together, in bytes of whole pages. A write beyond this limit stores the bytes
-    /// that still fit, then returns `StorageFull`.
+    /// Limits the space of all files together, in bytes of whole pages. A write beyond this limit stores only the bytes
+    /// that still fit, and returns their number. If no bytes fit, the write fails with
+    /// `StorageFull`.
     pub fn set_capacity(&self, bytes: u64) {
         self.disk().capacity = Some(bytes);
     }

@@ -51,8 +51,8 @@ struct StampedBlock {
     bytes: Vec<u8>,
 }
 
-/// Why a recording ends before its image. The bytes up to the recorded position stay, and no
-/// further block can be appended.
+/// Why a recording ends before its image, or continues without an index. If the recording ends, the
+/// bytes up to the recorded position stay, and no further block can be appended.
 #[derive(Debug, Error)]
 pub enum RecorderError {
     /// The next segment file cannot be created, for example because a file with its name exists.
@@ -80,12 +80,12 @@ pub enum RecorderError {
         name: String,
         /// Recorded position.
         position: i64,
-        /// Number of bytes of the block.
+        /// Number of bytes of the block or index entry.
         needed: usize,
         /// Number of free bytes in the file system.
         free: u64,
     },
-    /// A block cannot be written.
+    /// A block or an index entry cannot be written.
     #[error("{name} cannot be written at position {position}: {source}")]
     Write {
         /// Name of the file.
@@ -95,7 +95,8 @@ pub enum RecorderError {
         /// Error of the storage.
         source: io::Error,
     },
-    /// The appended block cannot be forced to the disk. A loss of power may remove it, so it is not recorded.
+    /// The appended block or a new segment file cannot be forced to the disk, so a loss of power may remove it. The
+    /// recorded position does not include such a block.
     #[error("{name} cannot be synced at position {position}: {source}")]
     Sync {
         /// Name of the file; `.` is the directory.
@@ -300,9 +301,9 @@ impl<S: Storage> RecorderSession<S> {
     /// Calls `on_frame` with each frame before the block is written. Returns the appended position.
     ///
     /// # Errors
-    /// [`RecorderError::Frame`] or [`RecorderError::Block`]: the block is not valid, and the file is unchanged. After
-    /// any other error, the file has no byte of this block or of other unpublished blocks. With
-    /// [`RecorderError::Undo`], removing these bytes failed too.
+    /// * [`RecorderError::Frame`] or [`RecorderError::Block`]: the block is not valid, and the file is unchanged.
+    /// * [`RecorderError::Undo`]: the write failed, and removing the unpublished bytes failed too.
+    /// * Any other error: the write failed, and the file has no byte of this block or of other unpublished blocks.
     pub fn append(
         &mut self,
         block: &[u8],

@@ -5,7 +5,7 @@
 //! and zeros follow. So the search walks over whole frames, from a position that is known to be recorded. Only the
 //! last frame can be in doubt. If the last frame crosses a page boundary, and one of its later pages is all zeros,
 //! it may be torn. The recorded position never included a torn frame. An [index](crate::index) beside the segment
-//! may prove whether the frame is torn or whole.
+//! may prove that the frame is whole, or that the frame was not acknowledged.
 //!
 //! If the recorder has stored a known position, [`recover`] always removes a torn frame. An archive
 //! only knows the start position, and other processes may have read the frame. So the
@@ -400,8 +400,9 @@ impl<'a, S: Storage> Recovery<'a, S> {
     }
 
     /// Finds the end like [`find_end`](Self::find_end), with the help of an index. `prove` returns
-    /// the proof of the index for the segment at the given base. If the proof shows that the last
-    /// frame is whole or torn, the policy does not apply.
+    /// the proof of the index for the segment at the given base. If the proof shows that a last
+    /// frame with a page of zeros is whole, the frame is kept. If the proof shows that the frame was not acknowledged,
+    /// the frame is removed. The policy decides about this frame only without a proof.
     ///
     /// # Errors
     /// The same errors as [`find_end_by`], and the errors of `prove`.
@@ -546,7 +547,7 @@ struct Walked {
 enum Verdict {
     /// The frame is whole.
     Whole,
-    /// The frame is torn, and the recorder did not acknowledge the frame.
+    /// The recorder did not acknowledge the frame. The frame may be torn, and is removed.
     Untold,
     /// The index proves nothing.
     Unknown,

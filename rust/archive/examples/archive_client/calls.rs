@@ -1,4 +1,4 @@
-//! Sends the requests to the archive.
+//! Performs the requests that need only the archive client, and no other resource of the peer.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
@@ -147,7 +147,7 @@ fn listing(archive: &AeronArchive, request: &Request) -> Result<Value> {
     })
 }
 
-/// Sends calls from several threads at once. Returns the sum of their results.
+/// Sends calls from several threads at the same time. Returns the sum of their results.
 fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let (recording, calls) = (request.number("recording")?, request.number("count")?);
     let call = || -> std::result::Result<i64, ArchiveClientError> {
@@ -167,8 +167,8 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     ))
 }
 
-/// Runs several operations at once. Three of them are listings, and one of these is cancelled at once.
-/// Returns the results of the other operations.
+/// Runs several operations at the same time. Three of them are listings, and one of these listings is cancelled
+/// immediately. Returns the results of the other operations.
 fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     let mut first = archive.begin(ArchiveCall::list_recordings(recording, 100))?;

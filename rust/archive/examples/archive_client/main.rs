@@ -1,5 +1,5 @@
-//! A client of an archive that reads commands from stdin, line by line. Tests use it with archives
-//! of other software.
+//! An archive client that reads requests from stdin, one on each line. Tests use the client with archives of other
+//! software.
 //!
 //! A request has the form `operation<TAB>name=value<TAB>...`. Its result is one line of JSON:
 //! `{"ok": {...}}` or `{"error": {"type", "code", "correlation", "text"}}`. Publications, subscriptions and counters

@@ -1,5 +1,4 @@
-//! [`ArchivePeer`]: executes the commands with an Aeron client, an archive client and their
-//! streams.
+//! [`ArchivePeer`]: performs the requests with an Aeron client, an archive client and their streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::Result;
 use super::request::Request;
 
-/// Reads a recording from its start until the requested number of messages has arrived, and closes the subscription.
+/// Reads a recording from its start until the requested number of messages has arrived or the time limit is reached.
+/// Then closes the subscription.
 pub fn read(request: &Request) -> Result<Value> {
     let archive = ArchiveClientContext {
         control_request_stream_id: request.number("stream")?,

@@ -73,8 +73,8 @@ impl Publisher {
         }))
     }
 
-    /// Sends messages until all are sent or the time limit is reached. Returns the position after
-    /// the last message.
+    /// Sends the next `count` messages, and returns the position after the last message. If an offer fails after the
+    /// time limit, returns the error of this offer.
     pub fn publish(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         let end = self.next + request.number::<u64>("count")?;
@@ -109,7 +109,8 @@ impl Receiver {
         }
     }
 
-    /// Checks `count` messages from number `first` on. With `to_end`, also waits until the stream ends.
+    /// Receives and checks messages from number `first` on, until `count` messages have arrived or the time limit is
+    /// reached. With `to_end`, the call also ends at the end of the stream.
     pub fn receive(&mut self, aeron: &Aeron, request: &Request) -> Result<Value> {
         let (lengths, timeout) = (request.lengths()?, request.timeout()?);
         self.next = request.number_or("first", self.next)?;

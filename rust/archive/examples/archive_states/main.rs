@@ -250,8 +250,8 @@ impl Archive {
 }
 
 impl Recording<'_> {
-    /// Records messages of 0 up to `longest` bytes, and the padding before them. Some messages have
-    /// several fragments.
+    /// Records messages of 0 up to `longest` bytes, and padding before each message that does not fit into the term.
+    /// Long messages have several fragments.
     fn messages(mut self, count: usize, longest: usize) -> Result<Self> {
         for number in 0..count {
             for block in self.publisher.offer(&payload(longest * number / count)) {

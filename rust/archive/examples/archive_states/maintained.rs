@@ -1,4 +1,5 @@
-//! Creates archive directories with the state after an operation of a store.
+//! Creates archive directories with the state after an operation of an [`ArchiveStore`], and lists the recordings of a
+//! directory.
 
 use aeron_archive::checksum::Checksum;
 use aeron_archive::recorder::RecorderSession;
@@ -124,7 +125,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Truncates recordings: to a frame, to the start, and to padding.
+    /// Truncates three recordings: one at the start of a data frame, one at its start position, and one at the start of
+    /// padding.
     fn truncated(&mut self) -> Result<()> {
         for position in [SEGMENT_LENGTH + 3 * FRAME, 0, TERM_LENGTH / FRAME * FRAME] {
             let id = self.recorded(0, 250)?;
@@ -150,7 +152,7 @@ impl Archive {
         self.delete(files)
     }
 
-    /// Purges the first segments of a recording, and a whole recording.
+    /// Purges the first segments of one recording, and all of another recording. A third recording is unchanged.
     fn given_up(&mut self) -> Result<()> {
         let shortened = self.recorded(1024, 400)?;
         let purged = self.recorded(1024, 400)?;
@@ -234,7 +236,7 @@ impl Archive {
 /// Session id of the images that extend recordings.
 const OTHER_SESSION_ID: i32 = SESSION_ID + 1;
 
-/// Frame length of messages of 1000 bytes.
+/// Aligned length of the frame of a message of 1000 bytes.
 const FRAME: i64 = 1056;
 
 const IDLE: RecordingActivity = RecordingActivity {

@@ -75,7 +75,7 @@ pub struct RecordingDescriptor {
     pub session_id: i32,
     /// Stream id.
     pub stream_id: i32,
-    /// The channel with only the parameters that identify the stream: see [`stripped`](crate::channel::stripped).
+    /// The channel with only the parameters that [`stripped`](crate::channel::stripped) keeps.
     pub stripped_channel: Arc<str>,
     /// The channel of the request, unchanged.
     pub original_channel: Arc<str>,

@@ -11,7 +11,7 @@ use crate::checksum::Checksum;
 /// The bytes of an entry that hold its checksum.
 pub(super) const CHECKSUM_FIELD: Range<usize> = CHECKSUM_OFFSET..CHECKSUM_OFFSET + size_of::<I32>();
 
-/// A recording that exists, is marked as broken, or is deleted.
+/// An entry of the catalog. Its recording exists, is marked as broken, or is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogEntry {
     /// State of the recording.

@@ -2,13 +2,15 @@
 //!
 //! One file, `archive.catalog`, has a header and then the entries. Each entry has a state. [`Catalog`] has a copy of
 //! the file in memory, and writes each change to the file at once. If the process is killed at any moment, the file can
-//! still be opened. The file then has every change whose call returned, and no change is half done:
+//! still be opened. The file then has every change whose call returned. A change that a kill interrupts leaves a valid
+//! file:
 //!
 //! * the next recording id in the header is increased before the entry with that id is written, so no id is used twice;
 //! * an entry is first written with length 0, and its length is written last: an entry with length
 //!   0 is the end of the catalog;
-//! * fields that change together are written with one write, and a killed write can only end at the end of a page: see
-//!   [`Catalog::delete`];
+//! * fields that change together and are on one page are written with one write, because a killed write can only end at
+//!   the end of a page;
+//! * fields on two pages are written one by one: see [`Catalog::extend`] and [`Catalog::delete`];
 //! * [`Catalog::create`], [`Catalog::compact`] and [`Catalog::replace`] write and sync a whole new
 //!   file under another name, and then rename the file.
 //!
@@ -17,7 +19,8 @@
 //! written.
 //!
 //! The content of a file is checked before it is used: every entry that is [`RecordingState::Valid`] has passed
-//! [`RecordingDescriptor::check`]. One process writes; others may read.
+//! [`RecordingDescriptor::check`]. Only [`Catalog::open_unchecked`] does not call this check. One process writes;
+//! others may read.
 //!
 //! A catalog [with a checksum](Catalog::set_checksum) writes the checksum of an entry with each change of the entry. If
 //! a kill interrupts a change, the entry may have no checksum, but never a wrong checksum. Checksums are not checked
@@ -141,8 +144,8 @@ impl<S: Storage> Catalog<S> {
 
     /// Sets how each change is forced to the disk before its call returns. The default is [`SyncLevel::None`].
     ///
-    /// If a change is written and only its sync fails, the call returns the error, but the change
-    /// stays.
+    /// If the sync of a change fails, the call returns the error. The file may then contain all, a part or nothing of
+    /// the change.
     pub fn set_sync_level(&mut self, level: SyncLevel) {
         self.sync_level = level;
     }
@@ -447,7 +450,7 @@ impl<S: Storage> Catalog<S> {
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
         // A killed addition may have left bytes after this entry. They must not be read as the length of the next
-        // entry, so the bytes of this length are set to 0.
+        // entry, so the length field of the next entry is set to 0.
         let left = self.capacity - self.end - bytes.len() as u64;
         unborn.resize(bytes.len() + left.min(4) as usize, 0);
         self.write(&unborn, self.end)?;

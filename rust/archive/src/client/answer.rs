@@ -1,5 +1,5 @@
-//! [`Answer`]: all messages that an archive sends in response to one request. An answer contains
-//! one response, or several descriptors.
+//! [`Answer`]: all messages that an archive sends in response to one request. These are one response, descriptors, or
+//! descriptors and then a response.
 
 use super::descriptor::RecordingSubscription;
 use super::extension::ExtensionDescriptor;
@@ -41,7 +41,7 @@ impl Expected {
 }
 
 impl Answer {
-    /// Creates an empty answer, which the archive has not begun to send.
+    /// Creates the answer to a request before the first message of the archive has arrived.
     pub(super) const fn none_of(expected: Expected) -> Self {
         match expected {
             Expected::Value => Self::Value(0),

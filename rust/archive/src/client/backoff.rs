@@ -25,7 +25,7 @@ impl Backoff {
     }
 }
 
-/// The attempts to do something that can fail at once. After a failure the next attempt is due after a pause.
+/// Attempts at an action that can fail immediately. After a failure, the next attempt is due after a pause.
 #[derive(Debug)]
 pub(super) struct Attempts {
     pauses: Backoff,

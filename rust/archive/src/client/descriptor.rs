@@ -1,4 +1,5 @@
-//! The descriptors that the listings of the archive client return to applications.
+//! [`RecordingSubscription`], and the conversion of the archive's descriptor messages to the types that listings
+//! return.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Descriptors of the requests that this project adds to Aeron's protocol.
+//! Descriptors in the responses to requests that this project adds to Aeron's protocol.
 
 use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::ExtensionResponse;
@@ -32,9 +32,9 @@ pub struct TimedPosition {
 /// before `until_us`. [`TimeSearch`](crate::index::TimeSearch) has the exact rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimeRange {
-    /// Begin of the range; `None` if the request has a position instead.
+    /// Begin of the range; `None` if the range begins at the position of the request or at the start of the recording.
     pub since_us: Option<i64>,
-    /// End of the range; `None` if the request has a length instead.
+    /// End of the range; `None` if the length of the request determines the end.
     pub until_us: Option<i64>,
 }
 
@@ -126,7 +126,7 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
     }
 }
 
-/// Returns a value of a message; -1 means that the value is not set.
+/// Returns an optional value of a message. In the message, -1 means that the value is not set.
 fn set(value: i64) -> Option<i64> {
     (value != NULL_VALUE).then_some(value)
 }

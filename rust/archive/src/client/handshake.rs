@@ -285,12 +285,12 @@ impl Handshake {
     /// refusal.
     fn refused(&self, control_session_id: i64, error: ArchiveClientError) -> ArchiveClientError {
         let request = ArchiveRequest::CloseSession(CloseSessionRequest { control_session_id });
-        // An error is ignored: the archive also ends the session when the response stream has no subscriber.
+        // If this offer fails, the session still ends: the archive ends it when the response stream has no subscriber.
         let _ = self.publication.offer(&encode(&request));
         error
     }
 
-    /// Reads messages until the reply to a request.
+    /// Reads the available messages up to the reply to a request. Returns `None` if the reply has not arrived yet.
     fn receive(&mut self, request: &'static str, correlation_id: i64) -> Result<Option<Reply>> {
         let mut reply = None;
         let assembler = &mut self.assembler;

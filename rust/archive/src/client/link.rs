@@ -81,8 +81,8 @@ impl ArchiveLink {
         }
     }
 
-    /// Returns an error of this request that the archive reported after its response. Only the last
-    /// error that no request was waiting for is checked.
+    /// Returns the error that the archive sent for a request after it had already responded to the request. Returns
+    /// `None` if another error that no request was waiting for has arrived since then.
     pub(super) fn late_refusal(&self, correlation_id: i64) -> Option<ArchiveClientError> {
         let LinkState::Connected(session) = &self.state else {
             return None;
@@ -91,7 +91,7 @@ impl ArchiveLink {
         (last.correlation_id() == Some(correlation_id)).then(|| last.clone())
     }
 
-    /// Makes progress without waiting, and adds to the work count.
+    /// Makes progress without waiting, and adds the amount of work to `work`. Returns an event if one has occurred.
     pub(super) fn poll(&mut self, now_ns: i64, work: &mut usize) -> Option<LinkEvent> {
         match &mut self.state {
             LinkState::Disconnected { next_attempt_ns } => {
@@ -127,8 +127,8 @@ impl ArchiveLink {
         }
     }
 
-    /// Sends a request. Returns `None` if there is no session. Then the next poll reports that the
-    /// session is lost.
+    /// Sends a request. Returns `None` if there is no session, or if the session has just ended. In the second case,
+    /// the next poll reports that the session is lost.
     pub(super) fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Option<Ticket<T>> {
         self.session()?.submit(call, now_ns).ok()
     }

@@ -6,6 +6,7 @@
 //!   their own. It never blocks.
 //! * [`PersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then
 //!   live.
+//! * [`ReplayMerge`]: replays a recording and joins its live stream, once.
 //! * [`RecordedPublisher`]: keeps each message until the archive has recorded it.
 //!
 //! [`AeronArchive`] and [`ArchiveSession`] send [`ArchiveCall`]s. An [`ArchiveCall`] is a request,

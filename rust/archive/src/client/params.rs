@@ -101,9 +101,9 @@ pub struct ReplicationParams {
     pub replication_channel: String,
     /// Channel of the source's responses; empty for the archive's setting.
     pub src_response_channel: String,
-    /// Tag of the channel; [`NULL_VALUE`] for no tag.
+    /// First tag of the channel on which this archive receives the replication; [`NULL_VALUE`] for no tag.
     pub channel_tag_id: i64,
-    /// Tag of the subscription; [`NULL_VALUE`] for no tag.
+    /// Second tag of this channel, which names the subscription; [`NULL_VALUE`] for no tag.
     pub subscription_tag_id: i64,
     /// Longest read of a segment file at the source in bytes; [`NULL_LENGTH`] for the setting of the source.
     pub file_io_max_length: i32,

@@ -189,8 +189,8 @@ impl ArchiveSession {
         self.abandon_request(ticket.correlation_id());
     }
 
-    /// Makes the session note the id of a replay that starts after its request has expired.
-    /// [`take_late_replay`](Self::take_late_replay) returns the id.
+    /// Notes that the archive may still start a replay after its request has expired. If the replay starts,
+    /// [`take_late_replay`](Self::take_late_replay) returns its id.
     pub(super) fn await_late_replay(&mut self, ticket: &Ticket<i64>) {
         self.exchange.await_late_value(ticket.correlation_id());
     }
@@ -261,7 +261,8 @@ impl ArchiveSession {
             let request = CloseSessionRequest {
                 control_session_id: self.control_session_id,
             };
-            // An error is ignored: the archive also ends the session when the response stream has no subscriber.
+            // If this offer fails, the session still ends: the archive ends it when the response stream has no
+            // subscriber.
             let _ = self
                 .publication
                 .offer(&encode(&ArchiveRequest::CloseSession(request)));

@@ -19,7 +19,7 @@ const DAMAGED_FILE_NAME: &str = "archive-extensions.damaged";
 const MAX_LENGTH: u64 = 1 << 30;
 /// A file of at most this length is not compacted.
 const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
-/// A file is compacted when it has this many times the length that it had after the last compaction.
+/// A file is compacted when it is more than this many times as long as after the last compaction or opening.
 const GROWTH: u64 = 4;
 
 /// The file of extensions was damaged, and was renamed.
@@ -33,9 +33,9 @@ impl fmt::Display for DamagedExtensions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, retention policies, \
-             and names and metadata of recordings until they are set again, and resumes no recording; no data of \
-             recordings is lost",
+            "{EXTENSIONS_FILE_NAME} was damaged and is now {}: until they are set again, the archive has no named \
+             readers, no retention policies, and no names and metadata of recordings; it resumes no recording; no data \
+             of recordings is lost",
             self.name
         )
     }
@@ -107,7 +107,7 @@ impl<S: Storage> ExtensionFile<S> {
         };
         let written = append_records(&file, changes, end, self.sync_level);
         if written.is_err() {
-            // If this call fails too, the next change or the next start removes the part.
+            // If this call fails too, the next change removes the bytes after `end`.
             let _ = file.set_length(end);
         }
         let new_end = written.as_ref().map_or(end, |end| *end);

@@ -1,6 +1,6 @@
-//! [`Extensions`]: data of an archive that Aeron's own files do not have. These are named readers
-//! and retention policies; names, metadata and links of recordings; and recording subscriptions
-//! that the archive resumes at its next start.
+//! [`Extensions`]: data of an archive that Aeron's own files do not have. These are named readers and retention
+//! policies; names, metadata and links of recordings; recording subscriptions that the archive resumes at its next
+//! start; and deletions of segments that are in progress.
 //!
 //! All these data are in one file, `archive-extensions.dat`. The first change creates the file. Aeron's archive and
 //! tools ignore the file. Recordings do not depend on it: without the file, no retention policy applies, and nothing is
@@ -174,7 +174,7 @@ impl<S: Storage> Extensions<S> {
             .map(|(id, deletion)| (*id, deletion))
     }
 
-    /// Removes all data of a deleted recording.
+    /// Removes the readers, the policy, the labels and the segment deletion of a deleted recording.
     ///
     /// # Errors
     /// The same errors as [`apply`](Self::apply).
@@ -182,8 +182,8 @@ impl<S: Storage> Extensions<S> {
         self.apply(self.state.changes_to_forget(recording_id))
     }
 
-    /// Removes all data of recordings for which `exists` returns `false`. Such data are left if a
-    /// process is killed after it has deleted the recording.
+    /// Calls [`forget`](Self::forget) for each recording for which `exists` returns `false`. Data of such a recording
+    /// are left if a process is killed after it has deleted the recording.
     ///
     /// # Errors
     /// The same errors as [`apply`](Self::apply).

@@ -299,7 +299,7 @@ fn text(bytes: &[u8]) -> Option<String> {
     String::from_utf8(bytes.to_vec()).ok()
 }
 
-/// Returns a limit of a message; -1 means that the limit is not set.
+/// Returns an optional limit or id of a message. In the message, a negative value means that it is not set.
 fn limit(value: i64) -> Option<i64> {
     (value >= 0).then_some(value)
 }

@@ -1,4 +1,4 @@
-//! [`ExtensionState`]: readers, policies, infos and subscriptions in memory. [`ExtensionChange`]: a
+//! [`ExtensionState`]: readers, policies, infos, subscriptions and segment deletions in memory. [`ExtensionChange`]: a
 //! change of the state.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub enum RetentionScope {
     },
 }
 
-/// Limits for the recordings of a scope. At least one of the limits is set.
+/// Limits for the recordings of a scope. A policy without limits removes the policy of its scope, and is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetentionPolicy {
     /// The recordings to which the limits apply.
@@ -84,7 +84,7 @@ pub struct ResumableSubscription {
     pub recording_id: Option<i64>,
 }
 
-/// A change of readers, policies, infos or subscriptions.
+/// A change of readers, policies, infos, subscriptions or segment deletions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExtensionChange {
     /// A reader was created, or has stored its position.
@@ -133,7 +133,7 @@ pub struct SegmentDeletion {
     pub keeps_indexes: bool,
 }
 
-/// Readers, policies, infos and subscriptions.
+/// Readers, policies, infos, subscriptions and segment deletions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ExtensionState {
     pub(super) readers: BTreeMap<(i64, String), NamedReader>,
@@ -141,7 +141,7 @@ pub(super) struct ExtensionState {
     pub(super) infos: BTreeMap<i64, RecordingLabels>,
     /// Subscriptions by stream and channel.
     pub(super) subscriptions: BTreeMap<(i32, String), ResumableSubscription>,
-    /// Segments that are being deleted.
+    /// Segments that are being deleted, by recording.
     pub(super) deletions: BTreeMap<i64, SegmentDeletion>,
 }
 
@@ -226,8 +226,8 @@ impl ExtensionState {
             .collect()
     }
 
-    /// Returns changes that remove all data of a recording. Links from other recordings to this
-    /// recording stay, because they show where the other recordings came from.
+    /// Returns changes that remove the readers, the policy, the labels and the segment deletion of a recording. Links
+    /// from other recordings to this recording stay, because they show where the other recordings came from.
     pub(super) fn changes_to_forget(&self, recording_id: i64) -> Vec<ExtensionChange> {
         let readers = self.readers.keys().filter(|(id, _)| *id == recording_id);
         let mut changes: Vec<_> = readers

@@ -31,7 +31,7 @@ pub(super) struct Arrival {
 }
 
 impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
-    /// Finds the last entry of an index that ends at `limit` or before. `begin` is the first
+    /// Opens the entries of an index up to the last entry with an end at or before `limit`. `begin` is the first
     /// position of the recording in the segment.
     pub fn of(file: &'a IndexFile<F>, begin: i64, limit: i64) -> io::Result<Self> {
         let last = file.last_entry(limit)?;
@@ -58,9 +58,9 @@ impl<'a, F: StorageFile> SegmentArrivals<'a, F> {
         self.progress
     }
 
-    /// Returns the end of the last complete message before the entry `number`. If the entry before
-    /// `number` is damaged, an earlier message may be returned. Returns `None` if no message has
-    /// begun before the entry.
+    /// Returns the end of the last complete message before the entry `number`, or the start of the first message if no
+    /// message is complete. If the entry before `number` is damaged, the end of an earlier message may be returned.
+    /// Returns `None` if no message has begun before the entry.
     pub fn head_before(&self, number: u64) -> io::Result<Option<i64>> {
         let header = self.file.header().progress.head;
         Ok(self.head_of((0..number).rev())?.unwrap_or(header))

@@ -2,7 +2,7 @@
 //! [recorder](super::IndexRecorder) is between header and entries.
 //!
 //! The header, the record and each entry have 64 bytes, with a checksum. 64 aligned bytes never
-//! cross the end of a page. So after a killed write, an entry is either complete or absent.
+//! cross the end of a page. So if the process is killed during a write, the entry is either complete or absent.
 
 use aeron_layout::private_archive::{IndexEntryLayout, IndexHeaderLayout, ProgressLayout};
 use aeron_layout::{I64, U32, offset};

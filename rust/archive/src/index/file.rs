@@ -54,7 +54,7 @@ impl<F: StorageFile> IndexWriter<F> {
             bytes.extend(recorder.map_or([0; ENTRY_LENGTH], IndexRecorder::encode));
         }
         if let Err(error) = file.write_all_at(&bytes, 0) {
-            // An error of the removal is ignored: the first error is more useful.
+            // If the removal fails too, the first error is more useful.
             let _ = storage.remove(name);
             return Err(error);
         }
@@ -79,7 +79,7 @@ impl<F: StorageFile> IndexWriter<F> {
     /// The file system returns an error. Then the incomplete entry is removed, if that is possible.
     pub fn append(&mut self, entry: &IndexEntry) -> io::Result<()> {
         if let Err(error) = self.file.write_all_at(&entry.encode(), self.length) {
-            // An error of this call is ignored: the first error is more useful, and readers ignore an incomplete entry.
+            // If the removal fails too, readers ignore the incomplete entry. The first error is more useful.
             let _ = self.file.set_length(self.length);
             return Err(error);
         }

@@ -24,7 +24,7 @@ pub struct Progress {
     pub head: Option<i64>,
     /// Number and payload bytes of the complete messages up to the head.
     pub counts: Counts,
-    /// Payload bytes of the incomplete message so far; `None` if no message has begun.
+    /// Payload bytes so far of the incomplete message; `None` if no message is incomplete.
     pub unfinished: Option<i64>,
 }
 
@@ -62,7 +62,7 @@ impl std::ops::Sub for Counts {
 }
 
 impl HeadTracker {
-    /// Creates a tracker that continues at a position with this progress.
+    /// Creates a tracker that continues at the position at which `progress` was taken.
     pub fn new(progress: Progress) -> Self {
         Self {
             progress,
@@ -77,8 +77,8 @@ impl HeadTracker {
         self.progress
     }
 
-    /// Returns the start of the incomplete message, if this tracker has processed the first
-    /// fragment of the message.
+    /// Returns the start of the incomplete message; `None` if no message is incomplete. Returns 0 if
+    /// this tracker has not processed the first fragment of the message.
     pub fn unfinished_begin(&self) -> Option<i64> {
         self.progress.unfinished.map(|_| self.last_begin)
     }

@@ -33,7 +33,7 @@ pub struct Cut {
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
     /// An index file is missing or damaged. The next opening of the archive repairs the index.
-    #[error("{name} is missing or damaged; restart the query and it is made anew")]
+    #[error("{name} is missing or damaged: restart the query, which writes it again")]
     Damaged {
         /// Name of the file.
         name: String,

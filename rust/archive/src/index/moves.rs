@@ -78,8 +78,8 @@ pub(crate) fn cut_index<S: Storage>(
     }
 }
 
-/// Moves the index of a segment from the recording `from` to the recording `to`, if the index
-/// exists. If a kill interrupts the move, a second call completes it.
+/// Moves the index of a segment from the recording `from` to the recording `to`, if the index exists. A dense index is
+/// removed instead. If a kill interrupts the move, a second call completes it.
 pub(crate) fn hand_over<S: Storage>(
     storage: &S,
     from: &RecordingDescriptor,

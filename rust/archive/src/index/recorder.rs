@@ -20,7 +20,7 @@ const _: () = assert!(IndexRecorderLayout::LENGTH == ENTRY_LENGTH);
 pub struct IndexRecorder {
     /// Session id of the image.
     pub session_id: i32,
-    /// Control session of the request that extended the recording.
+    /// Control session of the request that extended the recording last; 0 if it was never extended.
     pub control_session_id: i64,
     /// Correlation id of that request.
     pub correlation_id: i64,
@@ -51,9 +51,9 @@ impl IndexRecorder {
 
     /// Returns whether the index of a segment is complete for the recording up to `end`.
     ///
-    /// The index is complete if the catalog names this recorder. The index is also complete if this
-    /// recorder would have begun at `end`. Then the recorder was killed before the catalog named
-    /// it, and before it wrote frames or entries.
+    /// The index is complete if the catalog names this recorder. The index is also complete if the
+    /// begin position of this recorder is `end`. Then the recorder was killed before the catalog
+    /// named it, and before it wrote frames or entries.
     #[must_use]
     pub fn is_last_of(&self, descriptor: &RecordingDescriptor, end: i64) -> bool {
         self.is_of(descriptor) || self.begin_position == end

@@ -1,10 +1,11 @@
 //! Repairs the index of a recording when the archive is opened.
 //!
-//! A kill leaves at most one block without its entry, because an entry is written before the next block. The new entry
-//! of that block has the time of the last write to its segment. If the machine has restarted since, this time is not
-//! used: a loss of power may set the time of a file back. All other missing or damaged entries have another cause. A
-//! scan of the segments computes all these entries again, but without arrival times: an unknown time is better than a
-//! wrong time.
+//! In a dense index, a kill leaves at most one block without its entry, because an entry is written before the next
+//! block. In a sparse index, the blocks for which no entry was due also have no entry. The new entries of these blocks
+//! have the time of the last write to their segment. In a sparse index, this time is not used if the machine may have
+//! restarted since: a loss of power may set the time of a file back. All other missing or damaged entries have another
+//! cause. A scan of the segments computes them again, but without arrival times: an unknown time is better than a wrong
+//! time.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -21,7 +22,7 @@ use super::{
     Progress,
 };
 
-/// Number of entries that one read returns.
+/// Maximum number of entries that one read returns.
 const ENTRIES_PER_READ: usize = 1024;
 
 /// How a recording ended.
@@ -352,7 +353,7 @@ impl<S: Storage> RepairedSegment<'_, S> {
 
     /// Returns whether the time of the last write to the segment is certain. A loss of power may set the time of a file
     /// back, so the machine must not have restarted since the recorder began to write. A dense index does not name its
-    /// recorder.
+    /// recorder, so this function returns true for it.
     fn has_file_times(&self, file: &IndexFile<S::File>) -> bool {
         let Some(recorder) = &self.recorder else {
             return true;

@@ -47,7 +47,7 @@ pub struct SegmentIndex<S: Storage> {
     writer: IndexWriter<S::File>,
     base: i64,
     tracker: HeadTracker,
-    /// End of the last entry that was written or could not be written.
+    /// End of the last entry that the index tried to write, even if the write failed.
     indexed_position: i64,
     /// The latest arrival time of an entry, in microseconds since the epoch.
     arrival_us: i64,
@@ -167,7 +167,8 @@ impl<S: Storage> SegmentIndex<S> {
         })
     }
 
-    /// Returns the state after the frames so far. The caller adds the frames of the next block.
+    /// Returns the state after the blocks that were passed to [`note`](Self::note). The caller adds the frames of the
+    /// next block.
     pub fn frames(&self) -> BlockFrames {
         BlockFrames {
             tracker: self.tracker,
@@ -215,8 +216,8 @@ impl<S: Storage> SegmentIndex<S> {
             self.write(&entry)?;
             self.pending = None;
             if let Err(error) = self.writer.sync(self.recorder.sync_level) {
-                // An error of this call is ignored: the first error is more useful. The recording ends, and
-                // its end is in the catalog.
+                // An error of `undo` is ignored: the error of `sync` is more useful. The recording ends, and its end is
+                // stored in the catalog.
                 let _ = self.writer.undo();
                 return Err(error);
             }
@@ -321,7 +322,8 @@ fn create<S: Storage>(
         form,
     };
     let name = sidecar_name(header.recording_id, base, INDEX_EXTENSION);
-    // An archive of other software deletes only segments. So an existing file belongs to an earlier segment.
+    // An archive of other software deletes only segments. So an existing file belongs to a deleted
+    // segment that had the same name.
     match storage.remove(&name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -10,7 +10,7 @@
 //! * **The clock was set back.** Later messages may have earlier times. They still belong to the
 //!   range that begins with the *first* message at or after the given time. So a range that begins
 //!   at a time has all messages that arrived at or after that time.
-//! * **Times are lost.** An entry without a time has the time of the next entry with a time. The
+//! * **Times are lost.** For an entry without a time, the time of the next entry with a time is used. The
 //!   true time may be earlier. So such entries at an edge belong to both adjacent ranges.
 //! * **Entries are lost.** The times of their messages are lost too, so the same applies to these messages. The result
 //!   is approximate if they are at the edge.
@@ -48,8 +48,8 @@ pub struct FoundPosition {
     /// Arrival time of the first message after the position, in microseconds since the epoch.
     /// `None` if there is no such message, or if its time is not known.
     pub arrival_us: Option<i64>,
-    /// Whether the position is approximate: the index lacks the times, so a whole segment was taken
-    /// as one unit.
+    /// Whether the position is approximate: the messages at the edge have no index entries, so all
+    /// their bytes in a segment were taken as one unit.
     pub is_approximate: bool,
 }
 
@@ -324,7 +324,8 @@ impl TimeSearch {
         }
     }
 
-    /// Returns the position of the edge. `arrival_us` is the time of the first message with a time after the edge.
+    /// Returns the position of the edge. `arrival_us` is the time of the first message after the edge that has a
+    /// time.
     fn found(&self, arrival_us: Option<i64>) -> FoundPosition {
         let is_approximate = self.unknown.is_some_and(|unknown| unknown.is_approximate);
         let unknown = self.unknown.filter(|_| self.edge == TimeEdge::Since);

@@ -6,9 +6,9 @@
 //! [`MarkFile::take`], the caller must exclude other starts, by a lock or by
 //! [`MarkFileState::is_active`].
 //!
-//! The version is 0 from creation to [`MarkFile::ready`]. So a start that was killed before it was
-//! ready can be distinguished from a live owner. Aeron's own archives and tools wait for the
-//! version or refuse the file.
+//! The version is 0 from creation to [`MarkFile::ready`]. So an owner that was killed during its
+//! start can be distinguished from an owner that was ready. Aeron's own archives and tools wait for
+//! another version than 0, or refuse the file.
 
 mod errors;
 mod header;
@@ -44,13 +44,13 @@ pub const ACTIVITY_TIMEOUT_MS: i64 = 10_000;
 /// Interval of the owner's heartbeats, in milliseconds.
 pub const HEARTBEAT_INTERVAL_MS: i64 = 1_000;
 
-/// Longest error log of another archive that is read, in bytes.
+/// Maximum number of bytes that are read from the error log of an existing mark file.
 const MAX_ERROR_BUFFER_LENGTH: u64 = 64 * 1024 * 1024;
-/// Number of bytes of an old error log that one read returns.
+/// Maximum number of bytes that one read returns while an old error log is cleared.
 const CLEARED_BLOCK_LENGTH: usize = 1024 * 1024;
 /// The length of the file is a multiple of this length.
 const PAGE_LENGTH: u64 = 4096;
-/// Longest path in a link file that is read, in bytes.
+/// Maximum length of the path in a link file, in bytes. A longer path is an error.
 const MAX_LINK_LENGTH: usize = 4096;
 /// Activity timestamp after a regular end of the archive.
 const ENDED: i64 = -1;

@@ -1,4 +1,4 @@
-//! [`CopiedSegments`]: the copies of one recording.
+//! [`CopiedSegments`]: the segments of one recording that have copies in object storage.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub struct CopiedRange {
     pub copied_position: i64,
 }
 
-/// The copies of one recording, by base.
+/// The copies of one recording's segments in object storage, by base.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopiedSegments {
     by_base: BTreeMap<i64, SegmentCopy>,
@@ -88,8 +88,8 @@ impl CopiedSegments {
         expected.min(end_base)
     }
 
-    /// Returns the parts of a recording; `None` if neither its first local segment nor the segment before it has a
-    /// copy.
+    /// Returns the parts of a recording that are on the disk and in object storage. Returns `None` if neither its first
+    /// local segment nor the segment before it has a copy.
     #[must_use]
     pub fn range(&self, recording: &RecordingDescriptor) -> Option<CopiedRange> {
         let first = recording.first_segment_base();

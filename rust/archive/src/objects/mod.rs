@@ -31,7 +31,7 @@ pub fn manifest_name(recording_id: i64) -> String {
     format!("{MANIFEST_PREFIX}{recording_id}{MANIFEST_SUFFIX}")
 }
 
-/// Returns the recording of a manifest; `None` for other files.
+/// Returns the recording id in the file name of a manifest; `None` for other file names.
 #[must_use]
 pub fn manifest_owner(name: &str) -> Option<i64> {
     let id = name.strip_prefix(MANIFEST_PREFIX)?;
@@ -75,8 +75,8 @@ pub struct SealedSegment {
 /// An event of a [`SegmentCopier`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CopierEvent {
-    /// The copies of a recording that the manifest names. The list may be empty. Comes once for each recording that was
-    /// in the catalog when the object storage was opened.
+    /// The copies that the manifest of a recording names. The list may be empty. This event comes once for each
+    /// recording that was in the catalog when the object storage was opened.
     Known {
         /// The recording.
         recording: RecordingIdentity,

@@ -28,7 +28,8 @@ pub fn boot_id() -> io::Result<String> {
 pub struct BootId([u8; 16]);
 
 impl BootId {
-    /// Returns the current boot of this machine. Returns `None` if the system's boot id is not a UUID.
+    /// Returns the current boot of this machine. Returns `None` if the system provides no boot id, or a boot id that is
+    /// not a UUID.
     #[must_use]
     pub fn current() -> Option<Self> {
         boot_id().ok().and_then(|text| Self::parse(&text))

@@ -43,8 +43,8 @@ pub struct OwnershipRequest<'a> {
     pub directory: &'a Path,
     /// Directory of the mark file. It must exist, and is often the same directory.
     pub mark_file_directory: &'a Path,
-    /// Whether all other files in the directory are removed, after it is certain that no process
-    /// uses the directory.
+    /// Whether all files in the directory except the lock file are removed, after it is certain that
+    /// no process uses the directory.
     pub is_emptied: bool,
     /// Owner to be written into the mark file. Its process id and start time are also in the lock file.
     pub owner: &'a Owner,
@@ -492,8 +492,8 @@ mod tests {
             })
         }
 
-        /// Writes the mark file of an archive without a lock file. If the archive is ready, its
-        /// last heartbeat is at `NOW_MS`.
+        /// Writes the mark file of an archive without a lock file. Its last heartbeat is at `NOW_MS`.
+        /// If `is_ready` is false, the mark file has version 0.
         fn foreign_mark(&self, is_ready: bool) {
             let owner = Owner::without_server(4711, NOW_MS, String::new());
             let mut mark = MarkFile::take(&Directory::new(self.path()), &owner, NOW_MS).unwrap();
@@ -563,7 +563,7 @@ mod tests {
         ));
     }
 
-    /// Section 22: a start that was killed before it was ready.
+    /// Document 07, section 22: a start that was killed before it was ready.
     #[test]
     fn a_mark_file_of_version_0_blocks_a_start_for_ten_seconds() {
         let world = World::new();

@@ -18,7 +18,7 @@ struct Pause {
 
 static PAUSE: OnceLock<Option<Pause>> = OnceLock::new();
 
-/// Sleeps for ever if the environment variable names this point.
+/// Sleeps for ever if the environment variable names this point, and the process reaches it for the n-th time.
 #[inline]
 pub fn at(point: Point) {
     if let Some(pause) = PAUSE.get_or_init(Pause::of_environment) {

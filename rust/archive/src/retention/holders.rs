@@ -7,8 +7,8 @@ use super::{RecordingExtent, Removal, RetentionHolder};
 pub struct Holders<'a> {
     /// Name and position of each reader that has not expired.
     pub readers: Vec<(&'a str, i64)>,
-    /// Name of a reader at the end of the recording that must continue in a linked recording. Such a recording is not
-    /// deleted as a whole.
+    /// Name of a reader that has reached the end of the recording and must continue in a linked recording. The former
+    /// recording is then not deleted as a whole.
     pub leaving_reader: Option<&'a str>,
     /// The lowest position that a replay may still read.
     pub lowest_replay_position: Option<i64>,
@@ -30,7 +30,7 @@ pub struct RetentionOutcome {
     pub start_position: i64,
     /// Start position after the deletion; the stop position if the whole recording is deleted.
     pub new_start_position: i64,
-    /// Start position after the deletion if there were no readers and replays.
+    /// Start position after the deletion if there were no holders.
     pub allowed_position: i64,
     /// Whether the whole recording is deleted.
     pub is_purge: bool,

@@ -5,8 +5,8 @@
 //! 2. [`removals`] computes the part of each recording that the policy allows to delete. Its input
 //!    is the [extents](RecordingExtent) of all recordings of the policy. [`needs_segment_time`]
 //!    returns whether an extent needs the time of a further segment.
-//! 3. [`outcome`] reduces such a part by the data that readers, replays and changes in progress
-//!    still need ([`Holders`]).
+//! 3. [`outcome`] reduces such a part by the data that its [`Holders`] still need: readers, replays,
+//!    changes in progress, and segments that have no copy in object storage yet.
 //!
 //! Only whole segments are deleted, from the start of a recording, and never the segment with the end of the recording.
 //! A recording that has stopped can also be deleted as a whole.

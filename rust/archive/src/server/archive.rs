@@ -19,7 +19,8 @@ use crate::objects::OpenObjects;
 ///
 /// The agents run on threads of their own, with one exception. In mode
 /// [`ArchiveThreadingMode::Invoker`], and after
-/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the conductor.
+/// [`launch_with_main_loop`](Self::launch_with_main_loop), the caller runs the conductor's loop. In
+/// modes other than `Dedicated`, this loop also runs the recorder and the replayer.
 pub struct Archive {
     archive_id: i64,
     main_loop: Option<MainLoop>,
@@ -80,7 +81,7 @@ impl Archive {
         }
     }
 
-    /// Returns whether the archive has ended by itself, because its driver no longer runs.
+    /// Returns whether the archive has ended, because its driver no longer runs or because it was closed.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated.load(Ordering::Acquire)
     }

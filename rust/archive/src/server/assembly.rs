@@ -63,7 +63,7 @@ impl Assembly {
     ///
     /// # Errors
     /// The driver does not serve the archive, or serves another archive with the same id. The store
-    /// cannot be opened.
+    /// or the object storage cannot be opened.
     pub fn new(
         foundation: &Foundation<'_>,
         directory: OwnedArchiveDirectory,

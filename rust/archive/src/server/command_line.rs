@@ -129,8 +129,9 @@ fn version_line() -> String {
     format!("aeronarchive <aeron version={VERSION} commit={COMMIT}>")
 }
 
-/// Runs an archive until it receives a signal, its driver ends, or `is_over` returns true. Returns the exit status of
-/// the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects` opens it.
+/// Runs an archive until the process receives a signal, the driver ends, or `is_over` returns true. Returns the exit
+/// status of the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects`
+/// opens it.
 pub fn run_archive(
     sources: &Sources,
     open_objects: OpenObjects,

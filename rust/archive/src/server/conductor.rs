@@ -197,7 +197,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(newest.map_or(NULL_VALUE, |recording| recording.recording_id))
     }
 
-    /// Begins a listing; its descriptors are sent in later duty cycles.
+    /// Begins a listing. The client's session then sends some descriptors in each duty cycle.
     pub fn list(&mut self, requester: RequestIds, listing: Listing) {
         if let Err(error) = self.sessions.begin_listing(requester, listing) {
             self.outbox.refuse(requester, error);

@@ -104,7 +104,8 @@ pub struct ArchiveCore<S: Storage + Clone> {
 }
 
 impl<S: Storage + Clone> ArchiveStart<S> {
-    /// Begins to start an archive. Ignores directories, threading mode and idle strategies of `context`.
+    /// Begins to start an archive. The directories and idle strategies of `context` are not used. Its
+    /// threading mode only decides which counters are added, and their labels.
     ///
     /// # Errors
     /// The configuration is not valid.
@@ -138,7 +139,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     /// cannot be opened.
     ///
     /// # Panics
-    /// If the start has already returned the archive or an error.
+    /// If the start has already returned the archive. It may also panic after an error.
     pub fn poll(&mut self) -> Result<Option<ArchiveCore<S>>, ArchiveStartError> {
         let surroundings = self.surroundings.as_ref().expect("the start goes on");
         surroundings.aeron.do_work();

@@ -68,7 +68,7 @@ pub(super) struct ObjectCounters {
     pub freed_bytes: Counter,
     /// Bytes that were fetched for replays.
     pub fetched_bytes: Counter,
-    /// Copies and fetches that failed.
+    /// Number of reported failures, such as failed copies and fetches.
     pub failures: Counter,
 }
 

@@ -145,7 +145,8 @@ impl Listing {
         }
     }
 
-    /// Sends as many descriptors as possible now.
+    /// Sends the next descriptors, until the publication is back-pressured or [`ENTRIES_PER_CYCLE`] entries were
+    /// checked.
     pub fn do_work(
         &mut self,
         control_session_id: i64,

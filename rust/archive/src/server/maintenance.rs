@@ -13,7 +13,7 @@ use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
 /// Maximum number of catalog entries that a compaction keeps while the archive runs. The conductor writes these entries
 /// in one duty cycle. The next start compacts a larger catalog.
 const MAX_KEPT_ENTRIES: usize = 10_000;
-/// Time after a failed compaction in nanoseconds, before the next one is tried.
+/// Time from a failed compaction to the next attempt, in nanoseconds.
 const COMPACTION_RETRY_NS: i64 = 60_000_000_000;
 
 /// Unfinished deletions. Each deletion only concerns the files of its own recording.
@@ -26,7 +26,7 @@ pub(super) struct Deletions {
 
 #[derive(Debug)]
 struct DeletionRequest {
-    /// The request that started the deletion; `None` if retention deletes.
+    /// The request that started the deletion; `None` if no client has requested it.
     requester: Option<RequestIds>,
     operation: DeleteOperation,
 }
@@ -228,8 +228,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let replays = &self.replays;
         let (work, error) = self.deletions.do_work(
             &mut self.store,
-            // Other replays do not read these files: they begin at or after the start position, and end at the stop
-            // position.
+            // Waits until the stopping replays of the recording have ended. Its other replays do not read these files:
+            // they begin at or after the start position, and end at the stop position.
             |recording_id| !replays.is_stopping(recording_id),
             &mut self.outbox,
         );

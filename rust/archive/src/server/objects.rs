@@ -39,11 +39,11 @@ const START_MOVED: Point = Point::new("objects-start-moved");
 pub(super) struct ObjectSettings {
     /// Whether files with a verified copy are deleted.
     pub is_local_deleted: bool,
-    /// Newest bytes of each recording that stay.
+    /// Number of bytes at the end of each recording that stay on the disk.
     pub local_bytes: i64,
 }
 
-/// State of the copies. The conductor runs it.
+/// State of the copies in object storage. The conductor owns it.
 pub(super) struct ObjectCopies {
     /// `None` without object storage.
     copier: Option<Box<dyn SegmentCopier>>,
@@ -91,7 +91,7 @@ impl ObjectCopies {
         self.copier.is_some()
     }
 
-    /// Begins a search in the next duty cycle, because segments were sealed.
+    /// Begins a search in the next duty cycle, for example because segments were sealed.
     pub fn trigger(&mut self) {
         self.next_search_ns = i64::MIN;
     }
@@ -157,12 +157,12 @@ impl ObjectCopies {
         }
     }
 
-    /// Checks that a migration would not give a recording two versions of the same positions: the moved segments and
-    /// copies.
+    /// Checks that a migration would not give a recording two versions of the same positions: one in the moved
+    /// segments, and one in object storage.
     ///
     /// # Errors
-    /// The segments would move before the start of the destination, and the destination has copies from there, or its
-    /// copies are not known yet.
+    /// The segments would move before the start of the destination. There, the destination has copies in object
+    /// storage, or its copies are not known yet.
     pub fn check_migration(
         &self,
         source: &RecordingDescriptor,
@@ -177,10 +177,10 @@ impl ObjectCopies {
         })
     }
 
-    /// Checks that an empty recording may be replaced by the copy of another one.
+    /// Checks that an empty recording may be replaced by the replication of another recording.
     ///
     /// # Errors
-    /// The recording has copies, which would be lost, or its copies are not known yet.
+    /// The recording has copies in object storage, which would be lost, or its copies are not known yet.
     pub fn check_replacement(&self, replaced: &RecordingDescriptor) -> Result<(), ArchiveError> {
         self.check_no_copies_before_start(replaced, || {
             "it cannot be replaced by another one: replicate to a new recording".to_owned()
@@ -251,7 +251,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let Some(from) = objects.next_recording_id else {
             return work;
         };
-        // Copies of the manifest are compared first. Otherwise their segments would be copied again.
+        // Copies that the manifests name are compared first. Otherwise their segments would be copied again.
         if !objects.unchecked.is_empty() {
             return work;
         }
@@ -335,8 +335,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Compares some copies of the manifest with the local files. A copy is valid if its local file has not changed
-    /// since the copy was made. A copy is also valid if it is before the start of the recording in the catalog.
+    /// Compares some of the copies that the manifests name with the local files. A copy is valid if its local file has
+    /// not changed since the copy was made. A copy is also valid if it is before the start of the recording in the
+    /// catalog.
     fn check_known(&mut self) -> usize {
         let count = self.objects.unchecked.len().min(STEPS_PER_CYCLE);
         for _ in 0..count {
@@ -411,7 +412,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let mut limit = end.saturating_sub(kept).max(first);
         let holders = self.holders(id, end);
         let readers = holders.readers.iter().map(|(_, position)| *position);
-        // A follower is a named reader. It could read copies too, but local files are faster and cost nothing.
+        // Named readers could read the copies too, but local files are faster and cost nothing.
         if let Some(position) = readers.chain(holders.lowest_replay_position).min() {
             limit = limit.min(position.max(first));
         }
@@ -445,8 +446,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Returns the base of the first segment in `bases` without a copy of its present bytes; the end if there is none.
-    /// If that segment has a copy of other bytes, the copy is forgotten, so that the segment is copied again.
+    /// Returns the base of the first segment in `bases` without a copy of its present bytes. If all segments have such
+    /// copies, returns the end of `bases`. If the returned segment has a copy of other bytes, the copy is forgotten, so
+    /// that the segment is copied again.
     fn unchanged_up_to(&mut self, id: i64, bases: Range<i64>, length: i64) -> i64 {
         for base in bases.clone().step_by(length as usize) {
             let copied = self.objects.copied.get(&id);
@@ -491,8 +493,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 }
 
-/// Returns whether a copy has the bytes of its local file. A loss of power may have undone the change of the catalog
-/// but not the deletion of the file. Then only the copy is left.
+/// Returns whether a copy has the bytes of its local file, or the file does not exist. A loss of power may have undone
+/// the change of the catalog but not the deletion of the file. Then only the copy is left.
 fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> bool {
     match modified_ns {
         Ok(modified_ns) => modified_ns.is_some() && modified_ns == copy.modified_ns,
@@ -500,7 +502,8 @@ fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> boo
     }
 }
 
-/// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if that is not representable.
+/// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if an `i64` cannot represent
+/// this time.
 fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
     let modified = storage.open(name, Access::Read)?.modified()?;
     let since_epoch = modified.duration_since(UNIX_EPOCH).ok();
@@ -570,7 +573,8 @@ mod tests {
         }
     }
 
-    /// Recording 1 has four copies, recording 2 has eight. Each has waiting and missing segments.
+    /// Recording 1 has copies of four segments, recording 2 has copies of eight segments. Each recording has a waiting
+    /// and a missing segment.
     fn copies(copier: &Copier) -> ObjectCopies {
         let settings = ObjectSettings {
             is_local_deleted: false,

@@ -204,7 +204,8 @@ impl ArchiveCall<ExtensionPage<ListedInfo>> {
 }
 
 impl ArchiveCall<ExtensionPage<CopiedRange>> {
-    /// Lists the copies of one recording or of all, from an index on.
+    /// Lists the ranges of recordings that were copied to object storage, from an index on. Without `recording_id`,
+    /// lists the ranges of all recordings.
     pub fn list_copied_ranges(recording_id: Option<i64>, from_index: i32) -> Self {
         Self::page(
             "list copied ranges",
@@ -225,7 +226,8 @@ impl ArchiveCall<ExtensionPage<CopiedRange>> {
 }
 
 impl ArchiveCall<TimedPosition> {
-    /// Finds a position of a recording by time, in microseconds since the epoch.
+    /// Finds a position in a recording by a time. `timestamp_us` is in microseconds since the epoch. `edge` says
+    /// whether a range begins or ends at the position.
     pub fn find_position(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> Self {
         Self::listing(
             FIND_POSITION,

@@ -25,7 +25,7 @@ impl ArchiveCall<i64> {
         )
     }
 
-    /// Deletes the files before the start of a recording. The result is the number of files.
+    /// Deletes the detached segment files before the start of a recording. The result is the number of these files.
     pub fn delete_detached_segments(recording_id: i64) -> Self {
         Self::with_response(
             "delete detached segments",

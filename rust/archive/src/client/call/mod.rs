@@ -196,7 +196,7 @@ fn value_if_set(outcome: Result<Answer>) -> Result<Option<i64>> {
     Ok((value != aeron_protocol::archive::NULL_VALUE).then_some(value))
 }
 
-/// Returns the descriptors of one kind on a page.
+/// Returns a page with the descriptors that `select` accepts.
 fn page_of<D>(
     outcome: Result<Answer>,
     select: fn(ExtensionDescriptor) -> Option<D>,

@@ -83,8 +83,8 @@ impl ArchiveCall<Vec<RecordingSubscription>> {
 }
 
 impl ArchiveCall<Option<i64>> {
-    /// Finds the recording with the highest id that has this session id and stream id and a channel
-    /// that contains `channel_fragment`. The id is at least `min_recording_id`.
+    /// Finds the last recording with this session id, this stream id, and a channel that contains `channel_fragment`.
+    /// The result is its id, or `None` if no recording from `min_recording_id` on matches.
     pub fn find_last_matching_recording(
         min_recording_id: i64,
         channel_fragment: &str,

@@ -1,7 +1,8 @@
 //! Methods that this project adds to Aeron's protocol.
 //!
-//! If the archive does not support a method, the call fails after one second with
-//! [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported).
+//! If the archive does not support a method, the operation fails with
+//! [`ArchiveClientError::NotSupported`](super::super::ArchiveClientError::NotSupported). An archive of another project
+//! does not respond to the request for its capabilities, so the operation fails after one second.
 
 use aeron_protocol::archive::TimeEdge;
 use aeron_protocol::archive::extension::Capabilities;
@@ -24,7 +25,7 @@ impl AeronArchive {
     ///
     /// Retention never deletes data that a reader has not committed, unless the reader has expired.
     /// A reader expires if it has not committed for longer than `max_age_ms`, or if more than
-    /// `max_lag` bytes are recorded after its position. The operation returns the position.
+    /// `max_lag` bytes are recorded after its position. The operation returns `position`.
     ///
     /// # Errors
     /// See [`AeronArchive`]. The archive refuses a position outside the recording.
@@ -49,8 +50,8 @@ impl AeronArchive {
         self.checked(Capabilities::READERS, call)
     }
 
-    /// Lists named readers. Without `recording_id`, lists the readers of all recordings. Without
-    /// `name`, lists readers with any name.
+    /// Lists named readers. Without `recording_id`, lists the readers of all recordings. If `name` is
+    /// empty, lists readers with any name.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -127,7 +128,7 @@ impl AeronArchive {
     }
 
     /// Lists the recordings that have a name, metadata or a link. Without `recording_id`, lists all
-    /// of them. Without `name`, lists recordings with any name.
+    /// of them. If `name` is empty, lists recordings with any name and without a name.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -183,8 +184,9 @@ impl AeronArchive {
     /// # Errors
     /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument) if both the
     /// parameters and the range give the begin (a position and `since_us`) or the end (a length and `until_us`). The
-    /// operation fails with [`ArchiveClientError::EmptyTimeRange`](super::super::ArchiveClientError::EmptyTimeRange)
-    /// if the range has no message, and with other errors.
+    /// same error if the range has neither begin nor end, or begins after its end. The operation fails with
+    /// [`ArchiveClientError::EmptyTimeRange`](super::super::ArchiveClientError::EmptyTimeRange) if the range has no
+    /// message, and with other errors.
     pub fn async_replay_in_time(
         &self,
         recording_id: i64,
@@ -210,7 +212,8 @@ impl AeronArchive {
     /// archive has. That position may be in object storage, before the start position of the catalog. The position of
     /// the parameters is not used.
     ///
-    /// If the archive does not support copies, the replay begins at the start position after one second.
+    /// If the archive does not support copies, the replay begins at the start position of the catalog. In this case,
+    /// the operation waits up to one second before it requests the replay.
     pub fn async_replay_from_earliest(
         &self,
         recording_id: i64,

@@ -17,7 +17,7 @@ impl AeronArchive {
     ///
     /// # Errors
     /// [`ArchiveClientError::InvalidArgument`](super::super::ArchiveClientError::InvalidArgument)
-    /// if the client already has the publication. The error of the driver. See also
+    /// if the client already has the publication. The driver returns an error. See also
     /// [`AeronArchive`].
     pub fn add_recorded_publication(&self, channel: &str, stream_id: i32) -> Result<Publication> {
         self.aeron().check_may_wait()?;

@@ -9,8 +9,8 @@ use super::super::params::ReplayParams;
 use super::{CheckedListing, ReplaySubscription, StartedReplay, Steps};
 use crate::objects::CopiedRange;
 
-/// Requests the copies in object storage, and then the replay. Without copies, and if the archive does not know this
-/// request, the replay begins at the start position of the catalog.
+/// Requests the range of the recording that object storage has, and then the replay. If there are no copies, or the
+/// archive does not support this request, the replay begins at the start position of the catalog.
 pub(in super::super) struct EarliestReplay {
     recording_id: i64,
     replay_channel: String,

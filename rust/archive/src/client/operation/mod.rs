@@ -1,5 +1,5 @@
-//! [`ArchiveOperation`]: one request or several requests in sequence. It ends when the archive has
-//! responded to the last request.
+//! [`ArchiveOperation`]: one request to the archive, or several requests and commands to the driver in sequence. It
+//! ends with the result of the last one.
 
 mod earliest_replay;
 mod extension;
@@ -20,7 +20,8 @@ pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};
 pub(super) use response_replay::ResponseReplay;
 pub(super) use timed_replay::TimedReplay;
 
-/// An operation that waits for the archive. Its first request was sent when the operation was created.
+/// An operation that waits for the archive. Some operations send their first request when they are created, others
+/// during a poll.
 ///
 /// The result can be read any number of times. An operation is not thread-safe: share it through a
 /// mutex.
@@ -68,8 +69,8 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
         self.correlation_id
     }
 
-    /// Returns whether the last [`poll`](Self::poll) found that the operation succeeded, failed or
-    /// was cancelled.
+    /// Returns whether an earlier [`poll`](Self::poll) has found the result or an error, or the operation was
+    /// cancelled.
     pub fn is_finished(&self) -> bool {
         matches!(self.state, OperationState::Finished(_))
     }
@@ -77,8 +78,9 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
     /// Polls the client once. Returns `None` until the result is available. Never blocks.
     ///
     /// # Errors
-    /// See [`AeronArchive`]. [`ArchiveClientError::OperationCancelled`] after a cancellation. After
-    /// an error, each later call returns the same error.
+    /// See [`AeronArchive`]. [`ArchiveClientError::OperationCancelled`] after a cancellation. After an error, each
+    /// later call returns the same error. The exception is [`ArchiveClientError::ReentrantCall`]: then the operation
+    /// continues.
     pub fn poll(&mut self) -> Result<Option<T>> {
         if let OperationState::Pending(steps) = &mut self.state {
             let outcome = steps.poll(&self.archive);

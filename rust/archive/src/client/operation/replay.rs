@@ -14,8 +14,8 @@ use super::{CallSteps, CheckedCall, ResponseReplay, Steps};
 /// Starts a replay and subscribes to it.
 ///
 /// In two cases the subscription is added before the replay is requested. If the channel is a response channel, the
-/// request contains the id of the subscription. If the port is 0, the driver of the subscription chooses the port for
-/// the request. In all other cases the subscription is added after the replay has started, only for the
+/// request contains the id of the subscription. If the port is 0, the request contains the port that the driver chooses
+/// for the subscription. In all other cases the subscription is added after the replay has started, only for the
 /// session of the replay.
 pub(in super::super) struct ReplaySubscription {
     recording_id: i64,

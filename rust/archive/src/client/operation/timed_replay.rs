@@ -37,7 +37,7 @@ impl TimedReplay {
     ///
     /// # Errors
     /// [`ArchiveClientError::InvalidArgument`] if a position or length contradicts the range, or the range has neither
-    /// begin nor end.
+    /// begin nor end, or begins after its end.
     pub(in super::super) fn new(
         recording_id: i64,
         range: TimeRange,

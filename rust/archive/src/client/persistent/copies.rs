@@ -1,6 +1,6 @@
 //! [`CopyLookup`]: asks the archive whether object storage has the recording before its start position in the catalog.
-//! The subscription asks only if it must continue at such a position. So an archive of another project gets no further
-//! request, except before a failure.
+//! The subscription asks only if it must continue at such a position, where it would fail without copies. So an archive
+//! of another project does not get these requests in normal operation.
 
 use aeron_protocol::archive::extension::Capabilities;
 
@@ -21,13 +21,14 @@ pub(super) struct CopyLookup {
 }
 
 enum LookupStep {
-    /// Asks whether the archive has copies at all, until this time in nanoseconds.
+    /// Waits for the archive's capabilities. If no response arrives before this time in nanoseconds, the archive counts
+    /// as an archive without copies.
     Capabilities(Ticket<i64>, i64),
     Ranges(Ticket<ExtensionPage<CopiedRange>>),
 }
 
 impl CopyLookup {
-    /// Sends the first request. The recording is described by the catalog of the archive.
+    /// Sends the first request. `recording` is the descriptor in the archive's catalog.
     pub(super) fn begin(
         core: &mut Core,
         recording: RecordingDescriptor,
@@ -88,7 +89,7 @@ impl CopyLookup {
         }
     }
 
-    /// Continues with the recording as it is together with its copies.
+    /// Continues with a descriptor that begins at the first copy, if there are copies.
     fn go_on(&self, core: &mut Core, ranges: &[CopiedRange]) -> Transition {
         let mut recording = self.recording.clone();
         let mut ranges = ranges.iter();

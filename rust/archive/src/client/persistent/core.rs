@@ -25,7 +25,8 @@ pub(super) struct Core {
     pub(super) position: StartPosition,
     /// Highest position of a live image so far.
     pub(super) highest_live_position: Option<i64>,
-    /// Attempts to add subscriptions and publications. The driver can have no room for one.
+    /// Attempts to add subscriptions and publications. If the driver has no room for one, the next attempt follows
+    /// after a pause.
     pub(super) resources: Attempts,
 }
 

@@ -9,7 +9,7 @@ use aeron_memory::counters::types::{
 
 use super::status::PersistentSubscriptionState;
 
-/// Value of the join difference before the first live image.
+/// Value of the join difference while there is no live image: before the first one, and after the live stream was lost.
 pub const NO_JOIN_DIFFERENCE: i64 = i64::MIN;
 
 /// Counters that the application provides for a persistent subscription. If a counter is `None`,

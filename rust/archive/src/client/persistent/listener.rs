@@ -11,7 +11,8 @@ pub trait PersistentSubscriptionListener: Send {
     /// Called when the live stream was joined. The next messages are from the live stream.
     fn on_live_joined(&mut self) {}
 
-    /// Called when the live stream was lost. The next messages are from a replay.
+    /// Called when the live stream was lost. The next messages are from a replay, unless the recording has no further
+    /// messages. In that case, the subscription waits for the live stream.
     fn on_live_left(&mut self) {}
 
     /// Called with an error. The status shows whether the subscription has failed or continues.

@@ -225,7 +225,7 @@ impl PersistentSubscription {
 
     /// Takes one step, and copies messages to the end of `batch`. Returns the number of messages.
     ///
-    /// If there is no memory for a message, the next poll returns the message again.
+    /// If there is no memory for a message, a later poll delivers the message.
     ///
     /// # Errors
     /// The same errors as [`poll`](Self::poll).

@@ -1,5 +1,5 @@
-//! [`ReadImage`]: an image and its read position, which stays correct if the image is closed during a poll, or if the
-//! driver moves its position.
+//! [`ReadImage`]: an image and the position up to which it was read. This position stays correct if the image is closed
+//! during a poll, or if the driver moves the position counter of the image.
 
 use aeron_client::{Action, Batch, BatchLimits, Fragment, Image, Result};
 
@@ -47,12 +47,13 @@ impl ReadImage {
         self.image.is_closed() || self.is_moved()
     }
 
-    /// Returns whether the driver has moved the position: the image has ended.
+    /// Returns whether the driver has moved the position counter of the image. If so, the image has ended.
     fn is_moved(&self) -> bool {
         self.image.position() != self.read
     }
 
-    /// Adds messages of a single fragment to `batch`, up to the first longer message. Returns their number.
+    /// Adds messages to `batch` until a limit is reached, or a message has more than one fragment. Returns the number
+    /// of added messages.
     pub(super) fn poll_unfragmented(
         &mut self,
         batch: &mut Batch,

@@ -97,7 +97,7 @@ impl SubscriptionState {
         match self {
             Self::AwaitArchive => Code::AwaitArchiveConnection,
             Self::SendListRequest => Code::SendListRecordingRequest,
-            // A real subscription has no state for copies.
+            // Aeron's persistent subscription has no state for the lookup of copies.
             Self::AwaitList(_) | Self::AwaitCopies(_) => Code::AwaitListRecordingResponse,
             Self::SetUp(set_up) => set_up.code(),
             Self::AwaitReplayImage(_) | Self::Replay(_) => Code::Replay,

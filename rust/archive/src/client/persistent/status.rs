@@ -166,7 +166,8 @@ impl PersistentSubscriptionStatus {
     /// Returns the join difference in bytes: the distance of the live stream from the replay at the
     /// time when the live image was found.
     ///
-    /// Returns [`NO_JOIN_DIFFERENCE`] before the first live image.
+    /// Returns [`NO_JOIN_DIFFERENCE`] before the first live image. Returns it again after an attempt to join has failed
+    /// or the live stream was lost, until the next live image.
     #[must_use]
     pub fn join_difference(&self) -> i64 {
         self.shared.join_difference.load(Ordering::Acquire)

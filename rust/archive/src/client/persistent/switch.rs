@@ -11,7 +11,8 @@ pub(super) struct Switching {
     replay: ReplayStream,
     live: LiveStream,
     join_window: i64,
-    /// End of the first frame of the live image. It is valid only for this attempt to switch.
+    /// End of the first frame of the live image that was not skipped; `None` before there is such a frame. The replay
+    /// is read up to the begin of this frame. It is valid only for this attempt to switch.
     switch_position: Option<i64>,
 }
 

@@ -153,8 +153,8 @@ fn counters_of_the_application_are_used_and_stay_open() {
     assert!(!given.is_closed());
 }
 
-/// 11-3: a context can be used once. 11-1: errors in the context are returned before a counter is
-/// added.
+/// 11-3: a context can be used once, because `new` consumes it. 11-1: errors in the context are
+/// returned before a counter is added.
 #[test]
 fn invalid_settings_are_refused_before_a_counter_is_added() {
     let driver = TestDriver::new();

@@ -15,12 +15,12 @@ pub(super) trait Receiver {
         false
     }
 
-    /// Takes messages of a single fragment, up to the first longer message. Returns their number.
+    /// Takes messages until a message has more than one fragment. Returns the number of taken messages.
     fn take_unfragmented(&mut self, _image: &mut ReadImage) -> Result<usize> {
         Ok(0)
     }
 
-    /// Returns the error of the last [`Action::Abort`] because of too little memory, once.
+    /// Removes and returns the out-of-memory error, if the last message was aborted because there was no memory for it.
     fn take_out_of_memory(&mut self) -> Option<Error> {
         None
     }
@@ -130,7 +130,7 @@ impl Turn<'_> {
         Ok(total)
     }
 
-    /// Delivers many messages of a single fragment, or else the next message of several fragments.
+    /// Delivers the messages before the next message of several fragments. If there are none, delivers this message.
     fn deliver_next(&mut self, image: &mut ReadImage) -> Result<usize> {
         let count = self.receiver.take_unfragmented(image)?;
         if count == 0 {

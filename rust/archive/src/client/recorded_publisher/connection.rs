@@ -45,9 +45,9 @@ pub(super) enum ConnectionEvent {
     SessionOpened,
     /// The session has ended.
     SessionLost,
-    /// An attempt failed. Another attempt follows.
+    /// An attempt to connect the client or to open a session failed. Another attempt follows.
     AttemptFailed(RecordedPublisherError),
-    /// No attempt can succeed.
+    /// Such an attempt failed, and another attempt would fail too.
     Unusable(RecordedPublisherError),
 }
 
@@ -63,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// Returns the client and the session, if there is a client.
+    /// Returns the client and the link to the archive, if there is a client.
     pub(super) fn peers(&mut self) -> Option<&mut Peers> {
         match &mut self.state {
             ConnectionState::Up(peers) => Some(peers),
@@ -71,7 +71,7 @@ impl Connection {
         }
     }
 
-    /// Makes progress without waiting, and adds to the work count.
+    /// Makes progress without waiting, and adds the amount of work to `work`. Returns an event if one has occurred.
     pub(super) fn poll(&mut self, now_ns: i64, work: &mut usize) -> Option<ConnectionEvent> {
         match &mut self.state {
             ConnectionState::Away { next_attempt_ns } => {

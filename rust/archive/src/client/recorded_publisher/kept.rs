@@ -15,7 +15,7 @@ pub(super) const MESSAGE_OVERHEAD: usize = 32;
 /// their full length, they do not allocate.
 #[derive(Debug)]
 pub(super) struct KeptMessages {
-    /// Maximum length of all kept messages together, in bytes.
+    /// Maximum length of all kept messages together, in bytes, with [`MESSAGE_OVERHEAD`] for each message.
     limit: usize,
     bytes: VecDeque<u8>,
     messages: VecDeque<KeptMessage>,
@@ -178,7 +178,7 @@ impl KeptMessages {
         self.offered = self.offered.max(self.sent);
     }
 
-    /// Drops the messages that end at or before the recorded position.
+    /// Drops the messages that end at or before `position`, up to which the stream is recorded.
     #[inline]
     pub(super) fn drop_recorded(&mut self, position: i64) {
         while let Some(first) = self.messages.front()
@@ -280,8 +280,8 @@ mod tests {
         .unwrap()
     }
 
-    /// Returns a buffer that begins at `position` with messages of these lengths. All bytes of a
-    /// message have the number of the message.
+    /// Returns a buffer that begins at `position` with messages of these lengths. The value of each
+    /// byte is the number of its message.
     fn kept(position: i64, lengths: &[usize], are_sent: bool) -> KeptMessages {
         let mut kept = KeptMessages::new(LIMIT);
         kept.begin_at(position);
@@ -362,7 +362,8 @@ mod tests {
         }
     }
 
-    /// After a kill, an archive can cut the last frame of a recording, although it was recorded.
+    /// After a kill, an archive can remove the last frame of a recording, although it had reported this frame as
+    /// recorded.
     #[test]
     fn padding_and_fragments_that_a_recording_has_lost_are_sent_again() {
         let mut padded = kept(TERM_LENGTH - 96, &[0, 200], true);

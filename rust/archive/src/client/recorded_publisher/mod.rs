@@ -620,7 +620,7 @@ impl RecordedPublisher {
         self.status.set_is_recording(false);
     }
 
-    /// Ends with an error. The messages are kept.
+    /// Ends the publisher because of an error. The messages are kept.
     fn fail(&mut self, error: RecordedPublisherError) {
         self.state = PublisherState::Failed;
         self.drop_stream();

@@ -1,7 +1,7 @@
 //! [`RecordedPosition`]: the position up to which the archive has recorded a stream.
 //!
-//! An archive on the publisher's driver has a counter for each active recording. On another driver,
-//! the publisher sends requests to the archive.
+//! If the archive uses the publisher's driver, this driver has a counter for each active recording. If the archive uses
+//! another driver, the publisher sends requests to the archive.
 
 use aeron_client::Aeron;
 

@@ -8,7 +8,7 @@ use super::kept::{KeptMessages, TornMessage};
 use super::recorded_position::RecordedPosition;
 use super::status::RecordedPublisherStatus;
 
-/// Maximum number of bytes of the stream that one step sends, so that a step is short.
+/// After this number of payload bytes, a step sends no further message. So each step is short.
 const MAX_STEP_LENGTH: i64 = 1024 * 1024;
 
 /// A publication and its recording. Dropping this value closes the publication.
@@ -55,7 +55,8 @@ impl ActiveStream {
         self.publication.is_closed()
     }
 
-    /// Sends the missing frames of a partly recorded message before all other messages.
+    /// Stores the missing frames of a partly recorded message. [`send_kept`](Self::send_kept) sends them before all
+    /// other messages.
     pub(super) fn complete(&mut self, torn: &TornMessage, position: i64, geometry: StreamGeometry) {
         let ids = FrameIds {
             session_id: self.publication.session_id(),
@@ -64,8 +65,8 @@ impl ActiveStream {
         self.completion = Some(geometry.fragments_from(torn.place, position, &torn.bytes, ids));
     }
 
-    /// Sends a message at once if all earlier messages were sent. Returns whether the message was
-    /// sent.
+    /// Sends a message at once. The caller has checked that all earlier messages were sent. Returns whether the message
+    /// was sent.
     ///
     /// # Errors
     /// [`RecordedPublisherError::UnexpectedPosition`] if the message does not end at `end`.
@@ -79,7 +80,7 @@ impl ActiveStream {
     }
 
     /// Sends as many messages as possible at once. Returns the number of sent messages, and the
-    /// position after them.
+    /// position after them; `None` if the publication did not accept any message.
     pub(super) fn send_batch<M: MessageBatch + ?Sized>(
         &self,
         messages: &M,

@@ -150,13 +150,13 @@ impl Parties {
         if self.archive.aeron().is_closed() {
             return;
         }
-        // An error is ignored: if the driver does not have the destination, there is nothing to remove.
+        // If the removal fails, the driver does not have the destination, and there is nothing to remove.
         drop(
             self.subscription
                 .async_remove_destination(&self.params.replay_destination),
         );
         if let Some(id) = self.replay_session_id.take() {
-            // An error is ignored: without a subscriber, the archive ends the replay itself.
+            // If the request fails, the replay still ends: the archive ends a replay without a subscriber.
             drop(self.archive.begin(ArchiveCall::stop_replay(id)));
         }
     }

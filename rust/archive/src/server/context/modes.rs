@@ -1,5 +1,4 @@
-//! The types of settings that have one of several names as their value. The check of the context
-//! parses these names.
+//! Types for settings of the archive with few possible values: threading mode, authenticator and authorisation.
 
 use std::path::PathBuf;
 

@@ -135,8 +135,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Returns the ids of a request if its session serves the request. Otherwise reports the
-    /// reason. If the request is not authorised, also refuses it.
+    /// Returns the ids of a request if its session serves the request. Reports a request of an unknown
+    /// session. Reports and refuses a request that is not authorised. Ignores a request if its session
+    /// is not active.
     fn accept(&mut self, image: &Image, message: &[u8]) -> Option<RequestIds> {
         let ids = RequestIds::of(message)?;
         let template_id = template_id(message);

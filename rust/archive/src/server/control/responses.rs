@@ -85,7 +85,8 @@ pub(in crate::server) struct ResponseStream {
 pub(in crate::server) enum Sent {
     /// The message was sent.
     Now,
-    /// The message is queued until the publication accepts it.
+    /// The publication does not accept the message now. [`ResponseStream::send`] has queued the message. After
+    /// [`ResponseStream::try_send`], the caller sends it again.
     Queued,
     /// The publication is closed or at its last position, or the queue is full. The session must
     /// end.

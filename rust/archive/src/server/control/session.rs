@@ -70,7 +70,7 @@ pub(in crate::server) struct SessionTurn<'a> {
 /// Why a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) enum SessionEnd {
-    /// The client closed the session or no longer exists, so no message is sent.
+    /// The client closed the session, no longer exists, or does not read its responses. So no message is sent.
     Closed,
     /// The archive ends the session, and rejects the image of the client's request publication with this reason.
     Aborted(String),
@@ -341,8 +341,8 @@ impl ControlSession {
             let progress = listing.do_work(id, responses, turn.source);
             work += progress.sent;
             if progress.sent > 0 {
-                // A ping that was queued between two parts of a long listing may have started the deadline. The
-                // listing makes progress, so the session must not end.
+                // A ping that was back-pressured between two parts of a long listing may have started the deadline.
+                // The listing makes progress, so the session must not end.
                 self.deadline_ns = None;
             }
             if progress.is_over {

@@ -43,7 +43,7 @@ impl GoneImages {
     pub fn handlers(&self) -> SubscriptionHandlers {
         let sender = self.sender.clone();
         SubscriptionHandlers {
-            // An error is ignored: it means that the archive has ended.
+            // An error of `send` is ignored: it means that the archive has ended.
             unavailable_image: Some(Arc::new(move |image: &Image| {
                 let _ = sender.send(image.session_id());
             })),

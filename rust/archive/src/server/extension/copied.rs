@@ -75,7 +75,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         ready.len()
     }
 
-    /// Returns whether a request waits for the copies of a recording; `None` for those of all recordings.
+    /// Returns whether a request must wait until the copies of a recording are known. If `recording_id` is `None`, the
+    /// request needs the copies of all recordings.
     pub(super) fn must_wait_for_copies(&self, recording_id: Option<i64>) -> bool {
         self.objects.unknown.is_awaited(recording_id, self.now_ns)
     }

@@ -107,7 +107,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
     fn check_reader_position(&self, recording_id: i64, position: i64) -> Result<(), ArchiveError> {
         let recording = self.store.recording(recording_id)?;
-        // A follower may read copies in object storage.
+        // A named reader may read the copies in object storage, which may begin before the local start position.
         let copied = self.objects.range(recording);
         let start = copied.map_or(recording.start_position, |range| range.start_position);
         let end = self.max_recorded_position(recording_id)?;

@@ -82,7 +82,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         Ok(())
     }
 
-    /// Searches one segment for the next search. Returns the work count.
+    /// Continues the search that has waited longest, by one segment. Returns the work count.
     pub(in crate::server) fn search_by_time(&mut self) -> usize {
         let Some((requester, mut search)) = self.searches.running.pop_front() else {
             return 0;

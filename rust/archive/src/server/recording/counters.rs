@@ -7,7 +7,8 @@ use crate::catalog::RecordingDescriptor;
 
 /// Type id of the counters.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
-/// Maximum length of the source identity in a key, in bytes. The ids occupy the rest of the 112 bytes.
+/// Maximum length of the source identity in a key, in bytes. The ids and the length of the source identity occupy the
+/// rest of the key's 112 bytes.
 const MAX_SOURCE_IDENTITY_LENGTH: usize = 88;
 /// Longest label of a counter, in bytes.
 const MAX_LABEL_LENGTH: usize = 380;

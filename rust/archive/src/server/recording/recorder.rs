@@ -23,7 +23,7 @@ pub(in crate::server) enum RecorderCommand<S: Storage> {
 /// An event of the recorder for the conductor.
 #[derive(Debug)]
 pub(in crate::server) enum RecorderEvent {
-    /// A recording ended; its files are closed.
+    /// A recording ended. The recorder writes no more into its files.
     Ended(EndedRecording),
     /// A recording has entered a new segment.
     NewSegment,
@@ -75,7 +75,7 @@ impl<S: Storage> Recorder<S> {
         }
     }
 
-    /// Runs one duty cycle, in which each session records one block. Returns the work count.
+    /// Runs one duty cycle, in which each session records at most one block. Returns the work count.
     pub fn do_work(&mut self) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {
@@ -141,7 +141,7 @@ impl<S: Storage> Recorder<S> {
         let mut session = self.sessions.swap_remove(at);
         session.finish_index();
         session.report_stopped(&mut self.recording_events);
-        // An error is ignored: without a conductor, the archive has ended, and recovery finds the stop position.
+        // An error of `send` is ignored: it means that the conductor has ended. Then recovery finds the stop position.
         let _ = self.events.send(RecorderEvent::Ended(EndedRecording {
             recording_id: session.recording_id(),
             position: session.recorded_position(),
