@@ -19,7 +19,7 @@ const DAMAGED_FILE_NAME: &str = "archive-extensions.damaged";
 const MAX_LENGTH: u64 = 1 << 30;
 /// A file of at most this length is not compacted.
 const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
-/// A file is compacted when it is more than this many times as long as after the last compaction or opening.
+/// A file is compacted when it is more than this many times as long as after the last compaction.
 const GROWTH: u64 = 4;
 
 /// The file of extensions was damaged, and was renamed.

@@ -155,14 +155,19 @@ fn the_values_of_a_deleted_recording_are_not_checked() {
 }
 
 #[test]
-fn a_stop_position_after_the_last_term_of_the_stream_is_refused() {
+fn a_position_after_the_last_term_of_the_stream_is_refused() {
     let last = i64::from(TERM_LENGTH) << 31;
     for (position, fine) in [(last, true), (last + 32, false), (i64::MAX - 31, false)] {
         let start = RecordingDescriptor {
             start_position: position,
             ..recording(1)
         };
-        assert_eq!(start.check().is_ok(), fine, "{position}");
+        assert_eq!(start.check().is_ok(), fine, "start {position}");
+        let stop = RecordingDescriptor {
+            stop_position: position,
+            ..recording(1)
+        };
+        assert_eq!(stop.check().is_ok(), fine, "stop {position}");
     }
 }
 
