@@ -58,7 +58,8 @@ impl<S: Storage> Window<S> {
         }
     }
 
-    /// Empties the window before a walk up to another limit. The bytes in the window end at the limit of the last walk.
+    /// Empties the window. A caller that reads frames up to another limit must call this method first, because the
+    /// window has no bytes after the previous limit.
     pub(crate) fn clear(&mut self) {
         self.filled = 0;
     }
@@ -68,7 +69,8 @@ impl<S: Storage> Window<S> {
         self.bytes
     }
 
-    /// Returns whether the window has all bytes from `position` to `limit`, and they are zeros.
+    /// Returns whether the window ends at `limit` and has only zeros from `position` on. Returns `true` if the range is
+    /// empty.
     pub(crate) fn holds_zeros(&self, position: i64, limit: i64) -> bool {
         let held = self.begin..self.begin + self.filled as i64;
         position >= limit

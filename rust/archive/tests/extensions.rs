@@ -1,5 +1,4 @@
-//! The file of extensions: readers, policies and infos survive kills and losses of power, and
-//! damage is detected.
+//! Tests of the file of extensions. Its records survive kills and losses of power, and damage to the file is detected.
 
 use aeron_archive::extensions::{
     DamagedExtensions, EXTENSIONS_FILE_NAME, ExtensionChange, Extensions, NamedReader,

@@ -287,7 +287,7 @@ fn a_recording_is_not_purged_while_it_is_read_replayed_copied_or_about_to_be_ext
         ..Holders::default()
     };
     assert_eq!(of(&extended), (false, 2 * SEGMENT, RetentionHolder::Change));
-    // The recording gives access to its copies, and its last segment has none.
+    // After a purge, the copies in object storage could not be read. The last segment has no copy.
     let copied = Holders {
         copied_base: Some(2 * SEGMENT),
         ..Holders::default()
@@ -339,7 +339,8 @@ struct Unit {
     is_last: bool,
 }
 
-/// Computes the removals in the simplest way. Each step deletes the oldest unit of all recordings.
+/// Computes the removals in the simplest way. First deletes the units that are too old. Then deletes the oldest unit of
+/// all recordings, one at a time, until at most `max_bytes` are left.
 fn model(policy: &RetentionPolicy, extents: &[RecordingExtent]) -> Vec<Removal> {
     let old = |time_ms: i64| {
         policy

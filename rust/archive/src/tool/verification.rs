@@ -97,7 +97,7 @@ pub enum BrokenRecording {
         /// Name of the file.
         name: String,
     },
-    /// A segment file ends before its first frame.
+    /// The last segment file ends before or within the header of its first frame.
     #[error("{name}: failed to read fragment header: the file has {length} bytes")]
     Short {
         /// Name of the file.
@@ -268,8 +268,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Err(VerificationStop::Broken(broken))
     }
 
-    /// Returns the last fragment, which may be torn. If checksums are checked, a fragment with a
-    /// correct checksum counts as whole. So the checksum of this fragment is then wrong.
+    /// Returns the last fragment, which may be torn. If checksums are checked, the checksum of this fragment is wrong:
+    /// a fragment with a correct checksum counts as whole.
     fn torn_fragment(
         &self,
         stream: &RecordedStream,

@@ -170,7 +170,7 @@ fn a_capacity_out_of_range_is_refused() {
             refusal.to_string(),
             format!("catalog capacity {capacity} is not within 32 to 2147483647 bytes")
         );
-        assert_eq!(storage.steps(), 0, "no file was created");
+        assert_eq!(storage.steps(), 0, "a refusal must not create a file");
     }
     let storage = MemoryStorage::new();
     assert_eq!(Catalog::create(&storage, 32).unwrap().capacity(), 32);

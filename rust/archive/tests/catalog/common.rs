@@ -8,7 +8,7 @@ pub const CAPACITY: u64 = 64 * 1024;
 pub const TERM_LENGTH: i32 = 64 * 1024;
 pub const SEGMENT_LENGTH: i32 = 128 * 1024;
 
-/// Returns an empty storage with a catalog without recordings.
+/// Returns a storage that has only one file: a catalog without recordings.
 pub fn empty() -> (MemoryStorage, Catalog<MemoryStorage>) {
     let storage = MemoryStorage::new();
     let catalog = Catalog::create(&storage, CAPACITY).expect("an empty disk takes a catalog");

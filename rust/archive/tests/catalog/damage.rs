@@ -17,7 +17,7 @@ fn with(offset: usize, bytes: &[u8]) -> MemoryStorage {
 }
 
 fn refusal(storage: &MemoryStorage) -> String {
-    let refusal = Catalog::open(storage, 0).expect_err("not a catalog");
+    let refusal = Catalog::open(storage, 0).expect_err("the catalog must be refused");
     refusal.to_string()
 }
 
@@ -142,7 +142,7 @@ fn the_highest_possible_recording_id_is_not_used() {
     assert_eq!(open(&storage).entries().len(), 2);
 }
 
-/// A deleted recording may have any positions.
+/// The test changes the segment length and the term length of the deleted recording.
 #[test]
 fn the_values_of_a_deleted_recording_are_not_checked() {
     let (storage, mut catalog) = empty();

@@ -27,7 +27,7 @@ struct LastBlock {
     length: usize,
 }
 
-/// Results of a recorder up to its end.
+/// Results of a recorder that has recorded all blocks or has failed.
 #[derive(Debug, Default)]
 struct Life {
     /// Position and bytes of each frame that the recorder accepted.
@@ -159,7 +159,7 @@ fn check_contents(storage: &MemoryStorage, stream: RecordedStream, life: &Life, 
         let used = (end - base).clamp(0, SEGMENT_LENGTH) as usize;
         assert!(
             file[used..].iter().all(|byte| *byte == 0),
-            "after {end} in {base}"
+            "the segment at {base} has bytes other than zeros after position {end}"
         );
     }
 }
@@ -300,8 +300,8 @@ proptest! {
     }
 }
 
-/// Recovers in several processes, and then in a process that is not killed. Each of the first
-/// processes is killed at another step.
+/// Recovers in four processes that are killed at different points, and then in a process that is not killed. Checks
+/// that all these processes find the same end.
 fn recover_through_kills(storage: &MemoryStorage, stream: &RecordedStream, known: i64) {
     let mut ends = Vec::new();
     for (steps, progress) in [(0, 0), (0, 1), (1, 0), (1, 1)] {

@@ -232,7 +232,7 @@ fn the_end_is_searched_in_the_last_of_several_segments_08_16() {
     assert!(is_zero_from(&storage, &stream.segment_name(base), 0));
 }
 
-/// The known position is a position up to which the recording is known to be recorded.
+/// The caller of `find_end` guarantees that the recorder has written all bytes before the known position.
 #[test]
 fn data_below_the_known_position_are_neither_read_nor_removed_08_22() {
     let mut block = frames(&[b"one", b"two", b"three"]);

@@ -50,7 +50,7 @@ fn segments_belong_to_the_recording_again_after_attaching() {
     assert_eq!(store.attach_segments(0).unwrap(), 0);
 }
 
-/// 07-110: files after a gap stay detached.
+/// 07-110: files with lower positions than the gap stay detached.
 #[test]
 fn only_segments_without_a_gap_before_the_start_are_attached() {
     let (storage, mut store) = empty();

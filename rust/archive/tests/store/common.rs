@@ -137,7 +137,8 @@ pub fn replayed_at(position: i64) -> RecordingActivity {
     }
 }
 
-/// Returns the bases of a recording's segment files, in ascending order.
+/// Returns the bases in the names of a recording's segment and index files, in ascending order. The base of a segment
+/// with an index occurs twice.
 pub fn bases(storage: &MemoryStorage, id: i64) -> Vec<i64> {
     let names = storage.names().unwrap();
     let files = names.iter().filter_map(|name| SegmentFileName::parse(name));

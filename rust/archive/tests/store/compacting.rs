@@ -50,7 +50,7 @@ fn after_a_compaction_the_recordings_stay_and_their_ids_are_not_used_again() {
     assert_eq!(store.next_recording_id(), 303);
 }
 
-/// The next start finds such files only by the entry.
+/// The next opening of the store finds the files that a deletion has left only by the entry of their recording.
 #[test]
 fn the_entry_stays_while_a_file_of_its_recording_exists() {
     let (storage, mut store) = prepared(1, 0);

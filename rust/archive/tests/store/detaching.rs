@@ -164,7 +164,7 @@ fn segments_that_a_replay_reads_are_not_detached() {
         .unwrap();
 }
 
-/// 07-110: files that a killed purge leaves count as detached, so they can be deleted or attached.
+/// 07-110: a killed purge may leave files. They count as detached, so they can be deleted or attached.
 #[test]
 fn a_kill_during_a_purge_of_segments_leaves_the_old_or_the_new_start_position() {
     let (storage, store) = prepared();

@@ -1,5 +1,5 @@
-//! Positions by time. Compares the search with a scan of all index entries, and tests recordings
-//! without an index.
+//! Tests of `find_position`, the search for the position of a time. They compare the search with a scan of all index
+//! entries, and search recordings without an index.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -193,7 +193,7 @@ impl Recorded {
         find_position(&self.storage, &self.descriptor(), end, edge, time_us).unwrap()
     }
 
-    /// Removes the segments before a part of the recording.
+    /// Purges the segments before a segment that `share` selects.
     fn purge(&mut self, share: prop::sample::Index) {
         let bases = bases(&self.storage, self.id);
         let new_start = bases[share.index(bases.len())];
@@ -390,7 +390,7 @@ proptest! {
             prop_assert!(since.position <= until.position);
             for (message_end, arrived_us) in &ends {
                 prop_assert!(*message_end > since.position || *arrived_us < time_us);
-                // The search cannot know that the segments of an active recording are copies.
+                // The search cannot know that the files of an active recording were copied and have too late times.
                 if is_stopped || !is_copied {
                     prop_assert!(*message_end <= until.position || *arrived_us >= time_us);
                 }
@@ -467,7 +467,8 @@ fn an_index_that_another_archive_did_not_continue_has_times_up_to_its_end() {
     assert_eq!(in_second.position % SEGMENT_LENGTH, 0);
 }
 
-/// After a loss of power, the times of files may be too early. Then the times of a segment file are no bound.
+/// After a loss of power, the modification time of a segment file may be too early. Then messages in the file may have
+/// arrived after this time.
 #[test]
 fn messages_of_lost_entries_belong_to_each_range_that_may_contain_them() {
     let (recorded, ends) = second_by_second(true, 30);

@@ -709,7 +709,7 @@ fn after_a_kill_at_any_step_a_recording_has_all_acknowledged_and_only_written_fr
     }
 }
 
-/// An entry that is no proof only has an arrival time.
+/// An entry that is no proof is needed only for its arrival time, so the recording can continue without it.
 #[test]
 fn a_failed_write_of_an_entry_that_is_no_proof_does_not_end_the_recording() {
     let (storage, mut store, clock) = new_store(indexed());

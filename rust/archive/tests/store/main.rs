@@ -1,5 +1,5 @@
-//! Tests of the store: starting, extending, stopping and recovering recordings, and operations that
-//! change their start or stop position.
+//! Tests of the store: starting, extending, stopping and recovering recordings, operations that change or delete them,
+//! index files, and the search for the position of a time.
 
 mod attaching;
 mod channels;

@@ -44,7 +44,7 @@ fn prepared() -> (MemoryStorage, Store) {
 const OTHERS: [&str; 4] = ["0-0.txt", "0-00.rec", "9-0.rec", "notes"];
 
 /// Returns the bases of the segment files of recording 0. Checks that each segment file has an
-/// index, and that all other files still exist.
+/// index, and that all files of [`OTHERS`] still exist.
 fn whole_bases(storage: &MemoryStorage) -> Vec<i64> {
     for other in OTHERS {
         assert!(storage.bytes(other).is_some(), "{other}");

@@ -131,7 +131,7 @@ fn retain(store: &mut Store) -> Result<Vec<RetentionOutcome>, StoreError> {
 }
 
 /// Checks that each recording has the files and the frames from its start position on, and that the
-/// data of the reader exist.
+/// data after the reader's position exist.
 fn check(storage: &MemoryStorage, store: &Store, before: &[Vec<Seen>; 3]) {
     for recording in store.recordings() {
         let id = recording.recording_id;

@@ -200,7 +200,7 @@ fn a_repeated_truncation_forces_the_deletions_of_the_first_truncation_to_the_dis
     let (mut store, _) = ArchiveStore::open(storage.clone(), synced, OPENED_MS).unwrap();
     recorded(&mut store, START, 300);
     let mut deletion = store.truncate(0, SEGMENT_LENGTH).unwrap();
-    assert!(deletion.step(&mut store).unwrap(), "one more file is left");
+    assert!(deletion.step(&mut store).unwrap(), "no other file is left");
     // Three steps remove the index, a possible new index, and the segment. The fourth step forces the removals to the
     // disk.
     storage.fail_at(

@@ -131,7 +131,7 @@ fn tools_refuse_to_change_the_segments_of_an_unfinished_migration() {
     storage.restart();
     assert!(
         bases(&storage, 0).is_empty(),
-        "the process is killed after all files were renamed"
+        "the process must be killed after all files were renamed"
     );
     let mut files = change(&storage);
     let found = files

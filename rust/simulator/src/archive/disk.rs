@@ -31,7 +31,7 @@ pub struct DiskPoint {
     pub step: DiskStep,
     /// The file.
     pub file: FileKind,
-    /// Kind of the record after which steps count; `None` if all steps count.
+    /// Kind of a record: steps before the first record of this kind do not count. `None` if all steps count.
     pub after: Option<RecordKind>,
     /// Number of steps of this kind before the one at which the process is killed.
     pub skipped: u32,
@@ -176,7 +176,7 @@ impl SimulatedDisk {
         self.target().is_reached
     }
 
-    /// Kills the process in this step, if it is the point.
+    /// Notes a step. Kills the process in this step if the step is the point of [`kill_at`](Self::kill_at).
     fn reach(&self, step: DiskStep, file: Option<FileKind>) {
         let mut target = self.target();
         let Some(point) = &mut target.point else {

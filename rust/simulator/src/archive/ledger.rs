@@ -34,7 +34,7 @@ pub struct Tape {
     pub start: i64,
     /// Start position before segments were detached, if there are detached segments.
     pub detached_from: Option<i64>,
-    /// Highest known start of the local files, if copied files are deleted.
+    /// Highest known start of the local files, if the archive deletes files that have copies in object storage.
     pub local_start: Option<i64>,
     /// Stop position, if a client knows that the recording has stopped.
     pub stop: Option<i64>,
@@ -56,7 +56,7 @@ pub struct Tape {
     /// Whether the outcome of an extension is unknown. The recording may then become active later, when its image
     /// comes.
     pub may_be_extended: bool,
-    /// Number of copies in progress. The tape does not change until they are complete.
+    /// Number of running replications of this recording. Until they end, no client requests a change of the recording.
     pub readers: usize,
     /// Limits of retention for the recording; `None` if the operator has not set a policy.
     pub retention: Option<Retention>,
@@ -105,7 +105,7 @@ pub enum UncertainChange {
     Truncated(i64),
     /// The recording may begin at this position.
     Purged(i64),
-    /// The recording may begin at this position, and its former segments may be detached.
+    /// The recording may begin at this position, and the segments before this position may be detached.
     Detached(i64),
     /// The detached segments may be attached again.
     Attached,
@@ -235,7 +235,7 @@ impl Ledger {
         listing: &[RecordingDescriptor],
     ) -> Result<(), Finding> {
         if !listing.is_sorted_by(|a, b| a.recording_id < b.recording_id) {
-            return Err("a listing has a recording twice".to_owned());
+            return Err("the recording ids in a listing are not in ascending order".to_owned());
         }
         for tape in tapes {
             let tape = &mut self.tapes[*tape];
@@ -376,7 +376,7 @@ impl Tape {
         self.stop = None;
     }
 
-    /// Returns the tape of a copy in another archive.
+    /// Returns the tape of the recording that a replication has created in another archive and that ends at `end`.
     pub fn copy(&self, archive: usize, recording_id: i64, end: i64) -> Self {
         let mut copy = self.clone();
         copy.archive = archive;
@@ -423,7 +423,8 @@ impl Tape {
         self.is_there() && self.doubt.is_none()
     }
 
-    /// Returns the end of the message at a fraction of all messages, at most the known end of the recording.
+    /// Returns the end of one of the messages, but at most the known end of the recording. A `fraction` of 0 selects
+    /// the first message; a `fraction` just below 1 selects the last.
     pub fn boundary(&self, fraction: f64) -> i64 {
         let first = self.messages.partition_point(|it| it.end <= self.start);
         let messages = &self.messages[first..];
@@ -476,7 +477,8 @@ impl Tape {
         }
     }
 
-    /// Whether retention may have deleted the whole recording, because the named reader has committed all its data.
+    /// Whether retention may have deleted the whole recording, because the named reader may have expired or has
+    /// committed the end of the recording.
     fn may_be_purged_by_retention(&self, doubt: Option<UncertainChange>) -> bool {
         let end = self.stop.unwrap_or(self.acknowledged);
         let end = match doubt {
@@ -519,7 +521,7 @@ impl Tape {
         let lowest = bases.iter().copied().min()?;
         let text = self.summary();
         (lowest < first_kept)
-            .then(|| format!("the file at {lowest} is not deleted, from {first_kept} on: {text}"))
+            .then(|| format!("the file at {lowest} still exists, but the kept files begin at {first_kept}: {text}"))
     }
 
     /// Checks a start position that an archive reports.

@@ -1,9 +1,10 @@
 //! [`ObjectBucket`]: the object storage of a simulated archive, and the steps of its object thread on the virtual
 //! clock.
 //!
-//! Names of objects, manifests, the order of the copies and the cache of fetched segments are those of the product. The
-//! steps are those of its object thread. Each turn of the archive does at most one step, so a kill can come between any
-//! two steps. The bucket survives all faults of the archive's machine. Sometimes it refuses to store an object.
+//! Code of the product computes the names of objects, the manifests, the order of the copies and the cache of fetched
+//! segments. The steps are those of the product's object thread. Each turn of the archive does at most one step, so a
+//! kill can come between any two steps. The bucket survives all faults of the archive's machine. Sometimes it refuses
+//! to store an object.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -33,7 +34,7 @@ const CONCURRENCY: usize = 2;
 const CACHE_BYTES: u64 = 256 * 1_024;
 /// Maximum time between two steps, and maximum time of a fetch.
 const MAX_PAUSE_NS: i64 = 10 * MS;
-/// Average number of attempts to store an object of which one fails.
+/// On average, one of this number of attempts to store an object fails.
 const PUTS_PER_FAILURE: u32 = 16;
 /// Name of the catalog.
 const CATALOG: &str = "archive.catalog";
@@ -106,7 +107,7 @@ struct ObjectSteps {
     /// Recordings with a manifest that must be stored even without new copies.
     changed: BTreeSet<RecordingIdentity>,
     cache: FetchCache,
-    /// Fetches in progress, each with its end.
+    /// Fetches in progress, each with the virtual time in nanoseconds at which it ends.
     fetches: BTreeMap<FetchedSegment, i64>,
     events: VecDeque<CopierEvent>,
     acts_from_ns: i64,
@@ -123,7 +124,7 @@ enum CopyStep {
     Read,
     /// The object is stored.
     Put(ObjectCopy, Vec<u8>),
-    /// The object is read back, and the file is compared.
+    /// The modification time of the file is compared with the time before the copy.
     Verify(ObjectCopy),
     /// Both manifests are stored, and the archive gets the event.
     Note(ObjectCopy),
@@ -142,7 +143,8 @@ impl ObjectSteps {
         Ok(())
     }
 
-    /// Reads the local manifests. A manifest that is missing or damaged is made from the objects in the bucket.
+    /// Reads the local manifests. A manifest that is missing or damaged is rebuilt from the manifest and the objects in
+    /// the bucket.
     fn read_manifests(&mut self, recordings: &[RecordingDescriptor]) -> io::Result<()> {
         for recording in recordings {
             let identity = RecordingIdentity::of(recording);
@@ -294,7 +296,7 @@ impl ObjectSteps {
         self.remove_stale();
     }
 
-    /// Removes fetched segments that a manifest no longer names with the same bytes.
+    /// Removes each fetched segment that no manifest names any more, or that a manifest names with another checksum.
     fn remove_stale(&mut self) {
         let manifests = &self.manifests;
         let is_valid =
@@ -383,7 +385,7 @@ fn copy_of(
     manifests.find_map(|(identity, manifest)| Some((*identity, *manifest.get(base)?)))
 }
 
-/// The conductor's end.
+/// The interface of the object thread for the archive's conductor.
 struct Copier(Arc<Mutex<ObjectSteps>>);
 
 impl SegmentCopier for Copier {
@@ -406,7 +408,7 @@ impl SegmentCopier for Copier {
     fn close(&mut self) {}
 }
 
-/// The replayer's end.
+/// The interface of the object thread for the archive's replayer.
 struct Fetcher(Arc<Mutex<ObjectSteps>>);
 
 impl SegmentFetcher for Fetcher {

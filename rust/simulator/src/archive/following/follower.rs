@@ -250,7 +250,8 @@ impl Follower {
         )
     }
 
-    /// Whether the reader may have committed this position of a recording or a later one, or has left the recording.
+    /// Returns whether the reader may have committed this or a later position of the recording, or has left the
+    /// recording.
     pub fn has_committed(&self, recording_id: i64, position: i64) -> bool {
         let highest = self.commits.highest.get(&recording_id);
         highest.is_some_and(|highest| position <= *highest)
@@ -613,12 +614,12 @@ impl Follower {
         match task {
             Task::Recording(mut operation) => match operation.poll() {
                 Ok(None) => Ok(PolledTask::Pending(Task::Recording(operation))),
-                // An earlier request was granted, and its response was lost.
                 Err(error)
                     if error.archive_code() != Some(ArchiveErrorCode::ActiveSubscription) =>
                 {
                     Err(error.into())
                 }
+                // `ActiveSubscription`: an earlier request was granted, and its response was lost.
                 Ok(Some(_)) | Err(_) => {
                     self.granted_life = Some(stage.archive_lives);
                     Ok(PolledTask::Done)

@@ -227,8 +227,8 @@ impl Chains<'_> {
         }
     }
 
-    /// Whether a recording must have a link. It must if an archive process that resumed the subscription began the
-    /// recording, and no error says that storing the link failed.
+    /// Returns whether a recording must have a link. A link is necessary if the archive process that began the
+    /// recording had resumed the subscription, and no error says that storing the link failed.
     fn must_be_linked(&self, id: i64) -> bool {
         let began = self.observed.get(&id).map(|it| it.life);
         let failed = format!("the link from recording {id} to");

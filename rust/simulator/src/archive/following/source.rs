@@ -167,7 +167,8 @@ impl FollowedSource {
     }
 }
 
-/// Returns the length of a message. Many have several fragments.
+/// Returns a random length for a message. Three of four messages have at most 300 bytes. The others may have several
+/// fragments.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..4) {
         0 => random.usize(HEADER_LENGTH..=max),

@@ -15,7 +15,7 @@ use crate::world::Failure;
 
 /// Time for which the sources publish after the last fault.
 const CALM_WORK_NS: i64 = 4 * SECOND;
-/// Time limit for the followers to read everything, and for the archives to end.
+/// Time limit of the phase in which the followers read everything, and of the phase in which the archives end.
 const PHASE_LIMIT_NS: i64 = 25 * SECOND;
 /// Number of steps between two reads of the counters of recordings. The counters of a killed archive exist for more
 /// steps than this.

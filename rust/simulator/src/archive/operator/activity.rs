@@ -1,4 +1,4 @@
-//! [`Activity`]: the outstanding request of an operator. Also chooses the next request.
+//! [`Activity`]: the outstanding request of an operator, and the choice of the next request.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
@@ -463,7 +463,8 @@ impl Operator {
         tape
     }
 
-    /// Waits until the counter of a recording exists. Operators on the archive's host can see the counter.
+    /// Waits until the counter of a recording exists. The simulator reads the counters of the archive's host, even if
+    /// the operator is on the other host.
     fn begin(&mut self, recording: Recording, stage: &mut Stage<'_>) -> Result<Activity, Finding> {
         let plan = stage.archives[self.plan.archive].plan();
         let archive_id = plan.context.archive_id;
@@ -909,7 +910,8 @@ impl Operator {
         Some(tapes[at])
     }
 
-    /// Returns a random stopped tape without readers.
+    /// Returns a random tape that may be changed: it is stopped, certain and not rotten, and no replay or replication
+    /// reads it.
     fn any_changeable(&mut self, ledger: &Ledger) -> Option<usize> {
         let read: Vec<usize> = self.replays.iter().map(|it| it.reading.tape).collect();
         let tapes = self.tapes.iter().copied();
