@@ -12,6 +12,7 @@ mod resumption;
 mod session;
 mod subscriptions;
 mod unnoted;
+mod unrecorded;
 
 pub(super) use counters::truncated;
 pub(super) use events::RecordingEvents;

@@ -17,6 +17,7 @@ use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions, ServedSubscription,
 };
 use super::unnoted::UnnotedStops;
+use super::unrecorded::UnrecordedImages;
 use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
@@ -74,6 +75,7 @@ pub(in crate::server) struct Recordings<S: Storage> {
     arrivals: ImageArrivals,
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
+    unrecorded: UnrecordedImages,
     unnoted: UnnotedStops,
     /// Errors and notes that no client receives, until `take_notes` returns them.
     pub(super) notes: Vec<String>,
@@ -101,6 +103,7 @@ struct Starting<S: Storage> {
 struct Active {
     parts: ActiveParts,
     position: Counter,
+    image: Image,
 }
 
 struct ActiveParts {
@@ -125,6 +128,7 @@ impl<S: Storage + Clone> Recordings<S> {
             arrivals: ImageArrivals::new(),
             starting: Vec::new(),
             active: BTreeMap::new(),
+            unrecorded: UnrecordedImages::default(),
             unnoted: UnnotedStops::default(),
             notes: Vec::new(),
             memory: SubscriptionMemory::new(settings.is_resuming),
@@ -332,7 +336,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 self.begin(aeron, store, number, image, now_ms, outbox);
             }
         }
-        work += self.unnoted.note(store, now_ms);
+        work += self.unnoted.note(store, now_ms) + self.unrecorded.consume();
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
@@ -437,8 +441,9 @@ impl<S: Storage + Clone> Recordings<S> {
         now_ms: i64,
         outbox: &mut Outbox,
     ) {
-        // The subscription was stopped after the arrival of the image, so the image is not recorded.
         let Some(entry) = self.subscriptions.by_number(number) else {
+            // The subscription was stopped after the arrival of the image. Another recording may keep it open.
+            self.unrecorded.add(image);
             return;
         };
         if entry.subscription().is_none() {
@@ -451,13 +456,16 @@ impl<S: Storage + Clone> Recordings<S> {
             (entry.requester, entry.is_auto_stop, entry.purpose);
         let outcome = match purpose {
             RecordingPurpose::New | RecordingPurpose::Extend { .. } => {
-                self.begin_as(purpose, aeron, store, number, image, now_ms)
+                self.begin_as(purpose, aeron, store, number, image.clone(), now_ms)
             }
             RecordingPurpose::Resume { .. } => {
                 self.begin_again(aeron, store, number, &image, now_ms)
             }
         };
         if let Err(error) = outcome {
+            if can_never_extend(&error) {
+                self.unrecorded.add(image);
+            }
             refuse(&mut self.notes, outbox, requester, error);
             let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
             if is_extension && is_auto_stop {
@@ -556,7 +564,7 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox.signal(parts.requester, signal, place);
         let block_limit = self.settings.block_limit;
         let session = RecordingSession::new(
-            image,
+            image.clone(),
             recorder,
             counter.clone(),
             original_channel,
@@ -567,6 +575,7 @@ impl<S: Storage + Clone> Recordings<S> {
             Active {
                 parts,
                 position: counter,
+                image,
             },
         );
         self.send(RecorderCommand::Record(Box::new(session)));
@@ -620,6 +629,11 @@ impl<S: Storage + Clone> Recordings<S> {
             self.unnoted.add(recording_id, position, now_ms);
         }
         let has_failed = error.is_some();
+        if !has_failed {
+            // The subscription may stay open for its other recordings. After a failure, the publisher waits instead:
+            // its bytes should have been recorded.
+            self.unrecorded.add(active.image);
+        }
         for error in error
             .into_iter()
             .chain(stopped.err().map(ArchiveError::from))
@@ -745,6 +759,17 @@ fn start<S: Storage + Clone>(
         signal,
         is_stopped: false,
     })
+}
+
+/// Returns whether an image was refused because it does not continue the recording. Other errors, as of storage, say
+/// nothing about the image.
+fn can_never_extend(error: &ArchiveError) -> bool {
+    matches!(
+        error.code,
+        ArchiveErrorCode::InvalidExtension
+            | ArchiveErrorCode::ActiveRecording
+            | ArchiveErrorCode::UnknownRecording
+    )
 }
 
 fn length(length: usize) -> Result<i32, ArchiveError> {
