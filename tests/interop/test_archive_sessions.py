@@ -45,7 +45,9 @@ _COUNT = 200
 # Numbers that are added to the stream id of a test. Stream ids near that id belong to other tests and to archives.
 _REPLAY, _EVENTS, _OTHER = 10_000, 20_000, 30_000
 
-_REC_POS, _ERRORS, _SESSIONS, _RECORDINGS, _CONTROL_SESSION = 100, 101, 102, 111, 113
+_REC_POS, _ERRORS, _SESSIONS, _RECORDINGS, _REPLAYS, _CONTROL_SESSION = 100, 101, 102, 111, 112, 113
+# Id of a system counter of the driver.
+_PUBLICATIONS_REVOKED = 40
 _CONNECT_TIMEOUT_S = 0.6
 _SHORT = {"aeron.archive.connect.timeout": f"{int(_CONNECT_TIMEOUT_S * 1000)}ms"}
 
@@ -383,6 +385,41 @@ def test_a_replay_of_frames_with_checksums_has_the_session_id_of_the_replay(worl
     received = subscription.receive(_COUNT, _LENGTHS)
     assert (received["faults"], received["received"]) == ([], _COUNT)
     assert str(publication.session) not in received["sessions"]
+
+
+@each_archive_on_ours
+@pytest.mark.parametrize(("channel", "is_behind"), [("aeron:ipc", True), ("udp", False)], ids=["behind", "at-the-end"])
+def test_the_publications_of_a_killed_client_are_revoked_and_replays_to_other_clients_continue(
+    world, kinds, stream, channel, is_behind
+):
+    """07-31, 07-94: the replay and the responses"""
+    it = world(kinds, None, {"AERON_CLIENT_LIVENESS_TIMEOUT": "2s"})
+    client, killed = it.client(), it.client()
+    publication, recording, _ = _recorded(client, stream)
+    other = it.aeron.add_subscription("aeron:ipc", stream + _OTHER)
+    kept = killed.start_replay(recording, "aeron:ipc", stream + _OTHER, position=0)
+    channel = unicast() if channel == "udp" else channel
+    replay = killed.replay(recording, channel, stream + _REPLAY, position=0)
+    received = 0
+
+    def has_received_all(count):
+        nonlocal received
+        received += len(other.poll_batch(100))
+        return received == count
+
+    eventually(lambda: has_received_all(_COUNT))
+    if not is_behind:
+        assert replay.receive(_COUNT, _LENGTHS)["received"] == _COUNT
+    revoked = it.aeron.counters_reader.value(_PUBLICATIONS_REVOKED)
+    assert (it.value(_REPLAYS), it.value(_SESSIONS)) == (2, 2)
+    killed.peer.process.kill()
+    eventually(lambda: (it.value(_REPLAYS), it.value(_SESSIONS)) == (1, 1))
+    eventually(lambda: it.aeron.counters_reader.value(_PUBLICATIONS_REVOKED) == revoked + 2)
+    _publish(client, publication, recording)
+    eventually(lambda: has_received_all(2 * _COUNT))
+    client.stop_replay(kept)
+    eventually(lambda: it.value(_REPLAYS) == 0)
+    assert it.archive.error_log() == b""
 
 
 @each_archive_on_ours
