@@ -83,6 +83,36 @@ def test_an_archive_with_an_embedded_driver_ends_cleanly_at_a_signal(
     assert mark(tmp_path)[1] == -1
 
 
+@pytest.mark.parametrize("mode", ["SHARED", "INVOKER"])
+def test_the_thread_of_the_archive_runs_an_embedded_driver_without_threads(
+    aeronarchive: Start, tmp_path: Path, mode: str
+) -> None:
+    modes = ("-Daeron.threading.mode=INVOKER", f"-Daeron.archive.threading.mode={mode}")
+    process = aeronarchive("--with-driver", *settings(tmp_path, *modes))
+    eventually(lambda: is_ready(tmp_path))
+    threads = [(task / "comm").read_text() for task in Path(f"/proc/{process.pid}/task").iterdir()]
+    assert not [name for name in threads if "conductor" in name or "sender" in name or "receiver" in name]
+    channel = f"aeron:udp?endpoint=localhost:{free_port()}|ssc=true"
+    with aeron.connect(tmp_path / "md") as client, aeron.connect_archive(client) as archive:
+        publication = archive.add_recorded_exclusive_publication(channel, 1001)
+        recording = archive.wait_recorded(publication, publication.publish(b"x", timeout=5), timeout=5)
+        archive.stop_recording(publication)
+        with archive.replay(recording.recording_id, channel=_ANY_PORT, length=aeron.REPLAY_ALL_AND_STOP) as replay:
+            assert [message for batch in replay.batches(timeout=10) for message in batch.to_list()] == [b"x"]
+    process.terminate()
+    stdout, stderr = process.communicate(timeout=10)
+    assert (process.returncode, stdout, stderr) == (signal.SIGTERM, "Shutting down archive...\n", "")
+    assert mark(tmp_path)[1] == -1
+
+
+def test_an_archive_with_several_threads_refuses_a_driver_without_threads(aeronarchive: Start, tmp_path: Path) -> None:
+    process = aeronarchive("--with-driver", *settings(tmp_path, "-Daeron.threading.mode=INVOKER"))
+    _, stderr = process.communicate(timeout=10)
+    problem = "cannot run a driver with aeron.threading.mode=INVOKER: use SHARED or INVOKER"
+    assert stderr == f"ERROR: aeron.archive.threading.mode=DEDICATED {problem}\n"
+    assert process.returncode == 1
+
+
 def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start, tmp_path: Path) -> None:
     """07, section 1.5"""
     with aeron.MediaDriver(dir=tmp_path / "md"):

@@ -480,6 +480,26 @@ def test_the_program_can_run_an_archive_and_a_driver_that_have_no_threads(tmp_pa
             archive.poll()
 
 
+def test_the_thread_of_an_archive_runs_a_driver_without_threads(tmp_path: Path, stream_id: int) -> None:
+    with (
+        aeron.MediaDriver(threading_mode="INVOKER") as driver,
+        aeron.Archive(tmp_path, driver=driver, **SMALL),
+        aeron.connect(driver.dir) as client,
+        aeron.connect_archive(client) as archive,
+    ):
+        recording = record(archive, stream_id, [b"one", b"two"])
+        assert replayed(archive, recording.recording_id) == [b"one", b"two"]
+
+
+def test_an_archive_with_several_threads_refuses_a_driver_without_threads(tmp_path: Path) -> None:
+    problem = "DEDICATED cannot run a driver with aeron.threading.mode=INVOKER: use SHARED or INVOKER"
+    with (
+        aeron.MediaDriver(threading_mode="INVOKER") as driver,
+        pytest.raises(aeron.ConfigurationError, match=problem),
+    ):
+        aeron.Archive(tmp_path, driver=driver, threading_mode="DEDICATED")
+
+
 def test_correct_passwords_and_challenge_responses_are_accepted_and_others_are_refused(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:

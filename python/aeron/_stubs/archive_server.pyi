@@ -20,6 +20,9 @@ class Archive:
     `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. The end of a
     `with` block closes the archive. Thread-safe.
 
+    A driver with `threading_mode="INVOKER"` has no threads, so the archive runs it: on the archive's thread in
+    mode `SHARED`, in `do_work` in mode `INVOKER`. The mode `DEDICATED` is refused for such a driver.
+
     Args:
         directory: Directory of catalog and recordings.
         driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`

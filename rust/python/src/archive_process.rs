@@ -1,10 +1,13 @@
 //! The `aeronarchive` command: an archive in the foreground, which uses a running driver or starts a driver.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use aeron_agent::ShutdownSignalBarrier;
 use aeron_agent::console;
 use aeron_agent::sources::Sources;
 use aeron_archive::server::command_line::{Command, RunArchive, fail, one_line, run_archive};
-use aeron_driver::{Context, MediaDriver, StartError};
+use aeron_archive::server::context::InvokedDriver;
+use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
 use aeron_objects::open_objects;
 use pyo3::prelude::*;
 
@@ -46,25 +49,57 @@ fn run(arguments: Vec<String>) -> i32 {
 /// Runs the archive. If the archive has its own driver, the driver starts before the archive and ends after it.
 fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
     if !run.is_with_driver {
-        return run_archive(&run.sources, open_objects, signals, || false);
+        return run_archive(&run.sources, open_objects, signals, None, || false);
     }
-    let mut driver = match launch_driver(&run.sources) {
+    let driver = match OwnDriver::launch(&run.sources) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
-    let status = run_archive(&run.sources, open_objects, signals, || {
-        driver.is_terminated()
+    let invoker = driver.invoker();
+    let status = run_archive(&run.sources, open_objects, signals, invoker, || {
+        driver.lock().is_terminated()
     });
-    match driver.close() {
+    match driver.lock().close() {
         Ok(()) => status,
         Err(error) => fail(format_args!("ERROR: driver close {error}")),
     }
 }
 
-fn launch_driver(sources: &Sources) -> Result<MediaDriver, StartError> {
-    let mut context = Context::default();
-    for warning in context.apply(sources) {
-        console::warn(warning);
+/// The driver of this process. In mode INVOKER, the archive's thread runs it.
+struct OwnDriver {
+    driver: Arc<Mutex<MediaDriver>>,
+    is_invoked: bool,
+}
+
+impl OwnDriver {
+    fn launch(sources: &Sources) -> Result<Self, StartError> {
+        let mut context = Context::default();
+        for warning in context.apply(sources) {
+            console::warn(warning);
+        }
+        let is_invoked = context.threading_mode == ThreadingMode::Invoker;
+        let driver = match is_invoked {
+            true => MediaDriver::launch_with_main_loop(context),
+            false => MediaDriver::launch(context),
+        }?;
+        Ok(Self {
+            driver: Arc::new(Mutex::new(driver)),
+            is_invoked,
+        })
     }
-    MediaDriver::launch(context)
+
+    fn lock(&self) -> MutexGuard<'_, MediaDriver> {
+        lock(&self.driver)
+    }
+
+    /// Returns the function that runs the driver, if the driver has no threads.
+    fn invoker(&self) -> Option<InvokedDriver> {
+        let driver = Arc::clone(&self.driver);
+        self.is_invoked
+            .then(|| InvokedDriver::new(move || lock(&driver).do_work()))
+    }
+}
+
+fn lock(driver: &Mutex<MediaDriver>) -> MutexGuard<'_, MediaDriver> {
+    driver.lock().unwrap_or_else(PoisonError::into_inner)
 }

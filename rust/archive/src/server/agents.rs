@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use aeron_agent::{Agent, AgentError, NanoClock};
 
 use super::conductor::ArchiveConductor;
+use super::context::InvokedDriver;
 use super::counters::CycleCounters;
 use super::recording::Recorder;
 use super::replay::Replayer;
@@ -21,6 +22,8 @@ pub(super) struct ConductorAgent<S: Storage + Clone> {
     pub recorder: Option<Recorder<S>>,
     /// `None` if the replayer has its own thread.
     pub replayer: Option<Replayer<S>>,
+    /// Driver without threads that this agent runs.
+    pub driver: Option<InvokedDriver>,
     /// Set when the agent ends.
     pub is_terminated: Arc<AtomicBool>,
 }
@@ -37,12 +40,12 @@ where
                 "Aeron client closed: {cause:?}"
             )));
         }
-        let mut work = self.conductor.do_work();
+        let mut work = self.conductor.do_work() + self.run_driver();
         if let Some(replayer) = &mut self.replayer {
-            work += replayer.do_work(self.conductor.now_ns);
+            work += replayer.do_work(self.conductor.now_ns) + self.run_driver();
         }
         if let Some(recorder) = &mut self.recorder {
-            work += recorder.do_work();
+            work += recorder.do_work() + self.run_driver();
         }
         Ok(work)
     }
@@ -62,6 +65,13 @@ where
 
     fn role_name(&self) -> Cow<'_, str> {
         "archive-conductor".into()
+    }
+}
+
+impl<S: Storage + Clone> ConductorAgent<S> {
+    /// Runs the driver. The agent does so after each of its parts, because each part may take long.
+    fn run_driver(&self) -> usize {
+        self.driver.as_ref().map_or(0, InvokedDriver::do_work)
     }
 }
 

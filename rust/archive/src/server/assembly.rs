@@ -12,6 +12,7 @@ use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
 use super::conductor::Clocks;
 use super::context::{
     ArchiveChoices, ArchiveContext, ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind,
+    InvokedDriver,
 };
 use super::control::{ControlStreams, GoneImages};
 use super::core::{ArchiveCore, ArchiveEnvironment, ArchiveStart};
@@ -107,6 +108,7 @@ impl Assembly {
             if let Some(core) = start.poll()? {
                 return Ok(Self::of(context, choices, core));
             }
+            context.run_driver();
             std::thread::sleep(START_POLL_INTERVAL);
         }
     }
@@ -126,6 +128,7 @@ impl Assembly {
             conductor,
             recorder: None,
             replayer: None,
+            driver: context.driver_invoker.clone(),
             is_terminated: Arc::clone(&is_terminated),
         };
         let mut loops = Vec::new();
@@ -171,6 +174,7 @@ fn connect(context: &ArchiveContext, archive_id: i64) -> Result<Aeron, ArchiveSt
         client_name: format!("archive archiveId={archive_id}"),
         driver_timeout_ms: context.driver_timeout_ms as u64,
         use_conductor_agent_invoker: true,
+        driver_invoker: context.driver_invoker.as_ref().map(InvokedDriver::invoker),
         handler_mode: HandlerMode::Inline,
         ..aeron_client::Context::default()
     };

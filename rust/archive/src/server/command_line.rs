@@ -10,7 +10,7 @@ use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
 use aeron_client::{Error, is_driver_active};
 
 use super::Archive;
-use super::context::ArchiveContext;
+use super::context::{ArchiveContext, InvokedDriver};
 use crate::objects::OpenObjects;
 
 const FAILURE: i32 = 1;
@@ -30,7 +30,8 @@ for directories win over them all. The exit status is the signal's number (2, 15
   -Dname=value             set a property, such as -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010
   --dir directory          directory of the media driver
   --archive-dir directory  directory of the recordings
-  --with-driver            run a media driver too; it ends with the archive
+  --with-driver            run a media driver too; it ends with the archive. With -Daeron.threading.mode=INVOKER, the archive's thread runs
+                           it; aeron.archive.threading.mode must then be SHARED or INVOKER
   -h, --help               print this text";
 
 /// The meaning of the command's arguments.
@@ -131,14 +132,18 @@ fn version_line() -> String {
 
 /// Runs an archive until the process receives a signal, the driver ends, or `is_over` returns true. Returns the exit
 /// status of the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects`
-/// opens it.
+/// opens it. The archive runs the driver in `driver_invoker`, if there is one.
 pub fn run_archive(
     sources: &Sources,
     open_objects: OpenObjects,
     signals: &ShutdownSignalBarrier,
+    driver_invoker: Option<InvokedDriver>,
     is_over: impl Fn() -> bool,
 ) -> i32 {
-    let mut context = ArchiveContext::default();
+    let mut context = ArchiveContext {
+        driver_invoker,
+        ..ArchiveContext::default()
+    };
     if let Err(error) = context.apply(sources) {
         return fail(format_args!("ERROR: {error}"));
     }

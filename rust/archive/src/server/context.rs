@@ -7,6 +7,7 @@
 //! the Java archive, no value is clamped. Lengths are in bytes.
 
 mod conclude;
+mod invoked_driver;
 mod modes;
 mod setting;
 
@@ -20,6 +21,7 @@ use crate::storage::SyncLevel;
 
 pub use aeron_agent::setting::{Grammar, Value};
 pub use conclude::ArchiveChoices;
+pub use invoked_driver::InvokedDriver;
 pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind};
 use setting::Field;
 pub use setting::{ArchiveConfigurationError, ArchiveSetting};
@@ -53,6 +55,9 @@ macro_rules! settings {
             /// second without work. It has no effect if the idle strategy itself has a longer park.
             /// 0 turns it off.
             pub max_idle_park_ns: u64,
+            /// Driver that the archive runs, because it has no threads; `None` if the driver runs by itself. The
+            /// threading mode of the archive must be SHARED or INVOKER.
+            pub driver_invoker: Option<InvokedDriver>,
         }
 
         impl Default for ArchiveContext {
@@ -60,6 +65,7 @@ macro_rules! settings {
                 Self {
                     $($name: $default,)*
                     max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
+                    driver_invoker: None,
                 }
             }
         }

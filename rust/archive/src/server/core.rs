@@ -179,6 +179,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         let options = store_options(&self.context, &self.choices, surroundings.boot_id);
         let (mut store, recovered) =
             ArchiveStore::open_with(surroundings.storage.clone(), options, now_ms, &mut || {
+                self.context.run_driver();
                 _ = surroundings.aeron.do_work()
             })?;
         store.set_arrival_clock(ArrivalClock::new(Arc::clone(&surroundings.epoch_clock)));
@@ -346,6 +347,7 @@ where
             conductor: self.conductor,
             recorder: Some(self.recorder),
             replayer: Some(self.replayer),
+            driver: None,
             is_terminated: Arc::new(AtomicBool::new(false)),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aeron_agent::setting::Value;
 use aeron_agent::sources::Sources;
 use aeron_archive::server::context::{
-    ARCHIVE_SETTINGS, ArchiveContext, ArchiveSetting, ArchiveThreadingMode,
+    ARCHIVE_SETTINGS, ArchiveContext, ArchiveSetting, ArchiveThreadingMode, InvokedDriver,
 };
 use aeron_archive::server::{Archive, ArchiveStartError};
 use aeron_driver::ThreadingMode;
@@ -43,6 +43,9 @@ const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 /// archive parks longer (`max_idle_park_ns`), requests over the network are received only if
 /// `control_channel` is set, and `replication_channel` is `aeron:udp?endpoint=localhost:0`. The end of a
 /// `with` block closes the archive. Thread-safe.
+///
+/// A driver with `threading_mode="INVOKER"` has no threads, so the archive runs it: on the archive's thread in
+/// mode `SHARED`, in `do_work` in mode `INVOKER`. The mode `DEDICATED` is refused for such a driver.
 ///
 #[doc = include_str!("../docs/archive_keywords.txt")]
 /// Raises:
@@ -222,6 +225,9 @@ impl PyArchive {
             Some(_) => DRIVER_INTERVAL,
             None => SIGNAL_INTERVAL,
         };
+        context.driver_invoker = run
+            .clone()
+            .map(|driver| InvokedDriver::new(move || driver.do_work().unwrap_or_default()));
         let work = || {
             if let Some(driver) = &run {
                 driver.do_work();

@@ -5,8 +5,8 @@ use aeron_agent::IdleStrategySpec;
 use aeron_agent::setting::Value;
 
 use super::{
-    ARCHIVE_SETTINGS, ArchiveConfigurationError, ArchiveContext, AuthenticatorKind,
-    AuthorisationKind,
+    ARCHIVE_SETTINGS, ArchiveConfigurationError, ArchiveContext, ArchiveThreadingMode,
+    AuthenticatorKind, AuthorisationKind,
 };
 use crate::checksum::Checksum;
 
@@ -47,6 +47,7 @@ impl ArchiveContext {
         self.check_sync_levels()?;
         self.check_directories()?;
         self.check_channels()?;
+        self.check_driver()?;
         self.choices()
     }
 
@@ -105,6 +106,19 @@ impl ArchiveContext {
             if directory.to_str().is_none() {
                 return Err(self.refusal(name, "is not UTF-8", "use another directory"));
             }
+        }
+        Ok(())
+    }
+
+    /// Checks that one thread can run the agents and the driver, if the driver has no threads.
+    fn check_driver(&self) -> Result<(), ArchiveConfigurationError> {
+        let is_dedicated = self.threading_mode == ArchiveThreadingMode::Dedicated;
+        if self.driver_invoker.is_some() && is_dedicated {
+            return Err(self.refusal(
+                "threading_mode",
+                "cannot run a driver with aeron.threading.mode=INVOKER",
+                "use SHARED or INVOKER",
+            ));
         }
         Ok(())
     }
