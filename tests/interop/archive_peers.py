@@ -260,12 +260,12 @@ class ArchiveClient:
     def update_channel(self, recording, channel):
         self._call("update_channel", recording=recording, channel=channel)
 
-    def replicate(self, recording, source, **params):
+    def replicate(self, recording, source, *, way="udp", **params):
         """Starts a replication. Returns the replication id.
 
-        Parameters: `destination`, `position`, `live`, `replication`, tags, credentials.
+        Parameters: `destination`, `position`, `live`, `replication`, `source_response`, tags, credentials.
         """
-        channel, stream, _ = source.control("udp")
+        channel, stream, _ = source.control(way)
         return self._result("replicate", recording=recording, source=channel, source_stream=stream, **params)
 
     def stop_replication(self, replication):

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from interop.archive_peers import ACTIVE_RECORDING, REPLICATION_CONNECTION_FAILURE, UNKNOWN_RECORDING
+from interop.archive_peers import ACTIVE_RECORDING, GENERIC, REPLICATION_CONNECTION_FAILURE, UNKNOWN_RECORDING
 from interop.peers import PeerError
 from interop.users import security
 from ports import free_port
@@ -169,6 +169,54 @@ def test_a_copy_merges_with_the_live_stream_and_continues_to_record_it(pair, way
     publication.close()
     assert both.client.await_signal("STOP")["position"] == position
     assert both.replayed(copy, 2 * _COUNT) == 2 * _COUNT
+
+
+@each_way
+def test_a_recording_is_copied_over_response_channels_of_the_source(pair, ways):
+    """07-101, 07-113: both the responses and the replay of the source"""
+    both = pair(ways)
+    _, recording, _ = both.record()
+    _copied(both, recording, replication=_response_channel(), source_response=_response_channel())
+
+
+# The real archive cannot replicate these: its request for the replay repeats the session id of its control session.
+# Over IPC, it waits for the endpoint of the subscription.
+@pytest.mark.parametrize("source", ["java", "ours"])
+@pytest.mark.parametrize("media", ["udp", "ipc"])
+def test_our_archive_receives_a_replay_over_a_response_channel_of_each_kind(pair, source, media):
+    """07-101"""
+    both = pair((source, "ours"))
+    _, recording, _ = both.record()
+    if media == "udp":
+        _copied(both, recording, replication=_response_channel())
+    else:
+        channel = "aeron:ipc?control-mode=response"
+        _copied(both, recording, way="ipc", replication=channel, source_response=channel)
+
+
+@each_way
+def test_a_replay_over_a_response_channel_has_neither_a_live_destination_nor_a_tag(pair, ways):
+    both = pair(ways)
+    _, recording, _ = both.record()
+    live = {"live": f"aeron:udp?endpoint=127.0.0.1:{free_port()}"}
+    for params, kind in [(live, "live destinations"), ({"channel_tag": 7}, "tagged replication")]:
+        with pytest.raises(PeerError, match=f"response channels can't be used with {kind}") as refused:
+            both.replicate(recording, replication=_response_channel(), **params)
+        assert refused.value.code == GENERIC
+    assert both.client.list_recordings() == []
+
+
+def _response_channel():
+    return f"aeron:udp?control-mode=response|control=localhost:{free_port()}"
+
+
+def _copied(both, recording, **params):
+    """Replicates a recording, and checks the copy."""
+    both.replicate(recording, **params)
+    signals = both.signals()
+    assert [signal["signal"] for signal in signals] == ["REPLICATE", "EXTEND", "SYNC", "REPLICATE_END", "STOP"]
+    assert both.client.errors() == []
+    assert both.replayed(signals[0]["recording"], _COUNT) == _COUNT
 
 
 @each_way

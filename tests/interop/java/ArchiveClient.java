@@ -284,6 +284,7 @@ final class ArchiveClient
             .stopPosition(request.number("position", AeronArchive.NULL_POSITION))
             .liveDestination(request.text("live", null))
             .replicationChannel(request.text("replication", null))
+            .srcResponseChannel(request.text("source_response", null))
             .channelTagId(request.number("channel_tag", -1))
             .subscriptionTagId(request.number("subscription_tag", -1))
             .encodedCredentials(request.bytes("source_credentials"));

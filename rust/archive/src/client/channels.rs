@@ -49,7 +49,7 @@ pub(super) fn with_control_defaults(
 }
 
 /// Returns the channel of the publication that requests a replay for a response subscription.
-pub(super) fn replay_request_channel(
+pub(crate) fn replay_request_channel(
     context: &ArchiveClientContext,
     subscription_registration_id: i64,
 ) -> Result<String> {

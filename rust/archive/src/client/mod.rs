@@ -41,6 +41,7 @@ mod tests;
 
 pub use self::aeron_archive::{AeronArchive, AsyncConnect};
 pub use self::call::{ArchiveCall, Ticket};
+pub(crate) use self::channels::replay_request_channel;
 pub use self::connecting::ConnectingSession;
 pub use self::context::{
     ArchiveClientContext, ArchiveErrorHandler, MAX_CLIENT_NAME_LENGTH, RecordingSignalHandler,

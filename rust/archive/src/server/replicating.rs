@@ -13,8 +13,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Recording signals report the progress of the replication.
     ///
     /// # Errors
-    /// The destination is unknown or active, or a channel is not valid.
+    /// The destination is unknown or active, a channel is not valid, or a response channel has a live destination or a
+    /// tag.
     pub fn replicate(&mut self, request: ReplicationRequest) -> Result<(), ArchiveError> {
+        self.replications.check(&request)?;
         if let Some(id) = request.destination_recording_id {
             self.store.recording(id).map_err(|_| {
                 ArchiveError::new(

@@ -1,6 +1,7 @@
 //! Replication: copies recordings of other archives. Each replication has a client session with the
 //! source archive, and a recording in this archive.
 
+mod permission;
 mod replications;
 mod request;
 mod session;

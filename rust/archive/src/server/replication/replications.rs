@@ -5,6 +5,7 @@ use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::request::ReplicationRequest;
 use super::session::{ReplicationSession, ReplicationTurn};
+use super::streams::is_response_mode;
 use crate::server::ArchiveError;
 use crate::storage::Storage;
 
@@ -41,6 +42,28 @@ impl Replications {
         Self {
             settings,
             sessions: Vec::new(),
+        }
+    }
+
+    /// Checks that the destinations of a request are possible with its replication channel.
+    ///
+    /// # Errors
+    /// The replay uses a response channel, which has no destinations, and the request has a live destination or a tag.
+    pub fn check(&self, request: &ReplicationRequest) -> Result<(), ArchiveError> {
+        let channel = request.replication_channel.as_deref();
+        if !is_response_mode(channel.unwrap_or(&self.settings.replication_channel)) {
+            return Ok(());
+        }
+        if request.live_destination.is_some() {
+            return Err(ArchiveError::generic(
+                "response channels can't be used with live destinations",
+            ));
+        }
+        match request.has_manual_destinations() {
+            true => Err(ArchiveError::generic(
+                "response channels can't be used with tagged replication",
+            )),
+            false => Ok(()),
         }
     }
 

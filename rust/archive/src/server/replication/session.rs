@@ -9,9 +9,10 @@ use aeron_protocol::archive::{
     SourceLocation,
 };
 
+use super::permission::ReplayPermission;
 use super::replications::ReplicationSettings;
 use super::request::ReplicationRequest;
-use super::streams::{has_wildcard_port, recording_channel, replay_channel};
+use super::streams::{has_wildcard_port, is_response_mode, recording_channel, replay_channel};
 use crate::catalog::RecordingDescriptor;
 use crate::client::{
     ArchiveCall, ArchiveClientContext, ArchiveSession, ConnectingSession, CredentialsSupplier,
@@ -45,6 +46,8 @@ pub(super) struct ReplicationSession {
     requester: RequestIds,
     replication_channel: String,
     credentials: Arc<RequestCredentials>,
+    /// Settings of the session with the source.
+    context: ArchiveClientContext,
     message_timeout_ns: i64,
     state: ReplicationState,
     /// Time of the last progress. A change of the state is also progress.
@@ -84,6 +87,10 @@ enum ReplicationState {
     ResolvingPort {
         subscription: Subscription,
         source_position: Option<i64>,
+    },
+    Permitting {
+        subscription: Subscription,
+        permission: ReplayPermission,
     },
     Requesting {
         subscription: Subscription,
@@ -171,7 +178,7 @@ impl ReplicationSession {
             )
         };
         let connecting =
-            ConnectingSession::new(aeron, context, now_ns).map_err(connection_error)?;
+            ConnectingSession::new(aeron, context.clone(), now_ns).map_err(connection_error)?;
         let requester = RequestIds {
             correlation_id: id,
             ..request.requester
@@ -184,6 +191,7 @@ impl ReplicationSession {
                 .clone()
                 .unwrap_or_else(|| settings.replication_channel.clone()),
             credentials,
+            context,
             message_timeout_ns: settings.message_timeout_ns,
             state: ReplicationState::Connecting(Box::new(connecting)),
             progress_ns: now_ns,
@@ -322,7 +330,11 @@ impl ReplicationSession {
             ReplicationState::ResolvingPort {
                 subscription,
                 source_position,
-            } => self.request_replay(subscription, source_position, turn.now_ns),
+            } => self.await_port(subscription, source_position, turn),
+            ReplicationState::Permitting {
+                subscription,
+                permission,
+            } => self.await_permission(subscription, permission, turn.now_ns),
             ReplicationState::Requesting {
                 subscription,
                 ticket,
@@ -544,11 +556,11 @@ impl ReplicationSession {
         }))
     }
 
-    fn request_replay(
+    fn await_port<S: Storage + Clone>(
         &mut self,
         subscription: Subscription,
         source_position: Option<i64>,
-        now_ns: i64,
+        turn: &ReplicationTurn<'_, S>,
     ) -> Result<ReplicationStep, ArchiveError> {
         let endpoint = subscription.resolved_endpoint();
         if endpoint.is_none() && has_wildcard_port(&self.replication_channel) {
@@ -557,6 +569,61 @@ impl ReplicationSession {
                 source_position,
             }));
         }
+        if is_response_mode(&self.replication_channel) {
+            let permission = ReplayPermission::request(turn.aeron, &self.context, &subscription)?;
+            return Ok(ReplicationStep::Next(ReplicationState::Permitting {
+                subscription,
+                permission,
+            }));
+        }
+        let call = self.replay_call(&subscription, NULL_VALUE)?;
+        Ok(ReplicationStep::Next(ReplicationState::Requesting {
+            ticket: self.submit(&call, turn.now_ns)?,
+            subscription,
+            source_position,
+        }))
+    }
+
+    /// Requests a replay over a response channel, when the permission for it is granted. Such a replication has no
+    /// live destination.
+    fn await_permission(
+        &mut self,
+        subscription: Subscription,
+        mut permission: ReplayPermission,
+        now_ns: i64,
+    ) -> Result<ReplicationStep, ArchiveError> {
+        if let ReplayPermission::Granted(publication, token) = permission {
+            let call = self.replay_call(&subscription, token)?;
+            let source = self.source.as_mut().ok_or_else(disconnected)?;
+            let ticket = source
+                .submit_on(publication, &call, now_ns)
+                .map_err(ArchiveError::generic)?;
+            return Ok(ReplicationStep::Next(ReplicationState::Requesting {
+                subscription,
+                ticket,
+                source_position: None,
+            }));
+        }
+        let source = self.source.as_mut().ok_or_else(disconnected)?;
+        let recording_id = self.request.source_recording_id;
+        let has_advanced = permission.advance(source, recording_id, now_ns)?;
+        let state = ReplicationState::Permitting {
+            subscription,
+            permission,
+        };
+        Ok(match has_advanced {
+            true => ReplicationStep::Next(state),
+            false => ReplicationStep::Wait(state),
+        })
+    }
+
+    /// Returns the request for the replay that the subscription receives.
+    fn replay_call(
+        &mut self,
+        subscription: &Subscription,
+        token: i64,
+    ) -> Result<ArchiveCall<i64>, ArchiveError> {
+        let endpoint = subscription.resolved_endpoint();
         let copied = copied(&mut self.recording)?;
         let channel = replay_channel(
             &self.request,
@@ -570,19 +637,15 @@ impl ReplicationSession {
         };
         let params = ReplayParams {
             file_io_max_length: self.request.file_io_max_length,
+            replay_token: token,
             ..ReplayParams::range(copied.replay_position, length)
         };
-        let call = ArchiveCall::start_replay(
+        Ok(ArchiveCall::start_replay(
             copied.source.recording_id,
             &channel,
             copied.source.stream_id,
             &params,
-        );
-        Ok(ReplicationStep::Next(ReplicationState::Requesting {
-            ticket: self.submit(&call, now_ns)?,
-            subscription,
-            source_position,
-        }))
+        ))
     }
 
     fn take_replay(
@@ -773,6 +836,7 @@ impl ReplicationSession {
             ReplicationState::Extending { .. }
                 | ReplicationState::AddingDestination { .. }
                 | ReplicationState::ResolvingPort { .. }
+                | ReplicationState::Permitting { .. }
                 | ReplicationState::AwaitingImage { .. }
                 | ReplicationState::Removing(..)
         );
@@ -787,6 +851,9 @@ impl ReplicationSession {
             }
             ReplicationState::ResolvingPort { .. } => {
                 "the driver has not resolved the port of the replication channel"
+            }
+            ReplicationState::Permitting { .. } => {
+                "the publication of the replay request is not connected, or the source has sent no token"
             }
             ReplicationState::AwaitingImage { .. } => "the replay of the source has not arrived",
             ReplicationState::Removing(..) => "the driver has not removed the destination",

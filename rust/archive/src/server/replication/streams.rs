@@ -1,7 +1,7 @@
 //! Creates the channels of a replication: the channel of the recording in this archive, and the channel of the replay
 //! at the source.
 
-use aeron_protocol::uri::{ChannelUri, UriError, key};
+use aeron_protocol::uri::{ChannelUri, ControlMode, UriError, key};
 
 use super::request::ReplicationRequest;
 
@@ -27,7 +27,7 @@ pub(super) fn recording_channel(
 ) -> Result<RecordingChannel, UriError> {
     let mut channel = ChannelUri::parse(replication_channel)?;
     channel.put(key::REJOIN, "false")?;
-    channel.put(key::SESSION_ID, &session_id.to_string())?;
+    put_session_id(&mut channel, session_id)?;
     if !request.has_manual_destinations() {
         let channel = channel.to_string();
         return Ok(RecordingChannel {
@@ -68,12 +68,25 @@ pub(super) fn replay_channel(
     if let Some(endpoint) = resolved_endpoint {
         channel.replace_endpoint_wildcard_port(endpoint)?;
     }
-    channel.put(key::SESSION_ID, &session_id.to_string())?;
+    put_session_id(&mut channel, session_id)?;
     if request.live_destination.is_some() {
         channel.put(key::LINGER, "0")?;
         channel.put(key::EOS, "false")?;
     }
     Ok(channel.to_string())
+}
+
+/// Returns whether the replay is sent to the response channel of the request for it.
+pub(super) fn is_response_mode(channel: &str) -> bool {
+    ChannelUri::parse(channel).is_ok_and(|channel| channel.control_mode() == ControlMode::Response)
+}
+
+/// Sets the session id of the replay. A response channel has none, because only its subscription receives the replay.
+fn put_session_id(channel: &mut ChannelUri, session_id: i32) -> Result<(), UriError> {
+    match channel.control_mode() {
+        ControlMode::Response => Ok(()),
+        _ => channel.put(key::SESSION_ID, &session_id.to_string()),
+    }
 }
 
 /// Returns whether the driver chooses the port of the channel.
