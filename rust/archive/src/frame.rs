@@ -65,6 +65,16 @@ pub struct FrameRules {
     session_mask: u32,
 }
 
+/// The header values that every frame in one term of a stream has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TermRules {
+    term_length: usize,
+    session_id: i32,
+    session_mask: u32,
+    term_id: i32,
+    stream_id: i32,
+}
+
 /// Iterates over the frames of a buffer. Ends at the end of the buffer, or after the first fault.
 #[derive(Debug, Clone)]
 pub struct CheckedFrames<'a> {
@@ -235,33 +245,23 @@ impl FrameRules {
         }
     }
 
-    /// Returns the words at offsets 8 and 16 of the header of a frame at `position`, for a stream with these ids.
+    /// Returns the rules for the frames in the term that contains `position`.
     #[inline(always)]
-    pub(crate) fn place_words(self, position: i64, session_id: i32, stream_id: i32) -> [i64; 2] {
-        let term_offset = self.positions.term_offset(position);
-        [
-            place_word(term_offset, session_id) as i64,
-            stream_word(stream_id, self.positions.term_id(position)) as i64,
-        ]
+    pub(crate) fn of_term(self, position: i64) -> TermRules {
+        TermRules {
+            term_length: self.positions.term_length(),
+            session_id: self.session_id,
+            session_mask: self.session_mask,
+            term_id: self.positions.term_id(position),
+            stream_id: self.stream_id,
+        }
     }
 
     /// Returns whether a header is valid. This is the fast check: it does not identify the fault.
     #[inline(always)]
     fn is_sound(self, position: i64, header: Header, words: HeaderWords) -> bool {
         let term_offset = self.positions.term_offset(position);
-        let left = self.positions.term_length() - term_offset;
-        let place = place_word(term_offset, self.session_id);
-        let place_mask = place_word(u32::MAX as usize, self.session_mask as i32);
-        let stream = stream_word(self.stream_id, self.positions.term_id(position));
-        let length = header.length();
-        let is_data =
-            header.0.version_and_type() == Header::DATA && length <= MAX_MTU_LENGTH as u32;
-        let is_padding = header.0.version_and_type() == Header::PADDING;
-        length >= HEADER_LENGTH as u32
-            && length as usize <= left
-            && (is_data || is_padding)
-            && (words.place ^ place) & place_mask == 0
-            && words.stream == stream
+        self.of_term(position).is_sound(term_offset, header, words)
     }
 
     /// Returns the fault of a header that is not valid.
@@ -317,6 +317,49 @@ impl FrameRules {
             frame_type::PADDING => left,
             _ => left.min(MAX_MTU_LENGTH),
         }
+    }
+}
+
+impl TermRules {
+    /// Returns the header of the frame at a term offset, if the header is valid.
+    #[inline(always)]
+    pub(crate) fn header(self, term_offset: usize, words: HeaderWords) -> Option<CheckedHeader> {
+        let header = Header(words.first);
+        let is_sound = self.is_sound(term_offset, header, words);
+        is_sound.then_some(CheckedHeader(header))
+    }
+
+    /// Returns the rules for a stream with these ids.
+    pub(crate) fn with_ids(self, session_id: i32, stream_id: i32) -> Self {
+        Self {
+            session_id,
+            stream_id,
+            ..self
+        }
+    }
+
+    /// Returns the words at offsets 8 and 16 of the header of the frame at a term offset.
+    #[inline(always)]
+    pub(crate) fn place_words(self, term_offset: usize) -> [i64; 2] {
+        [
+            place_word(term_offset, self.session_id) as i64,
+            stream_word(self.stream_id, self.term_id) as i64,
+        ]
+    }
+
+    #[inline(always)]
+    fn is_sound(self, term_offset: usize, header: Header, words: HeaderWords) -> bool {
+        let [place, stream] = self.place_words(term_offset).map(|word| word as u64);
+        let place_mask = place_word(u32::MAX as usize, self.session_mask as i32);
+        let length = header.length();
+        let is_data =
+            header.0.version_and_type() == Header::DATA && length <= MAX_MTU_LENGTH as u32;
+        let is_padding = header.0.version_and_type() == Header::PADDING;
+        length >= HEADER_LENGTH as u32
+            && length as usize <= self.term_length - term_offset
+            && (is_data || is_padding)
+            && (words.place ^ place) & place_mask == 0
+            && words.stream == stream
     }
 }
 

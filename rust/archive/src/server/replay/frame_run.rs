@@ -83,6 +83,8 @@ impl FrameRewrite {
     /// # Errors
     /// The first frame is not valid, or the checksum of any frame of the run is wrong. Then no part of the run may be
     /// used.
+    // Inlined into the duty cycle, the loop would keep its values on the stack.
+    #[inline(never)]
     pub fn take_run<W: Words>(
         &mut self,
         position: i64,
@@ -90,6 +92,10 @@ impl FrameRewrite {
         bytes: RecordedBytes<'_, W>,
     ) -> Result<FrameRun, RunFault> {
         let RecordedBytes { term, length, .. } = bytes;
+        // All bytes are in one term, so these values are the same for each frame.
+        let rules = self.rules.of_term(position);
+        let sent = rules.with_ids(self.session_id, self.stream_id);
+        let term_offset = self.rules.positions().term_offset(position);
         let mut run = FrameRun::default();
         while run.data_length + HEADER_LENGTH <= length {
             let begin = position + run.data_length as i64;
@@ -102,10 +108,11 @@ impl FrameRewrite {
                 _ => FirstWord(term.load_i64_relaxed(at)),
             };
             let header = HeaderWords::in_term(first, term, at);
-            let header = match self.rules.check_header(begin, header) {
-                Ok(header) => header,
-                Err(_) if run.data_length > 0 => break,
-                Err(fault) => return Err(RunFault::Frame(fault)),
+            let Some(header) = rules.header(term_offset + run.data_length, header) else {
+                match self.rules.check_header(begin, header) {
+                    Err(fault) if run.data_length == 0 => return Err(RunFault::Frame(fault)),
+                    _ => break,
+                }
             };
             if header.is_padding() {
                 run.padding_length = header.frame_length();
@@ -118,10 +125,8 @@ impl FrameRewrite {
             if !self.has_checksum(term, at, frame_length) {
                 return Err(RunFault::Checksum { position: begin });
             }
-            let ids = self
-                .rules
-                .place_words(begin, self.session_id, self.stream_id);
-            term.store_i64s_relaxed(at + offset::TERM_OFFSET, ids);
+            let words = sent.place_words(term_offset + run.data_length);
+            term.store_i64s_relaxed(at + offset::TERM_OFFSET, words);
             run.data_length += frame_length;
         }
         Ok(run)
