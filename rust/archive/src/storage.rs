@@ -4,16 +4,21 @@
 //! Files are read by `pread` and written by `pwrite`. If the file system is full, these calls return an error, whereas
 //! a write to mapped memory would end the process.
 
+mod closer;
+
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use aeron_memory::{SharedBuffer, Words};
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
+
+use closer::FileCloser;
 
 /// Maximum number of bytes of one read or write, even if `file.io.max.length` is greater. Bytes are
 /// copied and checked before the write or after the read. Blocks of this length stay in the
@@ -22,6 +27,12 @@ pub(crate) const BLOCK_LENGTH: usize = 256 * 1024;
 
 /// Permissions of new files: only the user that owns the file may read and write it.
 const FILE_MODE: u32 = 0o600;
+
+/// Unit of [`MetadataExt::blocks`] in bytes.
+const BLOCK_UNIT: u64 = 512;
+/// Space in bytes from which on a removed file is closed on another thread. Smaller files are closed within
+/// microseconds.
+const LARGE_FILE: u64 = 1024 * 1024;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +92,8 @@ pub trait Storage {
     /// The file system returns an error.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Returns the number of free bytes in the file system.
+    /// Returns the number of free bytes in the file system. The bytes of a removed file count as free from the removal
+    /// on, even if the file system frees them some milliseconds later.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -262,18 +274,65 @@ impl<S: Storage> Storage for &S {
 #[derive(Debug, Clone)]
 pub struct Directory {
     path: PathBuf,
+    /// Closes removed files; `None` if the call that removes a file also closes the file.
+    closer: Option<Arc<FileCloser>>,
 }
 
 impl Directory {
     /// Creates the storage for the directory `path`, which exists.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into() }
+        Self {
+            path: path.into(),
+            closer: None,
+        }
+    }
+
+    /// Frees the space of large removed files on a thread of its own.
+    ///
+    /// The names of the files are removed at once. The thread starts with the first large file, and ends when the last
+    /// clone of the directory is dropped. A file that other processes have open stays readable for them.
+    #[must_use]
+    pub fn freeing_on_a_thread(mut self) -> Self {
+        self.closer = Some(Arc::new(FileCloser::new()));
+        self
     }
 
     /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Returns the free bytes of the file system, without the files that are not closed yet.
+    fn free_bytes_now(&self) -> io::Result<u64> {
+        let state = rustix::fs::statvfs(&self.path)?;
+        Ok(state.f_bavail * state.f_frsize)
+    }
+
+    /// Closes a file that was removed, on the thread if the close may take long.
+    fn close_removed(&self, file: File, closer: &FileCloser) {
+        let bytes = match file.metadata() {
+            // With another name, the file keeps its space.
+            Ok(metadata) if metadata.nlink() == 0 => metadata.blocks() * BLOCK_UNIT,
+            _ => return,
+        };
+        // On an almost full file system, a recording may need these bytes for its next block. Then this call frees them.
+        let needed_bytes = closer.waiting_bytes().saturating_add(bytes);
+        let has_room = self
+            .free_bytes_now()
+            .is_ok_and(|free_bytes| free_bytes >= needed_bytes);
+        if bytes >= LARGE_FILE && has_room {
+            closer.close(file, bytes);
+        }
+    }
+}
+
+/// Opens a file that will be removed. Returns `None` if the file cannot be opened.
+fn open_for_removal(path: &Path) -> Option<File> {
+    // The name may belong to something else than a regular file: neither a pipe nor a link may make this call wait.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty())
+        .ok()
+        .map(File::from)
 }
 
 impl Storage for Directory {
@@ -298,7 +357,17 @@ impl Storage for Directory {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.path.join(name))
+        let path = self.path.join(name);
+        let Some(closer) = &self.closer else {
+            return fs::remove_file(path);
+        };
+        // While the file is open, its space is not freed by the removal of its name.
+        let file = open_for_removal(&path);
+        fs::remove_file(&path)?;
+        if let Some(file) = file {
+            self.close_removed(file, closer);
+        }
+        Ok(())
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -315,8 +384,9 @@ impl Storage for Directory {
     }
 
     fn free_bytes(&self) -> io::Result<u64> {
-        let state = rustix::fs::statvfs(&self.path)?;
-        Ok(state.f_bavail * state.f_frsize)
+        // Read first: a file that is closed between the two reads is counted twice for a moment, and never left out.
+        let waiting_bytes = self.closer.as_ref().map_or(0, |it| it.waiting_bytes());
+        Ok(self.free_bytes_now()?.saturating_add(waiting_bytes))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -374,5 +444,96 @@ impl StorageFile for File {
             SyncLevel::Data => self.sync_data(),
             SyncLevel::DataAndMetadata => self.sync_all(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::{Access, Directory, File, Storage, StorageFile, fs, io};
+
+    const FILE_BYTES: u64 = 64 * 1024 * 1024;
+    const NAME: &str = "3-0.rec";
+
+    /// Dropping it waits until the test drops the sender.
+    struct Held(Receiver<()>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            let _ = self.0.recv();
+        }
+    }
+
+    /// Creates a file that takes `FILE_BYTES` bytes.
+    fn create_full(directory: &Directory) -> File {
+        let file = directory.create(NAME, FILE_BYTES).unwrap();
+        let flags = rustix::fs::FallocateFlags::empty();
+        rustix::fs::fallocate(&file, flags, 0, FILE_BYTES).unwrap();
+        file
+    }
+
+    #[test]
+    fn removed_bytes_count_as_free_before_the_thread_frees_them() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = Directory::new(temporary.path()).freeing_on_a_thread();
+        let closer = directory.closer.as_ref().unwrap();
+        let (release, held) = channel();
+        closer.close(Held(held), 0);
+        drop(create_full(&directory));
+
+        directory.remove(NAME).unwrap();
+
+        assert!(directory.names().unwrap().is_empty());
+        assert_eq!(closer.waiting_bytes(), FILE_BYTES);
+        // Other processes may use some space between the two calls.
+        let counted = directory.free_bytes().unwrap() - directory.free_bytes_now().unwrap();
+        assert!(counted > FILE_BYTES / 2, "{counted}");
+        drop(release);
+    }
+
+    #[test]
+    fn a_reader_keeps_the_bytes_of_a_removed_file() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = Directory::new(temporary.path()).freeing_on_a_thread();
+        let file = create_full(&directory);
+        file.write_all_at(b"kept", FILE_BYTES - 4).unwrap();
+        let reader = directory.open(NAME, Access::Read).unwrap();
+
+        directory.remove(NAME).unwrap();
+        drop((directory, file));
+
+        let mut bytes = [0; 4];
+        reader.read_exact_at(&mut bytes, FILE_BYTES - 4).unwrap();
+        assert_eq!(&bytes, b"kept");
+    }
+
+    #[test]
+    fn a_file_with_another_name_is_not_counted_as_free() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = Directory::new(temporary.path()).freeing_on_a_thread();
+        drop(create_full(&directory));
+        let other = temporary.path().join("other");
+        fs::hard_link(temporary.path().join(NAME), &other).unwrap();
+
+        directory.remove(NAME).unwrap();
+
+        assert_eq!(directory.closer.as_ref().unwrap().waiting_bytes(), 0);
+        assert_eq!(fs::metadata(other).unwrap().len(), FILE_BYTES);
+    }
+
+    #[test]
+    fn a_pipe_with_the_name_of_a_segment_is_removed_at_once() {
+        let temporary = tempfile::tempdir().unwrap();
+        let directory = Directory::new(temporary.path()).freeing_on_a_thread();
+        let mode = rustix::fs::Mode::RUSR;
+        let path = temporary.path().join(NAME);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+
+        directory.remove(NAME).unwrap();
+
+        assert!(directory.names().unwrap().is_empty());
+        let missing = directory.remove(NAME).unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
     }
 }

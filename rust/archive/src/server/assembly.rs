@@ -78,7 +78,7 @@ impl Assembly {
             open_objects,
         } = foundation;
         let surroundings = ArchiveEnvironment {
-            storage: Directory::new(directories.archive.clone()),
+            storage: storage(context, directories),
             aeron: connect(context, archive_id)?,
             archive_id,
             epoch_clock: Arc::clone(&clocks.epoch),
@@ -165,6 +165,15 @@ impl Loop {
             agent: Box::new(agent),
             idle_strategy: idle_strategy.build(),
         }
+    }
+}
+
+/// Returns the archive's directory. In mode [`ArchiveThreadingMode::Invoker`], the archive starts no thread.
+fn storage(context: &ArchiveContext, directories: &ArchiveDirectories) -> Directory {
+    let directory = Directory::new(directories.archive.clone());
+    match context.threading_mode {
+        ArchiveThreadingMode::Invoker => directory,
+        _ => directory.freeing_on_a_thread(),
     }
 }
 
