@@ -481,6 +481,7 @@ impl RecordedPublisher {
             }
             _ => return 0,
         };
+        let situation = self.situation();
         let Some(peers) = self.connection.peers() else {
             self.state = PublisherState::AwaitArchive;
             return 0;
@@ -490,15 +491,7 @@ impl RecordedPublisher {
             archive: &mut peers.archive,
             settings: &self.settings,
             recording: &mut self.recording,
-            situation: Situation {
-                active_session_id: self
-                    .stream
-                    .as_ref()
-                    .filter(|stream| !stream.is_closed())
-                    .map(ActiveStream::session_id),
-                dropped_position: self.kept.dropped_position(),
-                highest_sent_position: self.kept.highest_sent_position(),
-            },
+            situation,
             takeover_deadline_ns: &mut self.takeover_deadline_ns,
             now_ns,
         };
@@ -517,6 +510,16 @@ impl RecordedPublisher {
                 self.end_set_up(*end, now_ns);
                 1
             }
+        }
+    }
+
+    /// Returns the facts by which a set-up decides how to continue.
+    fn situation(&self) -> Situation {
+        let stream = self.stream.as_ref().filter(|stream| !stream.is_closed());
+        Situation {
+            active_session_id: stream.map(ActiveStream::session_id),
+            dropped_position: self.kept.dropped_position(),
+            highest_sent_position: self.kept.highest_sent_position(),
         }
     }
 

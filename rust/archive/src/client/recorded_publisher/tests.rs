@@ -7,7 +7,10 @@ use aeron_agent::NanoClock;
 use aeron_client::DriverTimeout;
 
 use super::super::context::ArchiveClientContext;
+use super::decision::Decision;
+use super::geometry::StreamGeometry;
 use super::*;
+use crate::catalog::RecordingDescriptor;
 use crate::server::replay::tests::driver::TestDriver;
 
 const TIMEOUT_NS: i64 = 1_000_000_000;
@@ -193,4 +196,60 @@ fn closing_the_publisher_closes_its_client_and_later_offers_are_refused() {
     ));
     fixture.poll_for_ns(TIMEOUT_NS);
     assert_eq!(fixture.clients().len(), 1);
+}
+
+/// A recording of the publisher that has stopped.
+fn stopped_at(stop_position: i64) -> RecordingDescriptor {
+    RecordingDescriptor {
+        control_session_id: 0,
+        correlation_id: 0,
+        recording_id: 7,
+        start_timestamp_ms: 0,
+        stop_timestamp_ms: 1,
+        start_position: 0,
+        stop_position,
+        initial_term_id: 5,
+        segment_length: 64 * 1024,
+        term_length: 64 * 1024,
+        mtu_length: 1408,
+        session_id: 11,
+        stream_id: 1001,
+        stripped_channel: "".into(),
+        original_channel: "".into(),
+        source_identity: "".into(),
+    }
+}
+
+/// After a kill, an archive may cut frames that it has recorded. They are sent again if their message is still kept.
+#[test]
+fn a_recording_may_have_lost_fragments_of_a_message_that_the_publisher_still_keeps() {
+    let mut fixture = Fixture::new();
+    let publisher = &mut fixture.publisher;
+    let geometry = StreamGeometry::of_recording(&stopped_at(0)).unwrap();
+    for length in [10, 5000] {
+        let place = geometry
+            .place(publisher.kept.end_position(), length)
+            .unwrap();
+        publisher.kept.push(&vec![1; length], place, true);
+    }
+    // The first message, and two fragments of the second message.
+    let (first_end, fragment) = (64, 1408);
+    publisher.kept.drop_recorded(first_end + 2 * fragment);
+    let known = KnownRecording {
+        id: 7,
+        geometry,
+        sessions: vec![11],
+        is_ours: true,
+    };
+    let situation = publisher.situation();
+    let decide = |stop_position| situation.decide(&stopped_at(stop_position), 1001, Some(&known));
+
+    for kept_fragments in 0..=2 {
+        let decision = decide(first_end + kept_fragments * fragment);
+        assert_eq!(decision.unwrap(), Decision::Extend(geometry));
+    }
+    assert_eq!(
+        decide(0).unwrap_err().to_string(),
+        "recording 7 ends at position 0, although it was recorded up to position 64"
+    );
 }
