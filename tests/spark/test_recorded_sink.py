@@ -159,6 +159,21 @@ def test_a_recording_that_ends_before_its_last_batch_is_reported(sink: Sink) -> 
         sink.archive.purge_recording(part.recording_id or 0)
 
 
+def test_a_later_batch_whose_recording_was_deleted_is_refused_and_starts_no_recording(sink: Sink) -> None:
+    sink.commit(0, sink.stage(0, numbered("a", 10)))
+    [recording] = sink.archive.list_recordings(stream_id=sink.stream_id)
+    sink.archive.purge_recording(recording.recording_id)
+    staged = sink.stage(1, numbered("b", 10))
+    alias = f"the alias spark-{sink.query}"
+    lost = rf"batch 1 on .*: the archive has no recording of stream {sink.stream_id} with {alias}.* a new checkpoint"
+    with pytest.raises(AeronDataLossError, match=lost):
+        sink.commit(1, staged)
+    assert not sink.archive.list_recordings(stream_id=sink.stream_id)
+    # The refused rows stay staged. Other tests count the staged recordings.
+    for part in staged:
+        sink.archive.purge_recording(part.recording_id or 0)
+
+
 def test_the_state_of_an_earlier_version_is_continued(sink: Sink) -> None:
     """An earlier version stored the last batch without its end."""
     sink.commit(0, sink.stage(0, numbered("a", 10)))

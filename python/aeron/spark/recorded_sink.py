@@ -188,7 +188,7 @@ class BatchCommit:
                 time.sleep(_RETRY_INTERVAL_S)
 
     def _attempt(self, archive: aeron.AeronArchive) -> None:
-        with RecordedTarget.opened(archive, self._options, self._query) as target:
+        with RecordedTarget.opened(archive, self._options, self._query, self._batch_id) as target:
             state = target.state()
             self._progress = (state, target.position)
             if state.decided is not None:

@@ -52,16 +52,21 @@ class RecordedTarget:
 
     @classmethod
     @contextmanager
-    def opened(cls, archive: aeron.AeronArchive, options: RecordedWriteOptions, query: str) -> Iterator[RecordedTarget]:
-        """Extends the recording of the query, or starts it. At the end of the block the recording is stopped.
+    def opened(
+        cls, archive: aeron.AeronArchive, options: RecordedWriteOptions, query: str, batch_id: int
+    ) -> Iterator[RecordedTarget]:
+        """Extends the recording of the query for a batch. At the end of the block the recording is stopped.
+
+        Only the first batch of a query starts the recording. It does so even if the batch has no rows.
 
         Raises :class:`~aeron.spark.errors.AeronSparkError` if another process still extends the recording after
-        :data:`TAKEOVER_TIMEOUT_S`.
+        :data:`TAKEOVER_TIMEOUT_S`. Raises :class:`~aeron.spark.errors.AeronDataLossError` if a later batch finds no
+        recording.
         """
         # If the archive does not support metadata, this request fails. No recording has been started then.
         archive.list_recording_info(recording_id=0)
         deadline = time.monotonic() + TAKEOVER_TIMEOUT_S
-        while (target := _try_open(archive, options, query_alias(query))) is None:
+        while (target := _try_open(archive, options, query_alias(query), batch_id)) is None:
             if time.monotonic() > deadline:
                 raise AeronSparkError(
                     f"the recording with the alias {query_alias(query)} is extended by another process for "
@@ -108,9 +113,18 @@ class RecordedTarget:
         return state
 
 
-def _try_open(archive: aeron.AeronArchive, options: RecordedWriteOptions, alias: str) -> RecordedTarget | None:
+def _try_open(
+    archive: aeron.AeronArchive, options: RecordedWriteOptions, alias: str, batch_id: int
+) -> RecordedTarget | None:
     """Returns the open target, or `None` if another process has it."""
     former = _find(archive, options, alias)
+    if former is None and batch_id > 0:
+        raise AeronDataLossError(
+            f"batch {batch_id} on {options.channel}: the archive has no recording of stream {options.stream_id} with "
+            f"the alias {alias}, although the query has committed its earlier batches; the recording was deleted, or "
+            "streamId or the archive has changed, or the query wrote to another sink before; start the query with a "
+            "new checkpoint, which begins a new recording"
+        )
     if former is not None and former.is_active:
         return None
     channel = named_channel(options, alias)
