@@ -315,7 +315,7 @@ impl Directory {
             Ok(metadata) if metadata.nlink() == 0 => metadata.blocks() * BLOCK_UNIT,
             _ => return,
         };
-        // On an almost full file system, a recording may need these bytes for its next block. Then this call frees them.
+        // On an almost full file system, the recorder may need these bytes for its next block, so this call frees them.
         let needed_bytes = closer.waiting_bytes().saturating_add(bytes);
         let has_room = self
             .free_bytes_now()
