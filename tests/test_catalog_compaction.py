@@ -29,10 +29,12 @@ def test_a_running_archive_removes_the_entries_of_deleted_recordings(
         assert recorded(archive) == kept + DELETED + 1
 
 
-def recorded(archive: aeron.AeronArchive) -> int:
-    """Records an empty publication. Returns the id of the stopped recording."""
+def recorded(archive: aeron.AeronArchive, messages: int = 0) -> int:
+    """Records a publication with this number of messages. Returns the id of the stopped recording."""
     with archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k|sparse=true", 1) as publication:
-        recording_id = archive.wait_recorded(publication, 0, timeout=5).recording_id
+        for number in range(messages):
+            publication.publish(bytes([number]) * 1000, timeout=5)
+        recording_id = archive.wait_recorded(publication, publication.position, timeout=5).recording_id
         archive.stop_recording(publication)
     eventually(lambda: archive.get_stop_position(recording_id) is not None)
     return recording_id

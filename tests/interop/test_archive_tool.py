@@ -7,7 +7,10 @@ import time
 import zlib
 
 import pytest
+from tests.conftest import eventually
+from tests.test_catalog_compaction import DELETED, entry_ids, recorded
 
+import aeron
 from interop.archive_tool import ArchiveTool
 from interop.conftest import _started
 from interop.peer.pattern import message
@@ -61,6 +64,25 @@ def test_our_store_reads_a_catalog_that_the_tool_compacted(bricks, written):
     assert (directory / "archive.catalog").stat().st_size < 1024
     assert _messages(bricks("read", directory)) == before
     assert bricks("recover", directory) == []
+
+
+def test_the_tool_reads_a_catalog_that_our_running_archive_has_compacted(driver, client, tmp_path):
+    """08-17: recordings before and after the compaction have all their frames, and the deleted entries are gone."""
+    with (
+        aeron.Archive(tmp_path / "archive", driver=driver, low_storage_space_threshold=0) as server,
+        aeron.connect_archive(client) as archive,
+    ):
+        before = recorded(archive, messages=100)
+        for _ in range(DELETED):
+            archive.purge_recording(recorded(archive))
+        eventually(lambda: entry_ids(server.directory) == [before])
+        after = recorded(archive, messages=50)
+        positions = {id: (0, archive.get_stop_position(id)) for id in (before, after)}
+    tool = ArchiveTool(server.directory)
+    tool.show()
+    assert not tool.verify()
+    assert tool.positions() == positions
+    assert tool.succeed("count-entries").split() == ["2"]
 
 
 @pytest.mark.parametrize(

@@ -291,12 +291,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         if let Some(damage) = store.extensions().damage() {
             reports.report(now_ms, &damage.to_string());
         }
-        if store.due_compaction().is_some()
-            && let Err(error) = store.compact(|_| false)
-        {
-            // For example, the disk is full. The archive runs with the old catalog.
-            reports.report(now_ms, &format!("compaction of the catalog: {error}"));
-        }
+        compact_catalog(&mut store, now_ms, reports.as_mut());
         let started_ns = nano.nano_time();
         let unknown = match copier.is_some() {
             true => UnknownCopies::new(store.recordings().map(|it| it.recording_id), started_ns),
@@ -353,6 +348,20 @@ where
     }
 }
 
+/// Removes the catalog entries of deleted recordings if that is due. If it fails, for example because the disk is full,
+/// this is reported, and the archive runs with the old catalog.
+fn compact_catalog<S: Storage + Clone>(
+    store: &mut ArchiveStore<S>,
+    now_ms: i64,
+    reports: &mut dyn ErrorReports,
+) {
+    if store.due_compaction().is_some()
+        && let Err(error) = store.compact(|_| false)
+    {
+        reports.report(now_ms, &format!("compaction of the catalog: {error}"));
+    }
+}
+
 fn replay_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> ReplaySettings {
     ReplaySettings {
         max_concurrent_replays: context.max_concurrent_replays as usize,
@@ -375,5 +384,89 @@ fn scrub_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> ScrubSe
         bytes_per_second: i64::try_from(context.scrub_rate).unwrap_or(i64::MAX),
         interval_ns: context.scrub_interval_ns,
         checksum: choices.replay_checksum,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::memory_storage::{MemoryStorage, StorageFault};
+    use crate::store::{NewRecording, RecordingActivity, StoreOptions};
+
+    #[derive(Default)]
+    struct Reports(Vec<String>);
+
+    impl ErrorReports for Reports {
+        fn report(&mut self, _: i64, error: &str) {
+            self.0.push(error.to_owned());
+        }
+
+        fn heartbeat(&mut self, _: i64) {}
+
+        fn close(&mut self) {}
+    }
+
+    fn image() -> NewRecording {
+        NewRecording {
+            start_timestamp_ms: 1,
+            join_position: 0,
+            initial_term_id: 0,
+            term_length: 64 * 1024,
+            mtu_length: 1408,
+            session_id: 7,
+            stream_id: 8,
+            stripped_channel: "aeron:ipc".into(),
+            original_channel: "aeron:ipc".into(),
+            source_identity: "aeron:ipc".into(),
+        }
+    }
+
+    /// Records an empty stream. Returns the recording id.
+    fn recorded(store: &mut ArchiveStore<MemoryStorage>) -> i64 {
+        let session = store.start_recording(image()).unwrap();
+        let id = session.stream().recording_id();
+        store.stop_recording(id, 0, 2).unwrap();
+        id
+    }
+
+    #[test]
+    fn a_failed_compaction_at_the_start_is_reported_and_the_archive_uses_the_old_catalog() {
+        let storage = MemoryStorage::new();
+        let options = StoreOptions {
+            low_storage_space_threshold: 0,
+            ..StoreOptions::default()
+        };
+        let open = || ArchiveStore::open(storage.clone(), options, 0).unwrap().0;
+        let mut store = open();
+        let kept = recorded(&mut store);
+        for _ in 0..256 {
+            let id = recorded(&mut store);
+            let purge = store.purge_recording(id, &RecordingActivity::default());
+            let mut purge = purge.unwrap();
+            while purge.step(&mut store).unwrap() {}
+        }
+        drop(store);
+        let (mut store, mut reports) = (open(), Reports::default());
+        let full = StorageFault::Error(io::ErrorKind::StorageFull);
+        storage.fail_at(storage.steps(), full);
+
+        compact_catalog(&mut store, 7, &mut reports);
+
+        let [report] = &reports.0[..] else {
+            panic!("{:?}", reports.0);
+        };
+        assert!(
+            report.starts_with("compaction of the catalog: "),
+            "{report}"
+        );
+        assert_eq!(store.due_compaction(), Some(1));
+        assert_eq!(recorded(&mut store), kept + 257);
+        let ids: Vec<_> = store.recordings().map(|it| it.recording_id).collect();
+        assert_eq!(ids, [kept, kept + 257]);
+
+        compact_catalog(&mut store, 8, &mut reports);
+        assert_eq!((store.due_compaction(), reports.0.len()), (None, 1));
     }
 }
