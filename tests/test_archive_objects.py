@@ -56,19 +56,29 @@ def record(client: aeron.Aeron, stream_id: int, count: int = COUNT) -> int:
     return id
 
 
+def publish(publication: aeron.ExclusivePublication, numbers: range) -> int:
+    """Publishes messages. Returns the position after them."""
+    return [publication.publish(message(number), timeout=5) for number in numbers][-1]
+
+
+def read_numbers(subscription: aeron.Subscription, count: int) -> list[int]:
+    """Returns the numbers of the next `count` messages."""
+    numbers: list[int] = []
+    deadline = time.monotonic() + 20
+    while len(numbers) < count:
+        assert time.monotonic() < deadline, len(numbers)
+        batch = subscription.poll_batch().to_list()
+        numbers.extend(int.from_bytes(payload[:8], "little") for payload in batch)
+    return numbers
+
+
 def replayed(client: aeron.Aeron, recording_id: int, position: int, stream_id: int) -> list[int]:
     """Replays a recording from a position to its end, and returns the numbers of the messages."""
-    numbers: list[int] = []
     with (
         aeron.connect_archive(client) as archive,
         archive.replay(recording_id, CHANNEL, stream_id, position=position) as subscription,
     ):
-        deadline = time.monotonic() + 20
-        while len(numbers) < COUNT - position // 1024:
-            assert time.monotonic() < deadline, len(numbers)
-            batch = subscription.poll_batch().to_list()
-            numbers.extend(int.from_bytes(payload[:8], "little") for payload in batch)
-    return numbers
+        return read_numbers(subscription, COUNT - position // 1024)
 
 
 def segments(directory: Path, recording_id: int) -> list[int]:
@@ -169,21 +179,103 @@ def test_the_newest_bytes_stay_on_the_disk(
         assert replayed(client, id, 0, stream_id + 1) == list(range(COUNT))
 
 
-def test_the_segments_that_a_named_reader_needs_stay_on_the_disk(
-    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+@pytest.mark.parametrize("deletes", ["objects_delete_local", "retention"])
+def test_copied_segments_that_a_named_reader_needs_are_deleted_and_the_reader_continues_in_the_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path, deletes: str
 ) -> None:
-    with aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS):
+    position = 2 * SEGMENT + 1024
+    with (
+        aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
         id = record(client, stream_id)
         eventually(lambda: counter(client, COPIED) == 4)
-        with aeron.connect_archive(client) as archive:
-            archive.commit_reader(id, "bars", 2 * SEGMENT + 1024)
-    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
-        eventually(lambda: segments(directory, id) != [number * SEGMENT for number in range(5)])
-        time.sleep(1.2)
-        assert segments(directory, id) == [2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT]
-        with aeron.connect_archive(client) as archive:
-            archive.commit_reader(id, "bars", 4 * SEGMENT)
+        archive.commit_reader(id, "bars", position)
+    is_local_deleted = deletes == "objects_delete_local"
+    kept = settings(bucket.as_uri(), objects_delete_local=is_local_deleted)
+    with aeron.Archive(directory, driver=driver, **kept), aeron.connect_archive(client) as archive:
+        if not is_local_deleted:
+            archive.set_retention(recording_id=id, max_bytes=SEGMENT)
         eventually(lambda: segments(directory, id) == [4 * SEGMENT])
+        with archive.follow(id, reader="bars") as follower:
+            batch = next(follower.batches(timeout=10)).to_list()
+        assert batch[0] == message(position // 1024)
+
+
+def test_a_replay_of_copies_holds_no_local_segment_and_continues_with_their_copies(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())),
+        aeron.connect_archive(client) as archive,
+    ):
+        publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
+        publish(publication, range(COUNT))
+        eventually(lambda: segments(directory, 0) == [4 * SEGMENT])
+        # Until it is polled, the replay does not go beyond the first segments: its window is half a term.
+        with archive.replay(0, CHANNEL, stream_id + 1, position=0) as replay:
+            replay.wait_connected(timeout=5)
+            publish(publication, range(COUNT, 2 * COUNT))
+            eventually(lambda: segments(directory, 0) == [9 * SEGMENT])
+            assert read_numbers(replay, 2 * COUNT) == list(range(2 * COUNT))
+
+
+def test_a_replay_of_a_local_segment_holds_it(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    kept = settings(bucket.as_uri(), objects_local_bytes=2 * SEGMENT)
+    with aeron.Archive(directory, driver=driver, **kept), aeron.connect_archive(client) as archive:
+        publication = archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
+        publish(publication, range(COUNT))
+        eventually(lambda: segments(directory, 0) == [2 * SEGMENT, 3 * SEGMENT, 4 * SEGMENT])
+        with archive.replay(0, CHANNEL, stream_id + 1, position=2 * SEGMENT) as replay:
+            replay.wait_connected(timeout=5)
+            publish(publication, range(COUNT, 2 * COUNT))
+            eventually(lambda: counter(client, COPIED) == 9)
+            time.sleep(0.2)
+            # The replay has sent one segment: a block may end beyond the window.
+            assert segments(directory, 0)[0] == 3 * SEGMENT
+            assert read_numbers(replay, 2 * COUNT - 128) == list(range(128, 2 * COUNT))
+        eventually(lambda: segments(directory, 0)[0] == 7 * SEGMENT)
+
+
+def test_migrated_segments_are_copied_for_their_new_recording(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with (
+        aeron.Archive(directory, driver=driver, objects_url=bucket.as_uri(), **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        first = record(client, stream_id, count=4 * 64)
+        recording = archive.list_recording(first)
+        assert recording is not None
+        assert recording.stop_position == 4 * SEGMENT
+        channel = aeron.ChannelUriBuilder.parse(CHANNEL)
+        channel.initial_position(4 * SEGMENT, recording.initial_term_id, recording.term_buffer_length)
+        publication = archive.add_recorded_exclusive_publication(channel, stream_id)
+        position = publish(publication, range(256, 256 + COUNT))
+        second = archive.wait_recorded(publication, position, timeout=5).recording_id
+        archive.stop_recording(publication)
+        eventually(lambda: archive.get_stop_position(second) == position)
+        copies = [aeron.CopiedRange(first, 0, 0, 4 * SEGMENT)]
+        copies += [aeron.CopiedRange(second, 4 * SEGMENT, 4 * SEGMENT, 8 * SEGMENT)]
+        eventually(lambda: archive.list_copied_ranges() == copies)
+
+        # The recorder has created the next segment at the end of the last one. Nothing was recorded into it.
+        (directory / f"{first}-{4 * SEGMENT}.rec").unlink()
+        assert archive.migrate_segments(second, first) == 5
+
+        eventually(lambda: archive.list_copied_ranges() == [aeron.CopiedRange(first, 0, 0, 8 * SEGMENT)])
+        archive.purge_recording(second)
+    # Every message is read from the copies, after the local files are deleted.
+    with (
+        aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())),
+        aeron.connect_archive(client) as archive,
+    ):
+        eventually(lambda: segments(directory, first) == [8 * SEGMENT])
+        with archive.replay(first, CHANNEL, stream_id + 1, position=0) as replay:
+            numbers = read_numbers(replay, 256 + COUNT)
+        assert numbers == list(range(256 + COUNT))
 
 
 def test_readers_of_the_directory_fetch_copies_too(

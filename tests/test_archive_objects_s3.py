@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
 from tests.conftest import eventually
-from tests.test_archive_objects import COUNT, FAILURES, SEGMENT, SETTINGS, counter, record, replayed, segments
+from tests.test_archive_objects import CHANNEL, COUNT, FAILURES, SEGMENT, SETTINGS, counter, record, replayed, segments
 
 import aeron
 from commands import run
@@ -83,6 +84,48 @@ def test_a_segment_of_several_parts_is_copied_and_read_back(
         rows = aeron.read_recording(directory, id, columns=["value"])
         values = {bytes(value.as_py()) for batch in rows for value in batch["value"]}
     assert values == {message}
+
+
+def test_requests_report_storage_that_is_away_for_long_and_succeed_when_it_is_back(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path, s3: dict[str, Any]
+) -> None:
+    directory = tmp_path / "archive"
+    # All servers of a process have the same buckets.
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    away = s3 | {"objects_endpoint": f"http://{host}:{port}", "objects_timeout_ns": 300_000_000}
+    began = datetime.now(UTC)
+    with aeron.Archive(directory, driver=driver, **away), aeron.connect_archive(client) as archive:
+        id = record(client, stream_id)
+        eventually(lambda: segments(directory, id) == [4 * SEGMENT], timeout=30)
+        server.stop()
+        with pytest.raises(aeron.ArchiveError, match="object storage: "):
+            archive.replay(id, CHANNEL, stream_id + 1, position=0)
+    for manifest in directory.glob("*.manifest"):
+        manifest.unlink()
+    with aeron.Archive(directory, driver=driver, **away), aeron.connect_archive(client) as archive:
+        requests = [
+            archive.async_list_copied_ranges(recording_id=id),
+            archive.async_replay(id, CHANNEL, stream_id + 2, position=0),
+        ]
+        unknown = f"the copies of recording {id} in object storage are not known yet: try again later"
+        for request in requests:
+            with pytest.raises(aeron.ArchiveError, match=unknown):
+                request.result(10)
+        # Recordings go on, and nothing is deleted.
+        later = record(client, stream_id + 3)
+        assert len(segments(directory, later)) == 5
+        assert f"list of the copies of recording {id}: " in run("archive", "errors", directory).stdout
+
+        server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
+        server.start()
+        ranges = [aeron.CopiedRange(each, 0, 4 * SEGMENT, 4 * SEGMENT) for each in (id, later)]
+        eventually(lambda: archive.list_copied_ranges() == ranges, timeout=30)
+        assert archive.find_position(id, since=began).position == 0
+        for number, each in enumerate((id, later)):
+            assert replayed(client, each, 0, stream_id + 4 + number) == list(range(COUNT))
+        server.stop()
 
 
 def test_a_missing_bucket_deletes_nothing_until_it_exists(

@@ -495,7 +495,8 @@ proptest! {
                 prop_assert_eq!((new_start - extent.first_base) % SEGMENT, 0);
                 prop_assert!(new_start < extent.end_position);
                 let in_recording = |position: &i64| (start..=extent.end_position).contains(position);
-                for position in positions.iter().chain(&replay).chain(&copied_base).filter(|it| in_recording(it)) {
+                let readers = positions.iter().filter(|_| copied_base.is_none());
+                for position in readers.chain(&replay).chain(&copied_base).filter(|it| in_recording(it)) {
                     prop_assert!(new_start <= *position, "{new_start} > {position}");
                 }
             }
@@ -520,4 +521,27 @@ fn a_segment_without_a_copy_is_not_deleted_and_the_last_segment_needs_none() {
         (3 * SEGMENT, RetentionHolder::Nothing)
     );
     assert_eq!(of(None), (3 * SEGMENT, RetentionHolder::Nothing));
+}
+
+#[test]
+fn a_reader_holds_no_segment_that_has_a_copy() {
+    let (extent, removal) = (active(1, &[1, 2, 3]), from(1, 3));
+    let held = |copied_base| {
+        let holders = Holders {
+            copied_base,
+            readers: vec![("bars", 0)],
+            ..Holders::default()
+        };
+        let outcome = outcome(&extent, &removal, &holders);
+        (outcome.new_start_position, outcome.held_by)
+    };
+    assert_eq!(held(None), (0, RetentionHolder::Reader));
+    assert_eq!(
+        held(Some(2 * SEGMENT)),
+        (2 * SEGMENT, RetentionHolder::Copy)
+    );
+    assert_eq!(
+        held(Some(3 * SEGMENT)),
+        (3 * SEGMENT, RetentionHolder::Nothing)
+    );
 }

@@ -5,7 +5,8 @@ use super::{RecordingExtent, Removal, RetentionHolder};
 /// The uses of a recording that keep a part of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holders<'a> {
-    /// Name and position of each reader that has not expired.
+    /// Name and position of each reader that has not expired. With object storage, they hold nothing, because they can
+    /// read the copies.
     pub readers: Vec<(&'a str, i64)>,
     /// Name of a reader that has reached the end of the recording and must continue in a linked recording. The former
     /// recording is then not deleted as a whole.
@@ -104,7 +105,7 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
     let readers = holders
         .readers
         .iter()
-        .filter(|(_, position)| unread(*position));
+        .filter(|(_, position)| holders.copied_base.is_none() && unread(*position));
     let readers = readers.map(|(name, position)| Hold {
         new_start: extent.base_of(*position),
         by: RetentionHolder::Reader,

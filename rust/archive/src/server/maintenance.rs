@@ -7,6 +7,7 @@ use super::ArchiveError;
 use super::conductor::ArchiveConductor;
 use super::control::Response;
 use super::outbox::{Outbox, SignalPlace};
+use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, DeleteOperation, RecordingActivity};
 
@@ -264,6 +265,16 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn delete(&mut self, requester: RequestIds, operation: DeleteOperation) {
         self.deletions
             .begin(requester, operation.count(), operation, &mut self.outbox);
+    }
+
+    /// Returns the activity that a deletion of copied segments must heed: replays of copies do not count.
+    pub(super) fn local_activity(&self, recording: &RecordingDescriptor) -> RecordingActivity {
+        let id = recording.recording_id;
+        let first_base = recording.first_segment_base();
+        RecordingActivity {
+            lowest_replay_position: self.replays.lowest_local_replay_position(id, first_base),
+            ..self.activity(id)
+        }
     }
 
     pub(super) fn activity(&self, recording_id: i64) -> RecordingActivity {

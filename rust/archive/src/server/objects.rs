@@ -410,11 +410,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let kept = self.objects.settings.local_bytes.max(1);
         let end = self.recorded_end(recording);
         let mut limit = end.saturating_sub(kept).max(first);
-        let holders = self.holders(id, end);
-        let readers = holders.readers.iter().map(|(_, position)| *position);
-        // Named readers could read the copies too, but local files are faster and cost nothing.
-        if let Some(position) = readers.chain(holders.lowest_replay_position).min() {
-            limit = limit.min(position.max(first));
+        // Named readers hold nothing: they can read the copies.
+        if let Some(position) = self.local_activity(recording).lowest_replay_position {
+            limit = limit.min(position);
         }
         let limit = recording.segment_base(limit);
         let limit = limit.min(first + STEPS_PER_CYCLE as i64 * length);
@@ -465,10 +463,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
     fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
         let id = recording.recording_id;
-        let activity = self.activity(id);
+        let activity = self.local_activity(recording);
         match self.store.remove_copied(id, new_start, &activity) {
             Ok(operation) => {
                 pause::at(START_MOVED);
+                self.replays.set_local_start(id, new_start);
                 self.counters
                     .objects
                     .freed_bytes

@@ -105,7 +105,7 @@ pub(in crate::server) struct Replays {
 struct RequestedReplay {
     requester: RequestIds,
     stream: RecordedStream,
-    local_start: i64,
+    local_start: Arc<AtomicI64>,
     plan: ReplayPlan,
     bounds: ReplayBounds,
     pace: RequestedPace,
@@ -121,6 +121,7 @@ struct RunningReplay {
     replay_session_id: i64,
     publication: ExclusivePublication,
     position: Arc<AtomicI64>,
+    local_start: Arc<AtomicI64>,
     is_started: bool,
     /// Whether `stop_all` was called for the recording of this replay.
     is_stopping: bool,
@@ -177,7 +178,7 @@ impl Replays {
         self.requested.push(RequestedReplay {
             requester: request.requester,
             stream,
-            local_start: request.local_start,
+            local_start: Arc::new(AtomicI64::new(request.local_start)),
             plan,
             bounds: ReplayBounds::new(&plan, recording_stop, counters),
             pace: request.pace,
@@ -274,6 +275,34 @@ impl Replays {
     /// Returns the lowest position that a replay of the recording may still read. The segment of
     /// this position must not be deleted.
     pub fn lowest_replay_position(&self, recording_id: i64) -> Option<i64> {
+        self.replay_positions(recording_id).min()
+    }
+
+    /// Returns the lowest position that a replay of local segments may still read. The first of these segments begins
+    /// at `first_base`.
+    ///
+    /// A replay at a lower position reads copies. It continues with copies if the local segments are deleted after
+    /// [`set_local_start`](Self::set_local_start).
+    pub fn lowest_local_replay_position(&self, recording_id: i64, first_base: i64) -> Option<i64> {
+        self.replay_positions(recording_id)
+            .filter(|position| *position >= first_base)
+            .min()
+    }
+
+    /// Tells the replays of a recording that the segments before `position` will be deleted, and have copies.
+    pub fn set_local_start(&self, recording_id: i64, position: i64) {
+        let requested = self.requested.iter();
+        let requested = requested.map(|it| (it.stream.recording_id(), &it.local_start));
+        let running = self.running.iter();
+        let running = running.map(|it| (it.recording_id, &it.local_start));
+        for (id, local_start) in requested.chain(running) {
+            if id == recording_id {
+                local_start.store(position, Ordering::Release);
+            }
+        }
+    }
+
+    fn replay_positions(&self, recording_id: i64) -> impl Iterator<Item = i64> {
         let requested = self.requested.iter();
         let requested =
             requested.map(|replay| (replay.stream.recording_id(), replay.plan.position));
@@ -282,9 +311,8 @@ impl Replays {
             running.map(|replay| (replay.recording_id, replay.position.load(Ordering::Acquire)));
         requested
             .chain(running)
-            .filter(|&(id, _)| id == recording_id)
+            .filter(move |&(id, _)| id == recording_id)
             .map(|(_, position)| position)
-            .min()
     }
 
     /// Creates a token with which a control session may replay a recording.
@@ -360,6 +388,7 @@ impl Replays {
             replay_session_id,
             publication: publication.clone(),
             position: Arc::clone(&position),
+            local_start: Arc::clone(&replay.local_start),
             is_started: false,
             is_stopping: replay.is_stopping,
         });

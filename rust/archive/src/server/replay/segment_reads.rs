@@ -2,6 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use aeron_agent::NanoClock;
 use aeron_layout::I64;
@@ -25,13 +26,14 @@ pub(super) struct SegmentReads<S: Storage> {
 #[derive(Debug)]
 pub(super) struct OpenSegment<F> {
     file: Option<Segment<F>>,
-    /// Segments before this position are in object storage, if their files do not exist.
-    local_start: i64,
+    /// Segments before this position are in object storage, if their files do not exist. The conductor moves it before
+    /// it deletes files.
+    local_start: Arc<AtomicI64>,
 }
 
 impl<F> OpenSegment<F> {
     /// Creates the state without an open file. Segments before `local_start` may be in object storage.
-    pub fn new(local_start: i64) -> Self {
+    pub fn new(local_start: Arc<AtomicI64>) -> Self {
         Self {
             file: None,
             local_start,
@@ -94,18 +96,29 @@ impl<S: Storage> SegmentReads<S> {
         let base = stream.segment_base(position);
         let OpenSegment { file, local_start } = segment;
         let is_open = file.as_ref().is_some_and(|open| open.base == base);
-        if !is_open && base < *local_start {
-            *file = Some(self.open_copied(stream, base)?);
+        if !is_open && self.fetcher.is_some() {
+            *file = Some(self.open_or_fetch(stream, base, local_start)?);
         }
         window::open(file, &self.storage, stream, base)
     }
 
     /// Opens a segment that may be in object storage.
     #[cold]
-    fn open_copied(&mut self, stream: &RecordedStream, base: i64) -> io::Result<Segment<S::File>> {
+    fn open_or_fetch(
+        &mut self,
+        stream: &RecordedStream,
+        base: i64,
+        local_start: &AtomicI64,
+    ) -> io::Result<Segment<S::File>> {
         let local = self.storage.open(&stream.segment_name(base), Access::Read);
         let fetcher = match (local, &mut self.fetcher) {
-            (Err(error), Some(fetcher)) if error.kind() == io::ErrorKind::NotFound => fetcher,
+            // The start is read after the file was not found, because it is moved before the file is deleted.
+            (Err(error), Some(fetcher))
+                if error.kind() == io::ErrorKind::NotFound
+                    && base < local_start.load(Ordering::Acquire) =>
+            {
+                fetcher
+            }
             (opened, _) => return opened.map(|file| Segment { base, file }),
         };
         let id = stream.recording_id();

@@ -27,8 +27,9 @@ pub(in crate::server) struct NewReplay<P = ExclusivePublication> {
     pub replay_session_id: i64,
     /// The recorded stream.
     pub stream: RecordedStream,
-    /// Start position of the recording in the catalog. Segments before it may be in object storage.
-    pub local_start: i64,
+    /// Start position of the recording in the catalog. Segments before it may be in object storage. The conductor
+    /// writes it.
+    pub local_start: Arc<AtomicI64>,
     /// The part of the recording that is sent.
     pub plan: ReplayPlan,
     /// The bounds of the replay, which may move.
@@ -140,11 +141,6 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             connect_deadline_ns,
             stream,
         }
-    }
-
-    #[cfg(test)]
-    pub fn set_local_start(&mut self, local_start: i64) {
-        self.segment = OpenSegment::new(local_start);
     }
 
     pub fn replay_session_id(&self) -> i64 {

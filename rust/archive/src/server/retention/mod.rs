@@ -161,21 +161,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let readers = self.store.extensions().readers_of(recording_id);
         let readers = readers.filter(|reader| !has_expired(reader));
         let readers = readers.map(|reader| (reader.name.as_str(), reader.position));
-        let copied_base = self
-            .store
-            .recording(recording_id)
-            .ok()
-            .and_then(|recording| {
-                let end_base = recording.segment_base(end_position);
-                self.objects.copied_base(recording, end_base)
-            });
+        let recording = self.store.recording(recording_id).ok();
+        let copied_base = recording.and_then(|recording| {
+            let end_base = recording.segment_base(end_position);
+            self.objects.copied_base(recording, end_base)
+        });
+        let activity = recording.map(|recording| self.local_activity(recording));
         Holders {
             copied_base,
             readers: readers
                 .chain(self.arriving_readers(recording_id, end_position))
                 .collect(),
             leaving_reader: self.leaving_reader(recording_id, end_position),
-            lowest_replay_position: self.replays.lowest_replay_position(recording_id),
+            lowest_replay_position: activity.and_then(|it| it.lowest_replay_position),
             is_changing: self.store.is_changing(recording_id)
                 || self.recordings.is_starting(recording_id),
             is_to_be_extended: self.recordings.is_to_be_extended(recording_id)
@@ -215,13 +213,16 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Executes the outcome of a round for one recording. Later duty cycles delete the files.
     fn remove(&mut self, outcome: &RetentionOutcome, first_base: i64) {
         let id = outcome.recording_id;
-        let activity = self.activity(id);
-        let segment_length = match self.store.recording(id) {
-            Ok(recording) => i64::from(recording.segment_length),
+        let (activity, segment_length) = match self.store.recording(id) {
+            Ok(recording) => (
+                self.local_activity(recording),
+                i64::from(recording.segment_length),
+            ),
             Err(_) => return,
         };
         match self.store.remove(outcome, &activity) {
             Ok(operation) => {
+                self.replays.set_local_start(id, outcome.new_start_position);
                 let bytes = outcome.new_start_position - first_base;
                 let counters = &self.counters.retention;
                 counters.freed_bytes.fetch_add(bytes);

@@ -242,6 +242,7 @@ pub struct Replay {
     pub now_ns: i64,
     pub position: Arc<AtomicI64>,
     session: ReplaySession<MemoryStorage, TestPublication>,
+    local_start: Arc<AtomicI64>,
     reads: SegmentReads<MemoryStorage>,
 }
 
@@ -255,10 +256,11 @@ impl Replay {
     ) -> Self {
         let publication = TestPublication::new(plan.position);
         let position = Arc::new(AtomicI64::new(plan.position));
+        let local_start = Arc::new(AtomicI64::new(descriptor.start_position));
         let session = ReplaySession::new(NewReplay {
             replay_session_id: REPLAY_SESSION_ID,
             stream: RecordedStream::new(&StreamDescription::from(descriptor)).unwrap(),
-            local_start: descriptor.start_position,
+            local_start: Arc::clone(&local_start),
             plan,
             bounds,
             pace,
@@ -272,6 +274,7 @@ impl Replay {
             now_ns: 0,
             position,
             session,
+            local_start,
             reads: SegmentReads::new(recording.storage.clone()),
         }
     }
@@ -282,8 +285,13 @@ impl Replay {
 
     /// Fetches segments before `local_start` that have no file.
     pub fn fetch_by(&mut self, local_start: i64, fetcher: impl SegmentFetcher + 'static) {
-        self.session.set_local_start(local_start);
+        self.move_local_start(local_start);
         self.reads.fetch_by(Box::new(fetcher));
+    }
+
+    /// Tells the replay that the segments before `local_start` may be without files.
+    pub fn move_local_start(&self, local_start: i64) {
+        self.local_start.store(local_start, Ordering::Release);
     }
 
     /// Starts the replay.

@@ -385,6 +385,24 @@ fn the_lowest_replay_position_is_the_lowest_position_of_all_replays_of_a_recordi
     );
 }
 
+#[test]
+fn a_replay_before_the_first_local_segment_holds_no_local_segment() {
+    let mut archive = Archive::new();
+    for position in [160, 480] {
+        archive
+            .request(|request| request.range.position = position)
+            .unwrap();
+    }
+    let lowest = |first_base| {
+        archive
+            .replays
+            .lowest_local_replay_position(RECORDING_ID, first_base)
+    };
+    assert_eq!(lowest(160), Some(160));
+    assert_eq!(lowest(192), Some(480));
+    assert_eq!(lowest(512), None);
+}
+
 /// 07-90
 #[test]
 fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording() {

@@ -116,6 +116,27 @@ fn a_replay_waits_for_each_segment_that_is_only_in_object_storage() {
 }
 
 #[test]
+fn a_replay_of_copies_continues_with_copies_of_segments_that_are_deleted_meanwhile() {
+    let recording = long_recording();
+    let (start, stop) = (TERM_LENGTH + 1024, recording.position());
+    let [first_end, second_end] = [1, 2].map(|count| TERM_LENGTH + count * SEGMENT_LENGTH);
+    let mut replay = recording.replay_stopped(ALL);
+    replay.fetch_by(first_end, ScriptedFetcher::new(&recording, first_end));
+    while replay.do_work() != ReplayProgress::Started {}
+    // The archive deletes the second segment after it has moved the start.
+    replay.move_local_start(second_end);
+    let name = segment_name(3, first_end);
+    let copy = format!("{name}.copy");
+    recording.storage.rename(&name, &copy).unwrap();
+    let end = (0..1_000).find_map(|_| match replay.do_work() {
+        ReplayProgress::Ended(end) => Some(end),
+        _ => None,
+    });
+    assert_eq!(end, Some(ReplayEnd::Complete));
+    assert!(replay.publication.received() == recording.replayed(start, stop));
+}
+
+#[test]
 fn a_segment_that_cannot_be_fetched_ends_the_replay_with_the_reason() {
     let recording = long_recording();
     let local_start = TERM_LENGTH + 2 * SEGMENT_LENGTH;
