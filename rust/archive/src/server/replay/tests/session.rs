@@ -122,7 +122,8 @@ fn a_replay_of_copies_continues_with_copies_of_segments_that_are_deleted_meanwhi
     let [first_end, second_end] = [1, 2].map(|count| TERM_LENGTH + count * SEGMENT_LENGTH);
     let mut replay = recording.replay_stopped(ALL);
     replay.fetch_by(first_end, ScriptedFetcher::new(&recording, first_end));
-    while replay.do_work() != ReplayProgress::Started {}
+    let is_started = (0..3).any(|_| replay.do_work() == ReplayProgress::Started);
+    assert!(is_started);
     // The archive deletes the second segment after it has moved the start.
     replay.move_local_start(second_end);
     let name = segment_name(3, first_end);
