@@ -6,10 +6,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
+use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
 use aeron_archive::extensions::{EXTENSIONS_FILE_NAME, ExtensionChange, decode_records};
 use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::segments::SEGMENT_EXTENSION;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+
+use super::compacting::CompactionFault;
 
 /// Length of the header of the file of extensions.
 const EXTENSIONS_HEADER_LENGTH: usize = 16;
@@ -22,6 +25,7 @@ pub struct SimulatedDisk {
     /// The write in which the process is killed next.
     tear: Arc<Mutex<Option<Tear>>>,
     target: Arc<Mutex<KillTarget>>,
+    compaction: Arc<Mutex<CompactionState>>,
 }
 
 /// A step on the disk before or after which the process is killed.
@@ -95,6 +99,16 @@ struct Tear {
     file: FileKind,
     /// Maximum number of pages that are written.
     pages: usize,
+}
+
+/// The next fault of a compaction, and the number of compactions.
+#[derive(Debug, Default)]
+struct CompactionState {
+    /// The fault, and the number of steps between the creation of the new catalog and the fault.
+    fault: Option<(u64, CompactionFault)>,
+    /// Time until the machine starts again, if it is about to lose power.
+    power_loss: Option<i64>,
+    count: u64,
 }
 
 /// The point at which the process is killed, and whether that has happened.
@@ -204,6 +218,47 @@ impl SimulatedDisk {
         };
     }
 
+    /// Makes a fault occur in the next compaction of the catalog, `steps` steps after the creation of the new catalog.
+    pub fn fail_compaction(&self, steps: u64, fault: CompactionFault) {
+        lock(&self.compaction).fault = Some((steps, fault));
+    }
+
+    /// Ends the faults of compactions that have not occurred yet.
+    pub fn forget_compaction_fault(&self) {
+        lock(&self.compaction).fault = None;
+    }
+
+    /// Returns the time until the machine starts again, if it loses power now.
+    pub fn take_power_loss(&self) -> Option<i64> {
+        lock(&self.compaction).power_loss.take()
+    }
+
+    /// Whether the machine loses power now.
+    pub fn loses_power(&self) -> bool {
+        lock(&self.compaction).power_loss.is_some()
+    }
+
+    /// Returns the number of new catalogs that were written.
+    pub fn compactions(&self) -> u64 {
+        lock(&self.compaction).count
+    }
+
+    fn begin_compaction(&self) {
+        let mut compaction = lock(&self.compaction);
+        compaction.count += 1;
+        let Some((steps, fault)) = compaction.fault.take() else {
+            return;
+        };
+        let fault = match fault {
+            CompactionFault::Disk(fault) => fault,
+            CompactionFault::PowerLoss(away_ns) => {
+                compaction.power_loss = Some(away_ns);
+                StorageFault::Kill { progress: 1 }
+            }
+        };
+        self.storage.fail_at(self.storage.steps() + steps, fault);
+    }
+
     /// Returns the kind of the record that is written to the file of extensions. The first write to a new file begins
     /// with the file's header.
     fn record_kind(&self, bytes: &[u8]) -> Option<RecordKind> {
@@ -243,7 +298,7 @@ impl FileKind {
     /// Returns the kind of a file by its name.
     fn of(name: &str) -> Option<Self> {
         match name {
-            "archive.catalog" => Some(Self::Catalog),
+            CATALOG_FILE => Some(Self::Catalog),
             EXTENSIONS_FILE_NAME => Some(Self::Extensions),
             "archive-retention.log" => Some(Self::RetentionLog),
             _ => match name.rsplit_once('.') {
@@ -259,6 +314,9 @@ impl Storage for SimulatedDisk {
     type File = SimulatedFile;
 
     fn create(&self, name: &str, length: u64) -> io::Result<SimulatedFile> {
+        if name == NEW_CATALOG_FILE {
+            self.begin_compaction();
+        }
         self.reach(DiskStep::Create, FileKind::of(name));
         self.opened(name, self.storage.create(name, length))
     }

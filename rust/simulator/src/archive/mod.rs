@@ -4,6 +4,8 @@
 //! truncations, purges and replications. Archives are killed during any write, disks fail, and machines lose power. All
 //! acknowledged data must survive.
 
+mod compacting;
+mod cutting;
 mod damage;
 mod disk;
 mod following;

@@ -9,6 +9,7 @@ use aeron_archive::storage::SyncLevel;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
+use super::compacting::CompactionFault;
 use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
@@ -31,6 +32,12 @@ const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
 /// Remainder of the seeds for which the first archive has object storage.
 const COPYING_REMAINDER: u64 = 3;
+/// Remainder of the seeds for which the archives compact their catalogs.
+const COMPACTING_REMAINDER: u64 = 5;
+/// Number of faults of compactions in a schedule.
+const COMPACTION_FAULTS: usize = 6;
+/// Number of steps from the creation of the new catalog to the step after the compaction.
+const COMPACTION_STEPS: u64 = 6;
 /// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
@@ -49,6 +56,9 @@ pub enum ArchiveEvent {
     FillDisk(usize, u64),
     /// The disk of an archive works again.
     HealDisk(usize),
+    /// A fault occurs in the next compaction of an archive's catalog, this number of steps after the creation of the new
+    /// catalog.
+    FailCompaction(usize, u64, CompactionFault),
     /// A driver dies, and starts again after this time.
     CrashDriver(HostId, i64),
     /// A driver starts.
@@ -119,6 +129,12 @@ impl ArchiveSchedule {
         }
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
+        if seed % RETAINING_DIVISOR == COMPACTING_REMAINDER {
+            for archive in &mut archives {
+                archive.compacts = true;
+            }
+            events.extend(compaction_faults(seed, &archives));
+        }
         events.push((HEAL_NS, ArchiveEvent::Heal));
         Self {
             seed,
@@ -183,6 +199,7 @@ fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
         longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
         retains: false,
         has_copies: false,
+        compacts: false,
     }
 }
 
@@ -311,6 +328,26 @@ fn events(
         }
     }
     events
+}
+
+/// Plans faults of compactions. They were added later, so they have random numbers of their own.
+fn compaction_faults(seed: u64, archives: &[ArchivePlan]) -> Vec<(i64, ArchiveEvent)> {
+    let mut random = Rng::with_seed(seed ^ 0xC0_4A_C7);
+    let fault = |_| {
+        let at_ns = random.i64(0..HEAL_NS - SECOND);
+        let archive = usize::from(rarely(&mut random, 3));
+        let has_power_loss = archives[archive].context.file_sync_level > SyncLevel::None;
+        let fault = match random.u8(..4) {
+            0 | 1 if has_power_loss => CompactionFault::PowerLoss(random.i64(0..1_500 * MS)),
+            0 | 1 | 2 => CompactionFault::Disk(StorageFault::Kill {
+                progress: random.usize(..4),
+            }),
+            _ => CompactionFault::Disk(write_fault(&mut random)),
+        };
+        let steps = random.u64(..COMPACTION_STEPS);
+        (at_ns, ArchiveEvent::FailCompaction(archive, steps, fault))
+    };
+    (0..COMPACTION_FAULTS).map(fault).collect()
 }
 
 fn write_fault(random: &mut Rng) -> StorageFault {

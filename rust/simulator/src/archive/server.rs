@@ -11,12 +11,15 @@ use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::segments::SegmentFileName;
 use aeron_archive::server::context::ArchiveContext;
+use aeron_archive::storage::SyncLevel;
 use aeron_archive::server::{
     ArchiveEnvironment, ArchiveStart, ArchiveStartError, ErrorReports, OpenReports,
 };
 use aeron_client::Aeron;
 use fastrand::Rng;
 
+use super::compacting::{CompactionFault, ENTRIES_OF_A_COMPACTION, add_deleted_entries};
+use super::cutting::{CutFrames, cut_last_frames};
 use super::disk::{DiskPoint, FileKind, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
 use super::objects::ObjectBucket;
 use crate::clock::VirtualClock;
@@ -48,6 +51,9 @@ pub struct ArchivePlan {
     pub retains: bool,
     /// Whether the archive copies sealed segments to object storage, and deletes copied files.
     pub has_copies: bool,
+    /// Whether the catalog has so many deleted entries that the archive compacts it at the start, or after a few
+    /// deletions.
+    pub compacts: bool,
 }
 
 /// See the [module](self).
@@ -181,6 +187,22 @@ impl ArchiveServer {
         self.disk.tear_write(file, pages);
     }
 
+    /// Makes a fault occur in the next compaction of the catalog.
+    pub fn fail_compaction(&mut self, steps: u64, fault: CompactionFault) {
+        let is_kill = match fault {
+            CompactionFault::Disk(fault) => matches!(fault, StorageFault::Kill { .. }),
+            CompactionFault::PowerLoss(_) => true,
+        };
+        self.is_disk_faulty |= !is_kill;
+        self.disk_changes += 1;
+        self.disk.fail_compaction(steps, fault);
+    }
+
+    /// Returns the time until the archive's machine starts again, if the machine loses power now.
+    pub fn take_power_loss(&self) -> Option<i64> {
+        self.disk.take_power_loss()
+    }
+
     /// Kills the process when it reaches a point on its disk.
     pub fn kill_at(&self, point: DiskPoint) {
         self.disk.kill_at(point);
@@ -200,6 +222,7 @@ impl ArchiveServer {
         self.disk_changes += 1;
         self.disk.storage.forget_faults();
         self.disk.forget_tear();
+        self.disk.forget_compaction_fault();
         self.disk.storage.set_capacity(i64::MAX as u64);
     }
 
@@ -209,6 +232,25 @@ impl ArchiveServer {
         self.disk.storage.restart();
         self.disk.forget_tear();
         self.starts_from_ns = starts_from_ns;
+    }
+
+    /// Kills the process, and removes the last frames of its recordings if they are not the end of a message. Frames with
+    /// checksums stay: a correct checksum proves that a frame is whole.
+    pub fn kill_and_cut(
+        &mut self,
+        starts_from_ns: i64,
+        graveyard: &mut Graveyard,
+        random: &mut Rng,
+    ) -> CutFrames {
+        self.kill(starts_from_ns, graveyard);
+        let context = &self.plan.context;
+        match context.record_checksum.is_empty() {
+            true => {
+                let is_synced = context.file_sync_level > SyncLevel::None;
+                cut_last_frames(&self.disk.storage, is_synced, random)
+            }
+            false => CutFrames::default(),
+        }
     }
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
@@ -272,6 +314,8 @@ impl ArchiveServer {
         };
         match outcome {
             Ok(outcome) => outcome,
+            // The caller cuts the power of the machine.
+            Err(Killed) if self.disk.loses_power() => Ok(1),
             Err(Killed) => {
                 let pause_ns = self.random.i64(0..2_000 * MS);
                 self.kill(clock.now_ns() + pause_ns, graveyard);
@@ -289,6 +333,12 @@ impl ArchiveServer {
             return Ok(0);
         };
         self.client = Some((aeron.clone(), host.starts()));
+        if self.plan.compacts {
+            let count = ENTRIES_OF_A_COMPACTION - self.random.usize(..3);
+            let capacity = self.plan.context.catalog_capacity;
+            // If the disk fails here, the archive finds the same fault.
+            let _ = add_deleted_entries(&self.disk.storage, capacity, count);
+        }
         let objects = match self.plan.has_copies {
             true => {
                 let seed = self.random.u64(..);

@@ -138,6 +138,9 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
             ArchiveEvent::TearWrite(archive, file, pages) => {
                 self.archives[archive].tear_write(file, pages);
             }
+            ArchiveEvent::FailCompaction(archive, steps, fault) => {
+                self.archives[archive].fail_compaction(steps, fault);
+            }
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
             ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),

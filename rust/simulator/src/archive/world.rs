@@ -49,6 +49,8 @@ pub struct ArchiveOutcome {
     pub lives: u64,
     /// Number of recordings.
     pub recordings: u64,
+    /// Number of new catalogs that the archives began to write.
+    pub compactions: u64,
     /// Number of steps of virtual time.
     pub steps: u64,
     /// A fingerprint of the whole run. Equal seeds give equal fingerprints.
@@ -63,6 +65,7 @@ impl ArchiveOutcome {
         self.granted += other.granted;
         self.lives += other.lives;
         self.recordings += other.recordings;
+        self.compactions += other.compactions;
         self.steps += other.steps;
         self.fingerprint ^= other.fingerprint;
     }
@@ -190,6 +193,7 @@ impl ArchiveWorld {
             granted: self.operators.iter().map(Operator::granted).sum(),
             lives: self.archives.iter().map(ArchiveServer::lives).sum(),
             recordings: self.ledger.tapes().len() as u64,
+            compactions: self.archives.iter().map(|it| it.disk().compactions()).sum(),
             steps: self.steps,
             fingerprint: self.checks.fingerprint(),
         })
@@ -239,6 +243,7 @@ impl ArchiveWorld {
             let host = &self.hosts[archive.plan().host];
             work_count += archive.do_work(host, &self.clock, &mut self.graveyard)?;
         }
+        self.lose_power_in_compactions()?;
         let mut stage = Stage {
             hosts: &self.hosts,
             archives: &self.archives,
@@ -254,6 +259,16 @@ impl ArchiveWorld {
             self.checks.look(&self.hosts)?;
         }
         Ok(work_count)
+    }
+
+    fn lose_power_in_compactions(&mut self) -> Result<(), Finding> {
+        for archive in 0..self.archives.len() {
+            let host = self.archives[archive].plan().host;
+            if let Some(away_ns) = self.archives[archive].take_power_loss() {
+                self.happen(ArchiveEvent::LosePower(host, away_ns))?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the end of the next step, or the time of an event before it.
@@ -288,6 +303,9 @@ impl ArchiveWorld {
             }
             ArchiveEvent::TearWrite(archive, file, pages) => {
                 self.archives[archive].tear_write(file, pages);
+            }
+            ArchiveEvent::FailCompaction(archive, steps, fault) => {
+                self.archives[archive].fail_compaction(steps, fault);
             }
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),

@@ -161,8 +161,14 @@ impl FollowingSchedule {
 
     fn without_faults(seed: u64, random: &mut Rng) -> Self {
         let mut archives = ArchiveSchedule::draw(seed);
+        archives.archives.iter_mut().for_each(|it| it.compacts = false);
         archives.events.retain(|(_, event)| {
-            !matches!(event, ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_))
+            !matches!(
+                event,
+                ArchiveEvent::CrashOperator(_)
+                    | ArchiveEvent::Rot(_)
+                    | ArchiveEvent::FailCompaction(..)
+            )
         });
         for driver in &mut archives.drivers {
             let untethered_ns = random.i64(50 * MS..250 * MS);

@@ -9,6 +9,8 @@ use crate::schedule::{MS, one_of, rarely};
 
 /// Start of the publishers' deaths, in nanoseconds after the start of the schedule.
 const DEATHS_BEGIN_NS: i64 = 1_000 * MS;
+/// Maximum time between the kill of an archive and its next start.
+const MAX_AWAY_NS: i64 = 500 * MS;
 
 /// See the [module](self).
 #[derive(Clone, Debug)]
@@ -20,6 +22,9 @@ pub struct PublishingSchedule {
     /// Times at which publishers die, in nanoseconds after the start of the schedule, each with the index of the
     /// publisher.
     pub deaths: Vec<(i64, usize)>,
+    /// Times from which on the first archive is killed as soon as the last recorded frame is not the end of a message,
+    /// each with the time until the archive starts again. The archive loses this frame.
+    pub cuts: Vec<(i64, i64)>,
 }
 
 impl PublishingSchedule {
@@ -28,12 +33,23 @@ impl PublishingSchedule {
         let mut random = Rng::with_seed(seed ^ 0x9B_11_5E_D0);
         let mut archives = ArchiveSchedule::draw(seed);
         archives.archives[0].has_copies = false;
+        archives.archives.iter_mut().for_each(|it| it.compacts = false);
         let operators = std::mem::take(&mut archives.operators);
         archives.events.retain(|(_, event)| {
-            !matches!(event, ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_))
+            !matches!(
+                event,
+                ArchiveEvent::CrashOperator(_)
+                    | ArchiveEvent::Rot(_)
+                    | ArchiveEvent::FailCompaction(..)
+            )
         });
         let deaths: Vec<_> = (0..random.usize(0..3))
             .map(|_| (random.i64(DEATHS_BEGIN_NS..HEAL_NS), random.usize(..2)))
+            .collect();
+        // These parts were added later, so they have random numbers of their own.
+        let mut cutting = Rng::with_seed(seed ^ 0xC0_77_1A_57);
+        let cuts = (0..cutting.usize(1..4))
+            .map(|_| (cutting.i64(DEATHS_BEGIN_NS..HEAL_NS), cutting.i64(0..MAX_AWAY_NS)))
             .collect();
         let dies = |publisher: usize, host: HostId| {
             let mut events = archives.events.iter();
@@ -65,6 +81,7 @@ impl PublishingSchedule {
             archives,
             publishers,
             deaths,
+            cuts,
         }
     }
 }

@@ -161,6 +161,13 @@ impl PublishingProcess {
         &self.tape
     }
 
+    /// Whether the last recorded frame of the current process is known not to be the end of a message.
+    pub fn has_recorded_a_part(&self) -> bool {
+        let status = self.process.as_ref().map(|process| &process.status);
+        let recorded = status.and_then(RecordedPublisherStatus::recorded_position);
+        recorded.is_some_and(|position| self.tape.is_between_ends(position))
+    }
+
     /// Returns the number of extensions of recordings after a loss, and the number of messages that were sent again.
     pub fn repairs(&self) -> (u64, u64) {
         let status = self.process.as_ref().map(|process| &process.status);

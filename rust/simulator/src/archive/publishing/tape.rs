@@ -16,11 +16,26 @@ pub struct PublishedTape {
     messages: Vec<(Message, Option<i64>)>,
     /// Highest position that was reported as recorded.
     pub recorded: i64,
+    /// End of the recording at the start of the present process.
+    continued_at: i64,
     /// Recording id, once it is known.
     pub recording_id: Option<i64>,
 }
 
 impl PublishedTape {
+    /// Whether this position is after the end of a message, and before the end of the next message. Within a batch, this
+    /// is not known.
+    pub fn is_between_ends(&self, position: i64) -> bool {
+        let mut next_end = None;
+        for (_, end) in self.messages.iter().rev() {
+            match *end {
+                Some(end) if end <= position => return end < position && next_end.is_some(),
+                end => next_end = end,
+            }
+        }
+        false
+    }
+
     /// Returns the number of messages.
     pub fn count(&self) -> usize {
         self.messages.len()
@@ -52,16 +67,26 @@ impl PublishedTape {
     /// # Errors
     /// The recording ends before a position that was reported as recorded.
     pub fn continue_at(&mut self, position: i64) -> Result<(), Finding> {
-        if position < self.recorded {
+        // A recovery may have removed padding, and the first fragments of a message.
+        let whole = self.recorded_messages_end();
+        if position < whole {
             return Err(format!(
-                "recording {:?} ends at {position}, and {} was recorded",
-                self.recording_id, self.recorded
+                "recording {:?} ends at {position}, and messages up to {whole} were recorded",
+                self.recording_id
             ));
         }
         self.messages
             .retain(|(_, end)| end.is_some_and(|end| end <= position));
         self.recorded = position;
+        self.continued_at = position;
         Ok(())
+    }
+
+    /// Returns the end of the last message that was reported as recorded.
+    fn recorded_messages_end(&self) -> i64 {
+        let mut ends = self.messages.iter().rev().filter_map(|(_, end)| *end);
+        ends.find(|end| *end <= self.recorded)
+            .map_or(self.continued_at, |end| end.max(self.continued_at))
     }
 
     /// Compares the recording on the disk with the messages. Returns the number of messages, and the number of those

@@ -1,5 +1,8 @@
 //! The world of a schedule with recorded publishers, and the loop that advances time.
 
+use fastrand::Rng;
+
+use super::super::cutting::CutFrames;
 use super::super::plan::{ArchiveEvent, HEAL_NS};
 use super::super::server::ArchiveServer;
 use super::super::site::Site;
@@ -29,6 +32,10 @@ pub struct PublishingOutcome {
     pub reconnects: u64,
     /// Number of messages that were sent again.
     pub offered_again: u64,
+    /// Padding that was removed after it was reported as recorded.
+    pub cut_padding: u64,
+    /// Fragments that were removed after they were reported as recorded.
+    pub cut_fragments: u64,
     /// Number of archive processes.
     pub lives: u64,
     /// Number of steps of virtual time.
@@ -42,6 +49,8 @@ impl PublishingOutcome {
         self.completed += other.completed;
         self.reconnects += other.reconnects;
         self.offered_again += other.offered_again;
+        self.cut_padding += other.cut_padding;
+        self.cut_fragments += other.cut_fragments;
         self.lives += other.lives;
         self.steps += other.steps;
     }
@@ -53,6 +62,9 @@ enum PublishingEvent {
     Archive(ArchiveEvent),
     /// A publisher dies.
     Die(usize),
+    /// From now on, the first archive is killed as soon as the last recorded frame is not the end of a message. It
+    /// starts again after this time, without this frame.
+    Cut(i64),
 }
 
 impl From<ArchiveEvent> for PublishingEvent {
@@ -80,6 +92,10 @@ pub struct PublishingWorld {
     schedule: PublishingSchedule,
     site: Site<PublishingEvent>,
     publishers: Vec<PublishingProcess>,
+    /// See [`PublishingEvent::Cut`].
+    next_cut: Option<i64>,
+    random: Rng,
+    cut: CutFrames,
     phase: PublishingPhase,
     phase_since_ns: i64,
 }
@@ -98,9 +114,15 @@ impl PublishingWorld {
         for (after_ns, publisher) in schedule.deaths.clone() {
             site.arrange(START_NS + after_ns, PublishingEvent::Die(publisher));
         }
+        for (after_ns, away_ns) in schedule.cuts.clone() {
+            site.arrange(START_NS + after_ns, PublishingEvent::Cut(away_ns));
+        }
         Self {
             site,
             publishers: publishers.collect(),
+            next_cut: None,
+            random: Rng::with_seed(schedule.archives.seed ^ 0xC0_77),
+            cut: CutFrames::default(),
             phase: PublishingPhase::Working {
                 until_ns: START_NS + HEAL_NS + CALM_WORK_NS,
             },
@@ -133,6 +155,8 @@ impl PublishingWorld {
     fn outcome(&self) -> Result<PublishingOutcome, Finding> {
         let mut outcome = PublishingOutcome {
             lives: self.site.archives.iter().map(ArchiveServer::lives).sum(),
+            cut_padding: self.cut.padding,
+            cut_fragments: self.cut.fragments,
             steps: self.site.steps,
             ..PublishingOutcome::default()
         };
@@ -177,7 +201,25 @@ impl PublishingWorld {
             let host = &self.site.hosts[publisher.host()];
             work_count += publisher.do_work(host, &self.site.clock, self.schedule.archives.seed)?;
         }
+        self.cut_if_due();
         Ok(work_count)
+    }
+
+    fn cut_if_due(&mut self) {
+        let archive = &mut self.site.archives[0];
+        let Some(away_ns) = self.next_cut else {
+            return;
+        };
+        let mut publishers = self.publishers.iter();
+        if !archive.is_running() || !publishers.any(PublishingProcess::has_recorded_a_part) {
+            return;
+        }
+        let starts_from_ns = self.site.clock.now_ns() + away_ns;
+        let graveyard = &mut self.site.graveyard;
+        let cut = archive.kill_and_cut(starts_from_ns, graveyard, &mut self.random);
+        self.cut.padding += cut.padding;
+        self.cut.fragments += cut.fragments;
+        self.next_cut = None;
     }
 
     fn happen(&mut self, event: PublishingEvent) {
@@ -187,7 +229,11 @@ impl PublishingWorld {
                 let starts_from_ns = now_ns + (now_ns % MAX_ABSENCE_NS);
                 self.publishers[publisher].crash(starts_from_ns, &mut self.site.graveyard);
             }
+            PublishingEvent::Cut(away_ns) => self.next_cut = Some(away_ns),
             PublishingEvent::Archive(event) => {
+                if matches!(event, ArchiveEvent::Heal) {
+                    self.next_cut = None;
+                }
                 self.site.happen(event.clone());
                 if let ArchiveEvent::LosePower(host, away_ns) = event {
                     self.crash_publishers(host, now_ns + away_ns);
