@@ -14,8 +14,20 @@ pub const ENTRIES_OF_A_COMPACTION: usize = 256;
 pub enum CompactionFault {
     /// The disk fails, or the process dies.
     Disk(StorageFault),
-    /// The machine loses power. It starts again after this time in nanoseconds.
-    PowerLoss(i64),
+    /// The next deletion of a segment fails. A later compaction must keep the entry of the recording.
+    Removal,
+    /// The machine loses power.
+    PowerLoss(PowerLoss),
+}
+
+/// A loss of power. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerLoss {
+    /// Time between the first change of an entry of the compact catalog and the loss. If it is 0, the loss comes during the
+    /// compaction.
+    pub after_ns: i64,
+    /// Time until the machine starts again.
+    pub away_ns: i64,
 }
 
 /// Adds deleted recordings to the catalog until it has `count` of them. Creates the catalog if it is missing. A catalog

@@ -46,7 +46,9 @@ pub fn cut_last_frames(disk: &MemoryStorage, is_synced: bool, random: &mut Rng) 
         let count = match frames.last() {
             None => continue,
             Some(_) if !is_synced => random.usize(1..=frames.len()),
-            Some(last) => usize::from(crosses_page(last) && !has_next_segment(disk, recording, last)),
+            Some(last) => {
+                usize::from(crosses_page(last) && !has_next_segment(disk, recording, last))
+            }
         };
         let removed = &frames[frames.len() - count..];
         if let Some(first) = removed.first() {

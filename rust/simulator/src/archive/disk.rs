@@ -12,10 +12,13 @@ use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, PAGE_LENGTH, Stor
 use aeron_archive::segments::SEGMENT_EXTENSION;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 
-use super::compacting::CompactionFault;
+use super::compacting::{CompactionFault, PowerLoss};
 
 /// Length of the header of the file of extensions.
 const EXTENSIONS_HEADER_LENGTH: usize = 16;
+
+/// Lengths of writes that change the entry of a recording. Other writes to the catalog are shorter or longer.
+const ENTRY_CHANGES: std::ops::Range<usize> = 8..100;
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug, Default)]
@@ -106,8 +109,12 @@ struct Tear {
 struct CompactionState {
     /// The fault, and the number of steps between the creation of the new catalog and the fault.
     fault: Option<(u64, CompactionFault)>,
-    /// Time until the machine starts again, if it is about to lose power.
-    power_loss: Option<i64>,
+    /// The loss of power that the next change of a recording's entry causes.
+    later: Option<PowerLoss>,
+    /// Whether the next deletion of a segment fails.
+    fails_removal: bool,
+    /// The loss of power that the current compaction causes.
+    power_loss: Option<PowerLoss>,
     count: u64,
 }
 
@@ -220,27 +227,45 @@ impl SimulatedDisk {
 
     /// Makes a fault occur in the next compaction of the catalog, `steps` steps after the creation of the new catalog.
     pub fn fail_compaction(&self, steps: u64, fault: CompactionFault) {
-        lock(&self.compaction).fault = Some((steps, fault));
+        let mut compaction = lock(&self.compaction);
+        match fault {
+            CompactionFault::Removal => compaction.fails_removal = true,
+            _ => compaction.fault = Some((steps, fault)),
+        }
     }
 
     /// Ends the faults of compactions that have not occurred yet.
     pub fn forget_compaction_fault(&self) {
-        lock(&self.compaction).fault = None;
+        let mut compaction = lock(&self.compaction);
+        compaction.fault = None;
+        compaction.later = None;
+        compaction.fails_removal = false;
     }
 
-    /// Returns the time until the machine starts again, if it loses power now.
-    pub fn take_power_loss(&self) -> Option<i64> {
+    /// Returns the loss of power that a compaction has caused.
+    pub fn take_power_loss(&self) -> Option<PowerLoss> {
         lock(&self.compaction).power_loss.take()
     }
 
-    /// Whether the machine loses power now.
+    /// Whether the machine loses power during a compaction.
     pub fn loses_power(&self) -> bool {
-        lock(&self.compaction).power_loss.is_some()
+        let loss = lock(&self.compaction).power_loss;
+        loss.is_some_and(|loss| loss.after_ns == 0)
     }
 
     /// Returns the number of new catalogs that were written.
     pub fn compactions(&self) -> u64 {
         lock(&self.compaction).count
+    }
+
+    /// Notes a write to the catalog.
+    fn write_catalog(&self, offset: u64, length: usize) {
+        if offset > 0 && ENTRY_CHANGES.contains(&length) {
+            let mut compaction = lock(&self.compaction);
+            if let Some(loss) = compaction.later.take() {
+                compaction.power_loss = Some(loss);
+            }
+        }
     }
 
     fn begin_compaction(&self) {
@@ -251,8 +276,13 @@ impl SimulatedDisk {
         };
         let fault = match fault {
             CompactionFault::Disk(fault) => fault,
-            CompactionFault::PowerLoss(away_ns) => {
-                compaction.power_loss = Some(away_ns);
+            CompactionFault::Removal => return,
+            CompactionFault::PowerLoss(loss) => {
+                if loss.after_ns > 0 {
+                    compaction.later = Some(loss);
+                    return;
+                }
+                compaction.power_loss = Some(loss);
                 StorageFault::Kill { progress: 1 }
             }
         };
@@ -298,7 +328,8 @@ impl FileKind {
     /// Returns the kind of a file by its name.
     fn of(name: &str) -> Option<Self> {
         match name {
-            CATALOG_FILE => Some(Self::Catalog),
+            // A new catalog keeps its handle when it gets its name.
+            CATALOG_FILE | NEW_CATALOG_FILE => Some(Self::Catalog),
             EXTENSIONS_FILE_NAME => Some(Self::Extensions),
             "archive-retention.log" => Some(Self::RetentionLog),
             _ => match name.rsplit_once('.') {
@@ -326,7 +357,14 @@ impl Storage for SimulatedDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.reach(DiskStep::Remove, FileKind::of(name));
+        let kind = FileKind::of(name);
+        if kind == Some(FileKind::Segment)
+            && std::mem::take(&mut lock(&self.compaction).fails_removal)
+        {
+            let fault = StorageFault::Error(io::ErrorKind::Other);
+            self.storage.fail_at(self.storage.steps(), fault);
+        }
+        self.reach(DiskStep::Remove, kind);
         unless_killed(self, self.storage.remove(name))
     }
 
@@ -362,6 +400,9 @@ impl StorageFile for SimulatedFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {
+        if self.kind == Some(FileKind::Catalog) {
+            self.disk.write_catalog(offset, bytes.len());
+        }
         if let Some(kind) = self.kind {
             self.disk.tear(kind, offset, bytes.len());
         }

@@ -53,6 +53,8 @@ pub struct Tape {
     /// Whether files of a removed part may still exist, because the archive has not announced their deletion. A
     /// repeated request deletes them.
     pub may_have_removed_files: bool,
+    /// Whether the disk did not delete a segment before the start. An attachment also attaches such a segment.
+    pub has_left_segments: bool,
     /// Whether the outcome of an extension is unknown. The recording may then become active later, when its image
     /// comes.
     pub may_be_extended: bool,
@@ -292,6 +294,7 @@ impl Tape {
             is_deleted: false,
             doubt: None,
             may_have_removed_files: false,
+            has_left_segments: false,
             may_be_extended: false,
             readers: 0,
             retention: None,
@@ -346,8 +349,11 @@ impl Tape {
         Ok(())
     }
 
-    /// Registers a truncation to a position.
+    /// Registers a truncation to a position. A truncation to the start also deletes detached segments.
     pub fn truncated_to(&mut self, position: i64) {
+        if position == self.start {
+            self.detached_from = None;
+        }
         self.stop = Some(position);
         self.acknowledged = position;
         self.published = position;
@@ -386,6 +392,7 @@ impl Tape {
         copy.local_start = None;
         copy.detached_from = None;
         copy.may_have_removed_files = false;
+        copy.has_left_segments = false;
         copy.may_be_extended = false;
         copy.count = 0;
         copy.truncated_to(end);

@@ -9,7 +9,7 @@ use aeron_archive::storage::SyncLevel;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
 
-use super::compacting::CompactionFault;
+use super::compacting::{CompactionFault, PowerLoss};
 use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
@@ -32,12 +32,14 @@ const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
 /// Remainder of the seeds for which the first archive has object storage.
 const COPYING_REMAINDER: u64 = 3;
-/// Remainder of the seeds for which the archives compact their catalogs.
-const COMPACTING_REMAINDER: u64 = 5;
+/// Remainders of the seeds for which the archives compact their catalogs.
+const COMPACTING_REMAINDERS: [u64; 2] = [5, 6];
 /// Number of faults of compactions in a schedule.
-const COMPACTION_FAULTS: usize = 6;
+const COMPACTION_FAULTS: usize = 8;
 /// Number of steps from the creation of the new catalog to the step after the compaction.
 const COMPACTION_STEPS: u64 = 6;
+/// Number of steps from the creation of the new catalog to its first write.
+const WRITE_OF_A_COMPACTION: u64 = 1;
 /// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
@@ -129,7 +131,7 @@ impl ArchiveSchedule {
         }
         let fair = Weather::fair(random.i64(5_000..500_000));
         let mut events = events(&mut random, &archives, &operators, &fair);
-        if seed % RETAINING_DIVISOR == COMPACTING_REMAINDER {
+        if COMPACTING_REMAINDERS.contains(&(seed % RETAINING_DIVISOR)) {
             for archive in &mut archives {
                 archive.compacts = true;
             }
@@ -336,15 +338,25 @@ fn compaction_faults(seed: u64, archives: &[ArchivePlan]) -> Vec<(i64, ArchiveEv
     let fault = |_| {
         let at_ns = random.i64(0..HEAL_NS - SECOND);
         let archive = usize::from(rarely(&mut random, 3));
+        let mut steps = random.u64(..COMPACTION_STEPS);
         let has_power_loss = archives[archive].context.file_sync_level > SyncLevel::None;
-        let fault = match random.u8(..4) {
-            0 | 1 if has_power_loss => CompactionFault::PowerLoss(random.i64(0..1_500 * MS)),
-            0 | 1 | 2 => CompactionFault::Disk(StorageFault::Kill {
+        let fault = match random.u8(..8) {
+            kind @ 0..=3 if has_power_loss => CompactionFault::PowerLoss(PowerLoss {
+                after_ns: match kind {
+                    0 => 0,
+                    _ => random.i64(1..10 * MS),
+                },
+                away_ns: random.i64(0..1_500 * MS),
+            }),
+            0..=3 | 4 => CompactionFault::Disk(StorageFault::Kill {
                 progress: random.usize(..4),
             }),
-            _ => CompactionFault::Disk(write_fault(&mut random)),
+            5 | 6 => {
+                steps = WRITE_OF_A_COMPACTION;
+                CompactionFault::Disk(write_fault(&mut random))
+            }
+            _ => CompactionFault::Removal,
         };
-        let steps = random.u64(..COMPACTION_STEPS);
         (at_ns, ArchiveEvent::FailCompaction(archive, steps, fault))
     };
     (0..COMPACTION_FAULTS).map(fault).collect()

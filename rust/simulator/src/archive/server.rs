@@ -11,14 +11,14 @@ use aeron_archive::ownership::BootId;
 use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::segments::SegmentFileName;
 use aeron_archive::server::context::ArchiveContext;
-use aeron_archive::storage::SyncLevel;
 use aeron_archive::server::{
     ArchiveEnvironment, ArchiveStart, ArchiveStartError, ErrorReports, OpenReports,
 };
+use aeron_archive::storage::SyncLevel;
 use aeron_client::Aeron;
 use fastrand::Rng;
 
-use super::compacting::{CompactionFault, ENTRIES_OF_A_COMPACTION, add_deleted_entries};
+use super::compacting::{CompactionFault, ENTRIES_OF_A_COMPACTION, PowerLoss, add_deleted_entries};
 use super::cutting::{CutFrames, cut_last_frames};
 use super::disk::{DiskPoint, FileKind, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
 use super::objects::ObjectBucket;
@@ -192,14 +192,15 @@ impl ArchiveServer {
         let is_kill = match fault {
             CompactionFault::Disk(fault) => matches!(fault, StorageFault::Kill { .. }),
             CompactionFault::PowerLoss(_) => true,
+            CompactionFault::Removal => false,
         };
         self.is_disk_faulty |= !is_kill;
         self.disk_changes += 1;
         self.disk.fail_compaction(steps, fault);
     }
 
-    /// Returns the time until the archive's machine starts again, if the machine loses power now.
-    pub fn take_power_loss(&self) -> Option<i64> {
+    /// Returns the loss of power that a compaction has caused.
+    pub fn take_power_loss(&self) -> Option<PowerLoss> {
         self.disk.take_power_loss()
     }
 

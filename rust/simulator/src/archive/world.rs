@@ -264,8 +264,13 @@ impl ArchiveWorld {
     fn lose_power_in_compactions(&mut self) -> Result<(), Finding> {
         for archive in 0..self.archives.len() {
             let host = self.archives[archive].plan().host;
-            if let Some(away_ns) = self.archives[archive].take_power_loss() {
-                self.happen(ArchiveEvent::LosePower(host, away_ns))?;
+            let Some(loss) = self.archives[archive].take_power_loss() else {
+                continue;
+            };
+            let event = ArchiveEvent::LosePower(host, loss.away_ns);
+            match loss.after_ns {
+                0 => self.happen(event)?,
+                after_ns => self.arrange(self.clock.now_ns() + after_ns, event),
             }
         }
         Ok(())

@@ -161,7 +161,10 @@ impl FollowingSchedule {
 
     fn without_faults(seed: u64, random: &mut Rng) -> Self {
         let mut archives = ArchiveSchedule::draw(seed);
-        archives.archives.iter_mut().for_each(|it| it.compacts = false);
+        archives
+            .archives
+            .iter_mut()
+            .for_each(|it| it.compacts = false);
         archives.events.retain(|(_, event)| {
             !matches!(
                 event,

@@ -605,7 +605,7 @@ impl Operator {
                 if to <= it.start {
                     return None;
                 }
-                match self.random.bool() {
+                match !it.has_left_segments && self.random.bool() {
                     true => self.detach(tape, archive, ledger),
                     false => self.change(tape, Change::PurgeSegments(to), archive, ledger),
                 }

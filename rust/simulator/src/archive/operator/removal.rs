@@ -110,6 +110,8 @@ impl Removal {
         }
         while let Some(error) = archive.poll_for_error_response()? {
             if error.correlation_id() == Some(self.correlation_id) {
+                let tape = ledger.tape_mut(self.tape);
+                tape.has_left_segments |= !self.change.removes_the_end();
                 return Err(error);
             }
         }

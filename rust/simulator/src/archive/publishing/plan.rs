@@ -33,7 +33,10 @@ impl PublishingSchedule {
         let mut random = Rng::with_seed(seed ^ 0x9B_11_5E_D0);
         let mut archives = ArchiveSchedule::draw(seed);
         archives.archives[0].has_copies = false;
-        archives.archives.iter_mut().for_each(|it| it.compacts = false);
+        archives
+            .archives
+            .iter_mut()
+            .for_each(|it| it.compacts = false);
         let operators = std::mem::take(&mut archives.operators);
         archives.events.retain(|(_, event)| {
             !matches!(
@@ -49,7 +52,12 @@ impl PublishingSchedule {
         // These parts were added later, so they have random numbers of their own.
         let mut cutting = Rng::with_seed(seed ^ 0xC0_77_1A_57);
         let cuts = (0..cutting.usize(1..4))
-            .map(|_| (cutting.i64(DEATHS_BEGIN_NS..HEAL_NS), cutting.i64(0..MAX_AWAY_NS)))
+            .map(|_| {
+                (
+                    cutting.i64(DEATHS_BEGIN_NS..HEAL_NS),
+                    cutting.i64(0..MAX_AWAY_NS),
+                )
+            })
             .collect();
         let dies = |publisher: usize, host: HostId| {
             let mut events = archives.events.iter();
