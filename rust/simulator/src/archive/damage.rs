@@ -13,6 +13,14 @@ use fastrand::Rng;
 use super::server::ArchiveServer;
 use crate::truth::Finding;
 
+/// Length of the header of a catalog.
+const CATALOG_HEADER_LENGTH: usize = 32;
+/// Length of the header of an entry.
+const ENTRY_HEADER_LENGTH: usize = 32;
+/// Offset of the state in the header of an entry.
+const STATE_OFFSET: usize = 4;
+/// Values that are no states of recordings.
+const UNKNOWN_STATES: std::ops::Range<i32> = 3..1_000;
 /// Name of the catalog.
 const CATALOG: &str = "archive.catalog";
 
@@ -31,8 +39,12 @@ pub fn check_damaged_catalog(
     };
     let context = &archive.plan().context;
     let record_checksum = context.record_checksum.parse::<Checksum>().ok();
-    let is_flip = random.bool();
-    damage(&mut catalog, is_flip, random);
+    let damage = match random.u8(..4) {
+        0 => CatalogDamage::State,
+        1 => CatalogDamage::Missing,
+        _ => CatalogDamage::Flips,
+    };
+    damage.apply(&mut catalog, random);
     let options = StoreOptions {
         catalog_capacity: context.catalog_capacity,
         segment_length: context.segment_file_length as i32,
@@ -54,7 +66,7 @@ pub fn check_damaged_catalog(
         ));
     };
     // Without checksums, a flipped bit may change the state of a recording to another valid state.
-    let is_visible = !is_flip || record_checksum.is_some();
+    let is_visible = damage != CatalogDamage::Flips || record_checksum.is_some();
     let after = segments(&copy);
     let deleted = |storage: &MemoryStorage| {
         let mut names = segments(storage).into_iter();
@@ -82,22 +94,59 @@ fn copy_of(storage: &MemoryStorage) -> MemoryStorage {
     copy
 }
 
-/// Flips some bits, fills a range with zeros, or removes the end.
-fn damage(bytes: &mut Vec<u8>, is_flip: bool, random: &mut Rng) {
-    // A new catalog ends with many zeros.
-    let used = bytes.iter().rposition(|byte| *byte != 0);
-    let length = used.map_or(bytes.len(), |last| last + 1);
-    if is_flip {
-        for _ in 0..random.usize(1..8) {
-            bytes[random.usize(..length)] ^= 1 << random.u32(..8);
+/// A kind of damage to a catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CatalogDamage {
+    /// Some bits are flipped.
+    Flips,
+    /// A range is filled with zeros, or the end is missing.
+    Missing,
+    /// A recording has an unknown state.
+    State,
+}
+
+impl CatalogDamage {
+    fn apply(self, bytes: &mut Vec<u8>, random: &mut Rng) {
+        // A new catalog ends with many zeros.
+        let used = bytes.iter().rposition(|byte| *byte != 0);
+        let length = used.map_or(bytes.len(), |last| last + 1);
+        match self {
+            Self::Flips => {
+                for _ in 0..random.usize(1..8) {
+                    bytes[random.usize(..length)] ^= 1 << random.u32(..8);
+                }
+            }
+            Self::Missing => {
+                let begin = random.usize(..length);
+                match random.bool() {
+                    true => bytes[begin..(begin + 700).min(length)].fill(0),
+                    false => bytes.truncate(begin),
+                }
+            }
+            Self::State => {
+                let fields = state_fields(bytes);
+                if !fields.is_empty() {
+                    let at = fields[random.usize(..fields.len())];
+                    bytes[at..at + 4].copy_from_slice(&random.i32(UNKNOWN_STATES).to_le_bytes());
+                }
+            }
         }
-        return;
     }
-    let begin = random.usize(..length);
-    match random.bool() {
-        true => bytes[begin..(begin + 700).min(length)].fill(0),
-        false => bytes.truncate(begin),
+}
+
+/// Returns the offset of the state of each entry.
+fn state_fields(bytes: &[u8]) -> Vec<usize> {
+    let mut fields = Vec::new();
+    let mut at = CATALOG_HEADER_LENGTH;
+    while let Some(field) = bytes.get(at..at + 4) {
+        let length = i32::from_le_bytes([field[0], field[1], field[2], field[3]]);
+        let Some(length) = usize::try_from(length).ok().filter(|length| *length > 0) else {
+            break;
+        };
+        fields.push(at + STATE_OFFSET);
+        at += ENTRY_HEADER_LENGTH + length;
     }
+    fields
 }
 
 fn segments(storage: &MemoryStorage) -> Vec<String> {

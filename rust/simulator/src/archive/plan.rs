@@ -348,7 +348,7 @@ fn compaction_faults(seed: u64, archives: &[ArchivePlan]) -> Vec<(i64, ArchiveEv
                 },
                 away_ns: random.i64(0..1_500 * MS),
             }),
-            0..=3 | 4 => CompactionFault::Disk(StorageFault::Kill {
+            0..=4 => CompactionFault::Disk(StorageFault::Kill {
                 progress: random.usize(..4),
             }),
             5 | 6 => {
