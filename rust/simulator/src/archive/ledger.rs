@@ -46,6 +46,10 @@ pub struct Tape {
     pub published: i64,
     /// Highest position that a client knows to be recorded.
     pub acknowledged: i64,
+    /// Positions of the counter with the times at which they were first seen, since the last fault of the archive.
+    observed: Vec<(i64, i64)>,
+    /// The archive's state without faults in which these positions were seen.
+    period: Option<(u64, u64)>,
     /// Whether a client knows that the recording is deleted.
     pub is_deleted: bool,
     /// A requested change if its outcome is unknown.
@@ -98,6 +102,8 @@ pub struct ReaderLimits {
 struct Published {
     end: i64,
     message: Message,
+    /// Time of the offer in nanoseconds.
+    published_ns: i64,
 }
 
 /// A change of a tape with unknown outcome.
@@ -124,6 +130,8 @@ pub struct TapeReading {
     pub tape: usize,
     /// End position of the last message read, or the start position.
     pub position: i64,
+    /// Time in nanoseconds at which the last message read was published.
+    pub published_ns: Option<i64>,
 }
 
 /// All tapes of a schedule.
@@ -203,6 +211,7 @@ impl Ledger {
             ));
         }
         reading.position = end;
+        reading.published_ns = expected.map(|it| it.published_ns);
         self.received += 1;
         Ok(())
     }
@@ -218,7 +227,7 @@ impl Ledger {
             .collect();
         let tape = *tapes.get(random.usize(..tapes.len().max(1)))?;
         let messages = &self.tapes[tape].messages;
-        let Published { end, message } = messages.get(random.usize(..messages.len().max(1)))?;
+        let Published { end, message, .. } = messages.get(random.usize(..messages.len().max(1)))?;
         if message.length > LONGEST_UNFRAGMENTED {
             return None;
         }
@@ -291,6 +300,8 @@ impl Tape {
             count: 0,
             published: start,
             acknowledged: start,
+            observed: Vec::new(),
+            period: None,
             is_deleted: false,
             doubt: None,
             may_have_removed_files: false,
@@ -303,9 +314,53 @@ impl Tape {
     }
 
     /// Registers a message that its publication accepted, with its end position.
-    pub fn on_published(&mut self, message: Message, end: i64) {
-        self.messages.push(Published { end, message });
+    pub fn on_published(&mut self, message: Message, end: i64, now_ns: i64) {
+        self.messages.push(Published {
+            end,
+            message,
+            published_ns: now_ns,
+        });
         self.count += 1;
+    }
+
+    /// Registers that the position counter shows a position. `period` stays the same while the archive runs without
+    /// faults.
+    ///
+    /// # Errors
+    /// The same errors as [`acknowledge`](Self::acknowledge).
+    pub fn observe(
+        &mut self,
+        position: i64,
+        now_ns: i64,
+        period: Option<(u64, u64)>,
+    ) -> Result<(), Finding> {
+        if self.period != period {
+            self.period = period;
+            self.observed.clear();
+        }
+        if self
+            .observed
+            .last()
+            .is_none_or(|(last, _)| position > *last)
+        {
+            self.observed.push((position, now_ns));
+        }
+        self.acknowledge(position)
+    }
+
+    /// Returns a time by which the frame at a position was recorded; `None` if a fault has come since then.
+    pub fn recorded_by_ns(&self, position: i64, period: Option<(u64, u64)>) -> Option<i64> {
+        let is_known = period.is_some()
+            && self.period == period
+            && self
+                .observed
+                .first()
+                .is_some_and(|(first, _)| *first <= position);
+        let at = self.observed.partition_point(|(end, _)| *end <= position);
+        self.observed
+            .get(at)
+            .filter(|_| is_known)
+            .map(|(_, at_ns)| *at_ns)
     }
 
     /// Registers that a client knows that the data up to a position is recorded.
@@ -358,6 +413,8 @@ impl Tape {
         self.acknowledged = position;
         self.published = position;
         self.messages.retain(|it| it.end <= position);
+        // The index loses the time of an entry that the truncation divides.
+        self.observed.clear();
     }
 
     /// Registers a purge of the data before a position.
@@ -388,6 +445,7 @@ impl Tape {
         copy.archive = archive;
         copy.recording_id = Some(recording_id);
         copy.readers = 0;
+        copy.observed.clear();
         copy.retention = None;
         copy.local_start = None;
         copy.detached_from = None;

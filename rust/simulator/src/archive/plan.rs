@@ -34,6 +34,8 @@ const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
 const COPYING_REMAINDER: u64 = 3;
 /// Remainders of the seeds for which the archives compact their catalogs.
 const COMPACTING_REMAINDERS: [u64; 2] = [5, 6];
+/// Remainder of the seeds in which replays may have the recorded pace.
+const SPEEDS_REMAINDER: u64 = 6;
 /// Number of faults of compactions in a schedule.
 const COMPACTION_FAULTS: usize = 8;
 /// Number of steps from the creation of the new catalog to the step after the compaction.
@@ -136,6 +138,10 @@ impl ArchiveSchedule {
                 archive.compacts = true;
             }
             events.extend(compaction_faults(seed, &archives));
+            let has_speeds = seed % RETAINING_DIVISOR == SPEEDS_REMAINDER;
+            operators
+                .iter_mut()
+                .for_each(|it| it.has_speeds = has_speeds);
         }
         events.push((HEAL_NS, ArchiveEvent::Heal));
         Self {
@@ -239,6 +245,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         replicates_from: None,
         retains: false,
         has_copies: false,
+        has_speeds: false,
     };
     let remote = OperatorPlan {
         host: 1,

@@ -12,7 +12,7 @@ use aeron_protocol::archive::{NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_
 use super::copying::Copying;
 use super::detaching::Detaching;
 use super::removal::{Change, Removal};
-use super::replay::Replay;
+use super::replay::{Replay, ReplaySpeed};
 use super::retaining::RetentionRequest;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape, UncertainChange};
@@ -27,6 +27,10 @@ const MAX_REPLAYS: usize = 2;
 const MAX_PAUSE_NS: i64 = 50 * MS;
 /// Range of the maximum rates of replays, in bytes per second.
 const RATES: std::ops::Range<i64> = 400_000..2_000_000;
+/// Range of the speeds of replays, in millionths of the recorded pace.
+const SPEEDS: std::ops::Range<i64> = 4_000_000..40_000_000;
+/// Part of the error of a replay with a speed if the archive does not know the recorded pace.
+const NO_TIMES: &str = "the index has no arrival times";
 /// Channel of replays that do not use the network.
 const IPC: &str = "aeron:ipc";
 /// Number of descriptors in a request for all of an archive's recordings.
@@ -74,6 +78,8 @@ pub(super) struct ReplayedRange {
     end: Option<i64>,
     /// Requested maximum number of bytes per second.
     rate: Option<i64>,
+    /// Requested speed in millionths.
+    speed: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -276,12 +282,19 @@ impl Operator {
                         begin,
                         end,
                         rate,
+                        speed,
                     } = range;
                     let mut replay = Replay::new(started, tape, begin, end, now_ns);
                     let must_be_heeded = self.plan.retains || self.plan.has_copies;
                     if must_be_heeded && self.goal == Goal::Work && self.random.bool() {
                         replay = replay.with_pauses(self.random.i64(0..MAX_PAUSE_NS));
                     }
+                    let period = stage.undisturbed(self.plan.archive);
+                    replay = replay.with_speed(speed.map(|millionths| ReplaySpeed {
+                        millionths,
+                        requested_ns: self.since_ns,
+                        begun_ns: stage.ledger.tape(tape).recorded_by_ns(begin, period),
+                    }));
                     if let Some(rate) = rate {
                         replay = replay.with_rate(rate, self.since_ns);
                     }
@@ -293,6 +306,12 @@ impl Operator {
                 }
                 Polled::Failed(_) if stage.ledger.tape(range.tape).is_rotten => {
                     self.verified.insert(range.tape);
+                    Ok(Activity::Idle)
+                }
+                // After a fault, the index of a segment may be missing.
+                Polled::Failed(error)
+                    if range.speed.is_some() && error.to_string().contains(NO_TIMES) =>
+                {
                     Ok(Activity::Idle)
                 }
                 Polled::Failed(error) => self.failed_on(range.tape, "a replay", &error, stage),
@@ -675,6 +694,7 @@ impl Operator {
             begin: it.start,
             end: Some(it.stop?),
             rate: None,
+            speed: None,
         };
         self.replay(range, REPLAY_ALL_AND_STOP, archive, ledger)
     }
@@ -824,11 +844,16 @@ impl Operator {
             (false, _) => (limit - begin, Some(limit)),
         };
         let rate = rarely(&mut self.random, 4).then(|| self.random.i64(RATES));
+        let mut speed = None;
+        if self.plan.has_speeds && rate.is_none() && self.random.bool() {
+            speed = Some(self.random.i64(SPEEDS));
+        }
         let range = ReplayedRange {
             tape,
             begin,
             end,
             rate,
+            speed,
         };
         self.replay(range, length, archive, ledger)
     }
@@ -843,6 +868,7 @@ impl Operator {
         let id = ledger.tape(range.tape).recording_id?;
         let params = ReplayParams {
             max_bytes_per_second: range.rate.unwrap_or(NULL_VALUE),
+            speed_millionths: range.speed.unwrap_or(NULL_VALUE),
             ..ReplayParams::range(range.begin, length)
         };
         let stream_id = REPLAY_STREAM_ID + self.random.i32(0..10);

@@ -70,6 +70,8 @@ pub struct OperatorPlan {
     pub replicates_from: Option<(usize, String)>,
     /// Whether the archive copies sealed segments to object storage, and deletes copied files.
     pub has_copies: bool,
+    /// Whether replays may have the recorded pace.
+    pub has_speeds: bool,
     /// Whether the operator commits positions of named readers and sets retention policies.
     pub retains: bool,
 }
@@ -390,10 +392,11 @@ impl Operator {
                 let Ok(end) = recorded.publication.offer(&bytes) else {
                     break;
                 };
-                stage
-                    .ledger
-                    .tape_mut(recorded.tape)
-                    .on_published(message, end);
+                stage.ledger.tape_mut(recorded.tape).on_published(
+                    message,
+                    end,
+                    stage.clock.now_ns(),
+                );
                 recorded.next_length = None;
                 recorded.backlog -= 1;
                 work_count += 1;
@@ -423,6 +426,7 @@ impl Operator {
             return Ok(());
         };
         let counters = cnc.counters();
+        let (now_ns, period) = (stage.clock.now_ns(), stage.undisturbed(self.plan.archive));
         for recorded in &mut self.recorded {
             let tape = stage.ledger.tape_mut(recorded.tape);
             let archive_id = Some(plan.context.archive_id);
@@ -437,7 +441,7 @@ impl Operator {
                 known.or_else(|| RecordingPositionKey::find_by_recording(counters, id, archive_id));
             let position = recorded.counter_id.and_then(|it| counters.value(it));
             if let (Some(position), None) = (position, tape.stop) {
-                tape.acknowledge(position)?;
+                tape.observe(position, now_ns, period)?;
             }
         }
         Ok(())

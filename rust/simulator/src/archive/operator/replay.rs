@@ -6,13 +6,26 @@ use aeron_client::FragmentAssembler;
 use super::{PATIENCE_NS, Stage};
 use crate::archive::ledger::TapeReading;
 use crate::payload::Message;
-use crate::schedule::SECOND;
+use crate::schedule::{MS, SECOND};
 use crate::truth::Finding;
 
 /// Length of the longest frame in bytes.
 const LONGEST_FRAME: i64 = 8_192;
+/// Maximum interval between the arrival times of two frames that count as simultaneous.
+const SPEED_TOLERANCE_NS: i64 = 2 * MS;
 /// Maximum number of fragments read from a replay in one turn.
 const FRAGMENTS_PER_TURN: usize = 16;
+
+/// The recorded pace of a replay.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ReplaySpeed {
+    pub millionths: i64,
+    /// Time of the request.
+    pub requested_ns: i64,
+    /// Time by which the first frame was recorded. If it is not known, index entries may lack times, and the replay may
+    /// end early.
+    pub begun_ns: Option<i64>,
+}
 
 /// A replay in progress.
 pub(super) struct Replay {
@@ -31,6 +44,7 @@ pub(super) struct Replay {
     reads_from_ns: i64,
     /// Maximum number of bytes per second that the operator has requested, and the time of the request.
     rate: Option<(i64, i64)>,
+    speed: Option<ReplaySpeed>,
     /// For a replay over IPC: the archive's [`Stage::undisturbed`] at the start of the replay.
     undisturbed: Option<(u64, u64)>,
     /// Time at which the replay was first found to have ended.
@@ -54,6 +68,7 @@ impl Replay {
             reading: TapeReading {
                 tape,
                 position: begin,
+                published_ns: None,
             },
             begin,
             end,
@@ -62,6 +77,7 @@ impl Replay {
             pause_ns: 0,
             reads_from_ns: now_ns,
             rate: None,
+            speed: None,
             undisturbed: None,
             ended_ns: None,
             image_position: begin,
@@ -79,6 +95,12 @@ impl Replay {
     /// Notes the requested rate in bytes per second, and the time of the request.
     pub fn with_rate(mut self, bytes_per_second: i64, requested_ns: i64) -> Self {
         self.rate = Some((bytes_per_second, requested_ns));
+        self
+    }
+
+    /// Notes the requested speed.
+    pub fn with_speed(mut self, speed: Option<ReplaySpeed>) -> Self {
+        self.speed = speed;
         self
     }
 
@@ -133,7 +155,34 @@ impl Replay {
             self.since_ns = now_ns;
         }
         self.check_rate(now_ns)?;
+        self.check_speed(now_ns)?;
         Ok(count)
+    }
+
+    /// Checks that the replay is not faster than the recorded pace. An entry of the index has the frames of a
+    /// millisecond.
+    fn check_speed(&self, now_ns: i64) -> Result<(), Finding> {
+        let Some(ReplaySpeed {
+            millionths,
+            requested_ns,
+            begun_ns: Some(begun_ns),
+        }) = self.speed
+        else {
+            return Ok(());
+        };
+        let Some(published_ns) = self.reading.published_ns else {
+            return Ok(());
+        };
+        let recorded_ns = published_ns - begun_ns - SPEED_TOLERANCE_NS;
+        let due_ns = requested_ns + (recorded_ns as f64 * 1e6 / millionths as f64) as i64;
+        match now_ns >= due_ns {
+            true => Ok(()),
+            false => Err(format!(
+                "a replay with a speed of {millionths} millionths is {} ns too early at {}",
+                due_ns - now_ns,
+                self.reading.position
+            )),
+        }
     }
 
     /// Checks that the replay is not faster than requested. A frame that begins within the allowed bytes may end after
@@ -190,7 +239,8 @@ impl Replay {
         let is_undisturbed =
             self.undisturbed.is_some() && stage.undisturbed(tape.archive) == self.undisturbed;
         let is_excused = stage.is_excused(self.since_ns) && !(has_ended && is_undisturbed);
-        if is_excused || self.is_stopped || tape.is_rotten {
+        let lacks_times = self.speed.is_some_and(|speed| speed.begun_ns.is_none());
+        if is_excused || self.is_stopped || tape.is_rotten || lacks_times {
             return Ok(true);
         }
         Err(format!(
