@@ -23,8 +23,8 @@ pub enum CompactionFault {
 /// A loss of power. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerLoss {
-    /// Time between the first change of an entry of the compact catalog and the loss. If it is 0, the loss comes during the
-    /// compaction.
+    /// Time between the first change of an entry of the compact catalog and the loss. If it is 0, the loss comes
+    /// during the compaction.
     pub after_ns: i64,
     /// Time until the machine starts again.
     pub away_ns: i64,

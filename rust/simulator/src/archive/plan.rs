@@ -60,8 +60,8 @@ pub enum ArchiveEvent {
     FillDisk(usize, u64),
     /// The disk of an archive works again.
     HealDisk(usize),
-    /// A fault occurs in the next compaction of an archive's catalog, this number of steps after the creation of the new
-    /// catalog.
+    /// A fault occurs in the next compaction of an archive's catalog, this number of steps after the creation of the
+    /// new catalog.
     FailCompaction(usize, u64, CompactionFault),
     /// A driver dies, and starts again after this time.
     CrashDriver(HostId, i64),

@@ -235,8 +235,8 @@ impl ArchiveServer {
         self.starts_from_ns = starts_from_ns;
     }
 
-    /// Kills the process, and removes the last frames of its recordings if they are not the end of a message. Frames with
-    /// checksums stay: a correct checksum proves that a frame is whole.
+    /// Kills the process, and removes the last frames of its recordings if they are not the end of a message. Frames
+    /// with checksums stay: a correct checksum proves that a frame is whole.
     pub fn kill_and_cut(
         &mut self,
         starts_from_ns: i64,

@@ -23,8 +23,8 @@ pub struct PublishedTape {
 }
 
 impl PublishedTape {
-    /// Whether this position is after the end of a message, and before the end of the next message. Within a batch, this
-    /// is not known.
+    /// Whether this position is after the end of a message, and before the end of the next message. Within a batch,
+    /// this is not known.
     pub fn is_between_ends(&self, position: i64) -> bool {
         let mut next_end = None;
         for (_, end) in self.messages.iter().rev() {
