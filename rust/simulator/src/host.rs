@@ -102,8 +102,8 @@ impl Host {
             counters_values: CncLengths::MIN_COUNTERS_VALUES,
             ..CncLengths::default()
         };
-        let memory = SharedBuffer::heap(lengths.file_length().expect("the smallest lengths"));
-        let cnc = CncFile::format(memory, &lengths, &identity).expect("the smallest lengths");
+        let memory = SharedBuffer::heap(lengths.file_length().expect("the lengths are valid"));
+        let cnc = CncFile::format(memory, &lengths, &identity).expect("the lengths are valid");
         let logs = HeapLogs::new(STORAGE_LENGTH);
         let epoch = clock.epoch_clock();
         let surroundings = DriverEnvironment {
@@ -232,7 +232,7 @@ impl LogSource for DriverLogs {
     }
 }
 
-/// Returns the id of the log with a file name.
+/// Returns the id of the log at this path; `None` if the path is not that of a log.
 fn log_id(path: &Path) -> Option<LogId> {
     let id = path.file_stem()?.to_str()?.parse().ok()?;
     [LogId::Publication(id), LogId::Image(id)]

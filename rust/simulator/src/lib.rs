@@ -1,9 +1,9 @@
-//! The simulator: runs media drivers and their clients in one thread, with a virtual clock and a faulty virtual
-//! network.
+//! The simulator: runs media drivers, archives and their clients in one thread, with a virtual clock and a faulty
+//! virtual network.
 //!
 //! A seed determines the whole run: the publishers and subscribers, the faults, and the delay, loss and damage of each
-//! datagram. Drivers and clients run the production code, with heap memory instead of files. A [`Schedule`] is
-//! generated from the seed. A [`World`] runs the schedule and reports violations of invariants. The same seed always
+//! datagram. Drivers, archives and clients run the production code, with heap memory instead of files. A [`Schedule`]
+//! is generated from the seed. A [`World`] runs the schedule and reports violations of invariants. The same seed always
 //! gives the same result.
 
 #![forbid(unsafe_code)]

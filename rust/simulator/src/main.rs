@@ -2,9 +2,9 @@
 //! schedule in detail.
 //!
 //! `--all-rows` also runs the seeds that have found defects, and fails if a row of the drivers' state tables is not
-//! reached. With `--first-edition`, only faults of the first edition occur, as for the kept seeds. `--archive` runs
-//! schedules with archives, `--publishers` schedules with recorded publishers, and `--followers` schedules with
-//! followers of recorded streams.
+//! reached. With `--first-edition`, schedules have only the features of the first edition, as for most of the kept
+//! seeds. `--archive` runs schedules with archives, `--publishers` schedules with recorded publishers, and
+//! `--followers` schedules with followers of recorded streams.
 
 use std::process::ExitCode;
 use std::sync::Mutex;

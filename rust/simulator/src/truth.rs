@@ -13,7 +13,7 @@ use crate::payload::Message;
 /// Description of the rule that a driver or client broke.
 pub type Finding = String;
 
-/// Identifies a publication: host, number of its driver, original registration id.
+/// Identifies a publication: host, number of driver starts on the host so far, original registration id.
 pub type PublicationOrigin = (HostId, u64, i64);
 
 /// A stream within its channel.
@@ -25,9 +25,9 @@ pub struct ChannelStream {
     pub stream_id: i32,
 }
 
-/// Number of last messages near which a forged NAK may begin.
+/// Maximum number of messages between the last message and the message near which a forged NAK begins.
 const MAX_FORGED_DISTANCE: usize = 60;
-/// Maximum distance from the end of the message to the start of a forged NAK, in multiples of the frame alignment. The
+/// Maximum distance from the end of that message to the start of a forged NAK, in multiples of the frame alignment. The
 /// NAK may start at a frame, or within a claim or a message.
 const MAX_FORGED_FRAMES: i64 = 40;
 
@@ -140,7 +140,7 @@ impl Truth {
         let published = record.messages.get(message.number as usize);
         if published != Some(&(end_position, message.length)) {
             return Err(format!(
-                "{message:?} came at {end_position}, published was {published:?}"
+                "{message:?} came at {end_position}, but its published end and length are {published:?}"
             ));
         }
         let expected = match progress.publication {
@@ -186,7 +186,7 @@ impl PublicationRecord {
         self.messages.len() as u32
     }
 
-    /// Returns a NAK for bytes near the end of a message. The bytes need not have been sent.
+    /// Returns a NAK for bytes near the end of a random message. The bytes need not have been sent.
     pub fn any_nak(&self, random: &mut Rng) -> Nak {
         let ends = self.messages.iter().rev().map(|(end, _)| *end);
         let position = ends

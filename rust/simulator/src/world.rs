@@ -344,7 +344,7 @@ impl World {
         }
     }
 
-    /// Sends forged requests for a round-trip measurement of a stream to all receivers.
+    /// Sends a forged request for a round-trip measurement of a stream to all sockets.
     fn forge_round_trip(&mut self, stream: usize) {
         let Some(number) = self.streams[stream].publisher.publication() else {
             return;
@@ -363,7 +363,8 @@ impl World {
         self.wire.lock().flood(&bytes);
     }
 
-    /// Sends forged NAKs for a stream to all sockets. Their bytes need not be missing, and may never have been sent.
+    /// Sends forged NAKs for a stream to all sockets. The requested bytes need not be missing, and may never have been
+    /// sent.
     fn forge_naks(&mut self, stream: usize) {
         let Some(number) = self.streams[stream].publisher.publication() else {
             return;

@@ -49,7 +49,7 @@ pub struct ArchivePlan {
     pub longest_read: Option<usize>,
     /// Whether clients set retention policies. If so, no client purges segments.
     pub retains: bool,
-    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    /// Whether the archive copies sealed segments to object storage, and then deletes their local files.
     pub has_copies: bool,
     /// Whether the catalog has so many deleted entries that the archive compacts it at the start, or after a few
     /// deletions.
@@ -63,7 +63,7 @@ pub struct ArchiveServer {
     bucket: ObjectBucket,
     random: Rng,
     state: ArchiveServerState,
-    /// The client, and the number of driver starts on its host at the time at which it connected.
+    /// The client, and the number of driver starts on its host when the client connected.
     client: Option<(Aeron, u64)>,
     /// Number of processes that were started.
     lives: u64,
@@ -164,7 +164,7 @@ impl ArchiveServer {
         self.must_restart = self.is_running();
     }
 
-    /// Sets the start time, if the archive is down.
+    /// Sets the earliest time of the next start. If the archive is already running, this has no effect.
     pub fn start_at(&mut self, starts_from_ns: i64) {
         self.starts_from_ns = starts_from_ns;
     }
@@ -182,7 +182,8 @@ impl ArchiveServer {
         storage.fail_at(storage.steps() + steps, fault);
     }
 
-    /// Kills the process in a write to a file of this kind. At most `pages` pages of the write are done.
+    /// Kills the process in the next write to a file of this kind that crosses the end of a page. At most `pages` pages
+    /// of the write are done.
     pub fn tear_write(&mut self, file: FileKind, pages: usize) {
         self.disk.tear_write(file, pages);
     }
@@ -256,9 +257,9 @@ impl ArchiveServer {
 
     /// Cuts the power of the archive's machine. The machine starts again at the given time.
     ///
-    /// If the process was killed before, some changes were not forced to the disk. The simulation keeps either all of
-    /// these changes or none. If it kept only some, a sector between frames of the last block could be missing. That
-    /// block was not acknowledged, and no start of an archive detects the missing sector.
+    /// If the process was killed before the power loss, some of its changes were not forced to the disk. The simulation
+    /// keeps either all of these changes or none. If it kept only some, a sector between frames of the last block could
+    /// be missing. That block was not acknowledged, and no start of an archive detects the missing sector.
     pub fn lose_power(&mut self, starts_from_ns: i64, graveyard: &mut Graveyard) {
         // If the next process has not started yet, the changes of the killed process are still not forced to the disk.
         let was_killed = self.has_crashed;
@@ -402,7 +403,7 @@ impl ArchiveServer {
         }
     }
 
-    /// Checks that the start has completed interrupted deletions of retention.
+    /// Checks that the start has completed the deletions of retention that a kill interrupted.
     ///
     /// # Errors
     /// A segment before the start of its recording still exists.
@@ -479,7 +480,8 @@ impl ArchiveServer {
         self.starts_from_ns = clock.now_ns() + RETRY_NS;
     }
 
-    /// Takes over the mark file. The owner of a directory does this first.
+    /// Takes over the mark file, because the owner of a directory does this first. Returns the function that opens the
+    /// error reports.
     fn reports(&self, now_ms: i64) -> OpenReports {
         let context = &self.plan.context;
         let owner = Owner {
@@ -508,7 +510,7 @@ impl ArchiveServer {
     }
 }
 
-/// Writes errors to the mark file and to a list. They help to find the cause of a finding.
+/// Writes errors to the mark file and to a list. The list helps to find the cause of a finding.
 struct Reports {
     mark_file: Option<MarkFile<SimulatedFile>>,
     errors: Arc<Mutex<Vec<String>>>,

@@ -21,7 +21,7 @@ use crate::schedule::SECOND;
 use crate::truth::Finding;
 use crate::world::Failure;
 
-/// Time after the end of a fault in which the fault may still cause failures.
+/// Time for which a fault may still cause failures after its end.
 const AFTERMATH_NS: i64 = 6 * SECOND;
 /// Time for which operators work while no failure is excused.
 const CALM_WORK_NS: i64 = 2 * SECOND;
@@ -110,7 +110,7 @@ pub struct ArchiveWorld {
     checks: CounterChecks,
     phase: ArchivePhase,
     phase_since_ns: i64,
-    /// Time after which no failure is excused.
+    /// A failure of an activity that began before this time is excused.
     calm_since_ns: i64,
     /// Random numbers that select the bits to flip.
     random: Rng,
@@ -212,7 +212,8 @@ impl ArchiveWorld {
         self.check_errors()
     }
 
-    /// Checks that the archive never tried to delete a segment that a replay still needed. The store refuses this.
+    /// Checks that no archive tried to delete a segment that a replay still needed. The store refuses such a deletion
+    /// and reports an error.
     fn check_errors(&self) -> Result<(), Finding> {
         let mut errors = self.archives.iter().flat_map(ArchiveServer::errors);
         let is_wrong = |error: &String| {
@@ -394,7 +395,7 @@ impl ArchiveWorld {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The time limit of the current phase is reached, and the phase is not over. The finding is the reason.
+    /// The time limit of the current phase is reached, and the phase is not over. The finding says what is not done.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let complaint = match self.phase {
@@ -426,7 +427,7 @@ impl ArchiveWorld {
         }
     }
 
-    /// Opens copies of the archives' directories with damaged catalogs.
+    /// Copies each archive's directory, damages the catalog in the copy, and opens the copy.
     fn check_damaged_catalogs(&mut self) -> Result<(), Finding> {
         let now_ms = self.clock.now_ms();
         let mut archives = self.archives.iter();
@@ -487,7 +488,7 @@ impl ArchiveWorld {
     }
 
     /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data. Also
-    /// checks that files with copies are deleted.
+    /// checks that files with copies in object storage are deleted, except those of the last `objects_local_bytes`.
     fn unretained(&self) -> Option<Finding> {
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();

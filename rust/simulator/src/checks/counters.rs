@@ -13,7 +13,7 @@ use crate::truth::Finding;
 /// A counter of a driver.
 type Key = (HostId, i32);
 
-/// The counters at the last check.
+/// Checks the counters of the drivers, and keeps their values until the next check.
 #[derive(Debug, Default)]
 pub struct CounterChecks {
     positions: BTreeMap<Key, SeenCounter>,
@@ -203,8 +203,8 @@ impl CounterChecks {
         ))
     }
 
-    /// Returns the window of a publication or image in bytes. For a publication, it is the length of its window and of
-    /// one message or block. For an image, it is half a term.
+    /// Returns the window of a publication or image in bytes. For a publication, it is the term window plus the length
+    /// of the longest message or block. For an image, it is half a term.
     fn window(&mut self, host: &Host, log: LogId) -> i64 {
         let longest_append = self.longest_append;
         let (LogId::Publication(id) | LogId::Image(id)) = log;

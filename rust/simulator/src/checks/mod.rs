@@ -1,5 +1,5 @@
-//! Invariants that must be true in each schedule with any faults. The checks read only the drivers' counters and
-//! datagrams.
+//! Invariants that must be true in each schedule, with all kinds of faults. The checks read only the drivers' counters,
+//! logs and datagrams.
 
 mod counters;
 mod datagrams;

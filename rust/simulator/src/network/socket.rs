@@ -180,7 +180,7 @@ impl Drop for VirtualSocket {
     }
 }
 
-/// Polls all sockets if any socket of the host has data.
+/// Reports all its sockets as ready if any socket of the host has data.
 struct VirtualPoller {
     keys: Vec<SocketKey>,
     waiting: Arc<AtomicUsize>,

@@ -48,7 +48,7 @@ pub struct WireCounts {
     pub cut: u64,
     /// Sends that accepted fewer datagrams than the caller passed.
     pub short: u64,
-    /// GSO batches refused because a link has packets that are too short.
+    /// GSO batches refused because their datagrams do not fit into the packets of the link.
     pub refused_gso_batches: u64,
 }
 
@@ -137,12 +137,12 @@ impl Wire {
         }
     }
 
-    /// Sets an observer, which is called with every sent datagram and the time.
+    /// Adds an observer, which is called with the time and every sent datagram.
     pub fn observe(&mut self, observer: Observer) {
         self.observers.push(observer);
     }
 
-    /// Returns the network conditions for changes.
+    /// Returns the network conditions, so that the caller can change them.
     pub fn weather(&mut self) -> &mut Weather {
         &mut self.weather
     }
@@ -264,7 +264,7 @@ impl Wire {
         self.sockets.get(&id).and_then(|socket| socket.peer)
     }
 
-    /// Returns how many of `count` datagrams a socket accepts now.
+    /// Returns how many of `count` datagrams or GSO batches a socket accepts now.
     pub(super) fn room(&mut self, count: usize) -> usize {
         let is_short =
             self.weather.short_sends > 0.0 && self.random.f64() < self.weather.short_sends;
@@ -398,7 +398,8 @@ impl Bound {
                     && (self.hears.ip() == to.ip() || self.hears.ip().is_unspecified())
             }
         };
-        // A connected multicast sender receives through a second socket, which is not connected.
+        // A real multicast sender has a connected socket, and receives through a second socket that is not connected.
+        // Here, one socket is both.
         is_reached && (self.group.is_some() || self.peer.is_none_or(|peer| peer == from))
     }
 }

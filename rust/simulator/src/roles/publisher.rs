@@ -319,7 +319,7 @@ impl Publisher {
     }
 }
 
-/// Returns the random length of a message: usually of a short one, sometimes of one with several frames.
+/// Returns a random message length. Most messages are short, and some may have several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..10) {
         0 => random.usize(HEADER_LENGTH..=max),
@@ -428,7 +428,8 @@ impl Handle {
         }
     }
 
-    /// Adds a destination. A check of the response is not necessary, because data must arrive at the destination.
+    /// Adds a destination. The caller need not check the response: a later check requires that data arrives at the
+    /// destination.
     fn add_destination(&self, channel: &str) -> Option<PendingOperation<i64>> {
         match self {
             Handle::Shared(publication) => publication.async_add_destination(channel).ok(),

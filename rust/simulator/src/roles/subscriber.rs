@@ -28,8 +28,8 @@ pub struct SubscriberPlan {
     pub stream_id: i32,
     /// Whether the stream must be complete.
     pub is_reliable: bool,
-    /// Whether the subscriber must have an image of its stream when there are no faults. `false` if the subscriber
-    /// requests another session or another stream, or cannot rejoin a lost stream.
+    /// Whether the subscriber must have an image of its stream when there are no faults. `false` if no publication has
+    /// the session or stream that the subscriber requests, or if the subscriber cannot rejoin a lost stream.
     pub is_served: bool,
     /// Whether the sender waits for this subscriber. With maximum flow control, the sender may overwrite data that the
     /// subscriber has not received.
@@ -324,7 +324,7 @@ impl SimulatedSubscriber {
         polled.map_err(|error| format!("poll failed: {error}"))
     }
 
-    /// Checks that images that ended regularly had all messages of their publications.
+    /// Checks the images that ended regularly: the subscriber must have received all messages of their publications.
     fn see_images_off(&mut self, truth: &Truth) -> Result<(), Finding> {
         let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
         for departure in gone {

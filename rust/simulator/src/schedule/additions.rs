@@ -6,7 +6,8 @@ use fastrand::Rng;
 use super::{DriverPlan, Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, one_of, rarely};
 use crate::network::{LossPattern, Weather};
 
-/// Changes streams and events. Returns the network conditions for the last messages, each with its start time.
+/// Adds these features to the drivers, streams and events. Returns the network conditions for the last messages, each
+/// with its start time.
 pub fn draw(
     random: &mut Rng,
     drivers: &mut [DriverPlan],

@@ -188,7 +188,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Generates bursts at any time, and final messages that all subscribers must receive.
+    /// Generates bursts of messages until the network heals. Leaves `LAST_MESSAGES` messages of each stream for the
+    /// time after that.
     fn messages(&mut self) {
         let streams = self.streams.len();
         for stream in 0..streams {

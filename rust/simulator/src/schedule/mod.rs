@@ -26,7 +26,7 @@ pub const PARTING_LIMIT_NS: i64 = 12 * SECOND;
 /// Time limit for the removal of all resources.
 pub const LEAVING_LIMIT_NS: i64 = 12 * SECOND;
 
-/// Number of messages in a schedule.
+/// Number of messages in a schedule. [`PARTING_MESSAGES`] and the messages of some faults are not included.
 pub const MESSAGES: usize = 1_000;
 /// Number of these messages that each stream publishes after the network faults have ended.
 pub const LAST_MESSAGES: usize = 60;

@@ -229,7 +229,7 @@ impl Draft {
         plans
     }
 
-    /// Returns a subscriber that shares an endpoint with the others, and requests a session or a stream without a
+    /// Returns a subscriber that shares an endpoint with the others, and requests a session or a stream that has no
     /// publication.
     fn deaf_subscriber(&self, random: &mut Rng, hosts: usize) -> SubscriberPlan {
         let host = match self.form {

@@ -35,7 +35,7 @@ pub(super) struct Settling {
 }
 
 impl World {
-    /// Ends all faults, and publishes the remaining messages of the schedule.
+    /// Begins the recovery after the faults. The publishers get the remaining messages of the schedule to publish.
     pub(super) fn begin_recovery(&mut self) {
         let now_ns = self.clock.now_ns();
         self.phase = Phase::Recovering(now_ns + RECOVERY_LIMIT_NS, Settling::default());
@@ -55,7 +55,7 @@ impl World {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The deadline of the current phase is reached, and the phase is not over. The finding is the reason.
+    /// The deadline of the current phase is reached, and the phase is not over. The finding says what is not done.
     pub(super) fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.clock.now_ns();
         let within = |deadline_ns, finding| match now_ns < deadline_ns {
@@ -179,7 +179,8 @@ impl World {
         }
     }
 
-    /// Returns a finding if a subscriber does not know the end of its stream although it must.
+    /// Returns a finding if a stream still has messages to publish, or if a subscriber does not know the end of its
+    /// stream although it must.
     fn what_was_not_told(&self) -> Option<Finding> {
         for (index, stream) in self.streams.iter().enumerate() {
             let Some(number) = stream.last_publication else {

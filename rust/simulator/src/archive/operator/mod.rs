@@ -36,7 +36,7 @@ use crate::truth::Finding;
 const MESSAGES_PER_TURN: usize = 8;
 /// Maximum time for a response of the archive.
 const MESSAGE_TIMEOUT_NS: u64 = 1_500 * MS as u64;
-/// Maximum duration of each wait of an operator without a fault.
+/// Maximum time that an operator waits for a result if no fault excuses the delay.
 const PATIENCE_NS: i64 = 6 * SECOND;
 
 /// Settings of an operator.
@@ -68,7 +68,7 @@ pub struct OperatorPlan {
     pub has_empty_pages: bool,
     /// Index of the archive from which the operator replicates, and the channel of requests to that archive.
     pub replicates_from: Option<(usize, String)>,
-    /// Whether the archive copies sealed segments to object storage, and deletes copied files.
+    /// Whether the archive copies sealed segments to object storage, and then deletes their local files.
     pub has_copies: bool,
     /// Whether replays may have the recorded pace.
     pub has_speeds: bool,
@@ -88,7 +88,7 @@ pub struct Stage<'a> {
     pub ledger: &'a mut Ledger,
     /// Seed of the schedule.
     pub seed: u64,
-    /// Time at which the last fault ended.
+    /// A failure of an activity that began before this time is excused.
     pub calm_since_ns: i64,
 }
 
@@ -99,7 +99,7 @@ impl Stage<'_> {
     }
 
     /// Returns a value that stays the same while an archive and the driver on its host run without faults; `None` if
-    /// one of them does not.
+    /// one of them does not run, or if the archive's disk may return errors.
     fn undisturbed(&self, archive: usize) -> Option<(u64, u64)> {
         let archive = &self.archives[archive];
         let host = &self.hosts[archive.plan().host];
@@ -495,7 +495,7 @@ impl Operator {
     }
 }
 
-/// Returns the random length of a message: usually of a short one, sometimes of one with several frames.
+/// Returns a random message length. Most messages are short, and some may have several frames.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..8) {
         0 => random.usize(HEADER_LENGTH..=max),

@@ -17,7 +17,7 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// Returns the change with unknown outcome.
+    /// Returns the ledger's note of this change, for a request with an unknown outcome.
     pub fn doubt(self) -> UncertainChange {
         match self {
             Self::Truncate(position) => UncertainChange::Truncated(position),
@@ -26,7 +26,7 @@ impl Change {
         }
     }
 
-    /// Whether the request deletes all files after the stop position or all files of the recording.
+    /// Whether the request deletes files at the end of the recording: those after the new stop position, or all files.
     fn removes_the_end(self) -> bool {
         !matches!(self, Self::PurgeSegments(_))
     }

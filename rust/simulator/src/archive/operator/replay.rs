@@ -110,7 +110,8 @@ impl Replay {
         self
     }
 
-    /// Whether the operator reads slowly. Such a replay is not stopped, so that the archive has to heed it for long.
+    /// Whether the operator reads slowly. The operator never stops such a replay early. So the archive must keep the
+    /// replay's data for a long time.
     pub fn is_slow(&self) -> bool {
         self.pause_ns > 0
     }
@@ -123,7 +124,7 @@ impl Replay {
     /// Reads the available data. Returns a work count.
     ///
     /// # Errors
-    /// The data was not recorded, or it is not the next message.
+    /// The data was not recorded, it is not the next message, or the replay is faster than requested.
     pub fn poll(&mut self, stage: &mut Stage<'_>) -> Result<usize, Finding> {
         let now_ns = stage.clock.now_ns();
         if now_ns < self.reads_from_ns {
@@ -253,7 +254,7 @@ impl Replay {
             if has_ended {
                 "has ended"
             } else {
-                "goes on no more"
+                "makes no progress"
             }
         ))
     }

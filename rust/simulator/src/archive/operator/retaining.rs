@@ -24,13 +24,14 @@ const READER_AGES_MS: std::ops::Range<i64> = 300..2_000;
 /// A request for retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetentionRequest {
-    /// The reader commits a position, with its limits. The time is that of the request, in milliseconds.
+    /// The reader commits a position and sets its own limits. `requested_ms` is the time of the request, in
+    /// milliseconds.
     Commit {
         position: i64,
         limits: ReaderLimits,
         requested_ms: i64,
     },
-    /// The recording gets a policy with this maximum number of bytes, or with a maximum age.
+    /// The recording gets a policy with this maximum number of bytes, or, if it is `None`, with a maximum age.
     SetPolicy(Option<i64>),
 }
 

@@ -49,9 +49,10 @@ pub struct PublishingPlan {
     pub max_message_length: usize,
     /// Whether frames may contain pages of zeros, as torn frames do.
     pub has_empty_pages: bool,
-    /// Length of the buffer of messages that are not recorded.
+    /// Length in bytes of the publisher's buffer for messages that are not recorded yet.
     pub buffer_length: usize,
-    /// Whether another process finds the recording by its alias. If `false`, it finds the recording by its id.
+    /// Whether the process after a death finds the recording by its alias. If `false`, it finds the recording by its
+    /// id.
     pub is_found_by_alias: bool,
     /// Position of the first message; `None` for 0.
     pub initial_position: Option<u32>,
@@ -393,7 +394,7 @@ impl PublishingProcess {
     }
 }
 
-/// Returns the length of a message. Many have several fragments.
+/// Returns a random message length. A quarter of the messages may have several fragments.
 fn message_length(random: &mut Rng, max: usize) -> usize {
     match random.u8(..4) {
         0 => random.usize(HEADER_LENGTH..=max),

@@ -62,7 +62,8 @@ impl PublishedTape {
         Ok(())
     }
 
-    /// Registers the end of the recording at the start of another process. The process offers the later messages again.
+    /// Registers the position at which a new process continues the recording. Removes the messages after this position,
+    /// because the new process offers them again.
     ///
     /// # Errors
     /// The recording ends before a position that was reported as recorded.

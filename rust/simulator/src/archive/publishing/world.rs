@@ -16,7 +16,7 @@ use crate::world::Failure;
 
 /// Time for which the publishers offer messages after the last fault.
 const CALM_WORK_NS: i64 = 2 * SECOND;
-/// Time limit until all messages are recorded, and time limit until the archives have ended.
+/// Time limit of each later phase: one records all messages, and one ends the archives.
 const PHASE_LIMIT_NS: i64 = 25 * SECOND;
 /// Maximum time between the death of a publisher and the start of the next process.
 const MAX_ABSENCE_NS: i64 = 1_500 * MS;
@@ -141,7 +141,7 @@ impl PublishingWorld {
     /// Runs the whole schedule.
     ///
     /// # Errors
-    /// A recording does not have the messages that its publisher has accepted, or a publisher failed.
+    /// A recording does not have the messages that its publisher has accepted, or a publisher or an archive failed.
     pub fn run(mut self) -> Result<PublishingOutcome, Failure> {
         self.pass_time()
             .and_then(|()| self.outcome())
@@ -253,7 +253,7 @@ impl PublishingWorld {
     /// Starts the next phase if the current one is over.
     ///
     /// # Errors
-    /// The time limit of the current phase is reached, and the phase is not over. The finding is the reason.
+    /// The time limit of the current phase is reached, and the phase is not over. The finding says what is not done.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
         let now_ns = self.site.clock.now_ns();
         let complaint = match self.phase {
