@@ -394,7 +394,7 @@ def test_the_commit_fails_if_the_state_of_the_sink_is_lost(sink: Sink) -> None:
     for metadata in (b"", b"{}", b"notes of a user"):
         sink.archive.set_recording_metadata(recording.recording_id, metadata)
         with pytest.raises(
-            AeronSparkError, match="unknown which batches it has; start the query with a new checkpoint"
+            AeronSparkError, match="unknown which batches the recording has; start the query with a new checkpoint"
         ):
             sink.commit(1, sink.stage(1, numbered("b", 2)))
     assert sink.recorded() == numbered("a", 2)

@@ -234,7 +234,8 @@ class AeronArchive:
         """Stops the recording of a stream.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel that
+                `start_recording` or `extend_recording` got.
             stream_id: Stream id. Required if `recorded` is a channel.
 
         Raises:
@@ -254,7 +255,8 @@ class AeronArchive:
         Stops the recording of a stream.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel that
+                `start_recording` or `extend_recording` got.
             stream_id: Stream id. Required if `recorded` is a channel.
 
         Raises:
@@ -273,7 +275,8 @@ class AeronArchive:
         """Stops the recording of a stream, if there is one.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel that
+                `start_recording` or `extend_recording` got.
             stream_id: Stream id. Required if `recorded` is a channel.
 
         Returns:
@@ -296,7 +299,8 @@ class AeronArchive:
         Stops the recording of a stream, if there is one.
 
         Args:
-            recorded: A recorded publication, the id of the archive's subscription, or the channel of the request.
+            recorded: A recorded publication, the id of the archive's subscription, or the channel that
+                `start_recording` or `extend_recording` got.
             stream_id: Stream id. Required if `recorded` is a channel.
 
         Returns:
@@ -360,10 +364,11 @@ class AeronArchive:
     ) -> Subscription:
         """Replays a recording to a new subscription.
 
-        An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-        the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
-        the archive does not respond any more: the archive may have been killed. After this client was closed, this is
-        not checked. Closing the subscription stops the replay.
+        An iteration over the subscription's batches ends at the end of the replay. If the archive ends the replay
+        early, or the image is lost, the iteration raises `ArchiveError`. If the replay ends before `length` bytes, the
+        client also checks that the archive still responds. If the archive does not respond, it may have been killed,
+        and the iteration raises `ArchiveError`. After a close of this client, the check is left out. Closing the
+        subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.
@@ -384,7 +389,7 @@ class AeronArchive:
                 number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
                 have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+            file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
         Returns:
@@ -427,10 +432,11 @@ class AeronArchive:
 
         Replays a recording to a new subscription.
 
-        An iteration over the subscription's batches ends at the end of the replay. If the replay ends too early,
-        the iteration raises `ArchiveError`. It also raises `ArchiveError` if the replay ends before `length` bytes, and
-        the archive does not respond any more: the archive may have been killed. After this client was closed, this is
-        not checked. Closing the subscription stops the replay.
+        An iteration over the subscription's batches ends at the end of the replay. If the archive ends the replay
+        early, or the image is lost, the iteration raises `ArchiveError`. If the replay ends before `length` bytes, the
+        client also checks that the archive still responds. If the archive does not respond, it may have been killed,
+        and the iteration raises `ArchiveError`. After a close of this client, the check is left out. Closing the
+        subscription stops the replay.
 
         Args:
             recording_id: Id of the recording.
@@ -451,7 +457,7 @@ class AeronArchive:
                 number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
                 have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+            file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
         Returns:
@@ -502,7 +508,7 @@ class AeronArchive:
                 number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
                 have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+            file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
         Returns:
@@ -549,7 +555,7 @@ class AeronArchive:
                 number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
                 have an index.
             bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
-            file_io_max_length: Maximum length of a read of the archive, in bytes. `None` stands for the archive's
+            file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
         Returns:
@@ -642,8 +648,8 @@ class AeronArchive:
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
-            since: List only recordings that were active at or after this time, by their timestamps: a datetime with
-                a time zone, or a `numpy.datetime64`, which is in UTC.
+            since: List only recordings that were active at or after this time, according to their timestamps. The time
+                is a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
             until: List only recordings that began before this time.
 
         Returns:
@@ -677,8 +683,8 @@ class AeronArchive:
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
-            since: List only recordings that were active at or after this time, by their timestamps: a datetime with
-                a time zone, or a `numpy.datetime64`, which is in UTC.
+            since: List only recordings that were active at or after this time, according to their timestamps. The time
+                is a datetime with a time zone, or a `numpy.datetime64`, which is in UTC.
             until: List only recordings that began before this time.
 
         Returns:
@@ -1187,8 +1193,8 @@ class AeronArchive:
     def migrate_segments(self, src_recording_id: int, dst_recording_id: int) -> int:
         """Moves all segments of one recording to an adjacent recording of the same stream.
 
-        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
-        recording is empty afterwards.
+        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The recording
+        `src_recording_id` is empty afterwards.
 
         Args:
             src_recording_id: Id of the recording that loses its segments.
@@ -1210,8 +1216,8 @@ class AeronArchive:
 
         Moves all segments of one recording to an adjacent recording of the same stream.
 
-        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The first
-        recording is empty afterwards.
+        Two recordings are adjacent if one begins where the other ends, at the start of a segment. The recording
+        `src_recording_id` is empty afterwards.
 
         Args:
             src_recording_id: Id of the recording that loses its segments.
@@ -1290,11 +1296,11 @@ class AeronArchive:
                 it has caught up.
             replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
                 setting.
-            src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
-                setting.
+            src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
+                channel.
             channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
             subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
-            file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+            file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
                 other archive's setting.
             replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
             encoded_credentials: Credentials for the other archive.
@@ -1343,11 +1349,11 @@ class AeronArchive:
                 it has caught up.
             replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
                 setting.
-            src_response_channel: Channel of the responses of the other archive. `None` stands for the archive's
-                setting.
+            src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
+                channel.
             channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
             subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
-            file_io_max_length: Maximum length of a read of the other archive, in bytes. `None` stands for the
+            file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
                 other archive's setting.
             replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
             encoded_credentials: Credentials for the other archive.
@@ -1584,7 +1590,7 @@ class AeronArchive:
         max_age_ms: int | None = None,
         max_lag_bytes: int | None = None,
     ) -> int:
-        """Creates a named reader of a recording, or stores its position in the archive.
+        """Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
 
         Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
         both limits, `max_age_ms` and `max_lag_bytes`.
@@ -1595,7 +1601,8 @@ class AeronArchive:
             position: Position up to which the reader has processed the recording, in bytes. The new position may be
                 less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
-            max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+            max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
+                `None` sets no limit.
 
         Returns:
             The position.
@@ -1626,7 +1633,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Creates a named reader of a recording, or stores its position in the archive.
+        Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
 
         Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
         both limits, `max_age_ms` and `max_lag_bytes`.
@@ -1637,7 +1644,8 @@ class AeronArchive:
             position: Position up to which the reader has processed the recording, in bytes. The new position may be
                 less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
-            max_lag_bytes: Bytes recorded after the position above which the reader expires. `None` sets no limit.
+            max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
+                `None` sets no limit.
 
         Returns:
             The position.
@@ -1696,7 +1704,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def list_readers(self, *, recording_id: int | None = None, name: str | None = None) -> list[NamedReader]:
-        """Lists named readers by recording and name.
+        """Lists named readers in the order of recording ids and names.
 
         Args:
             recording_id: Id of the recording. `None` lists the readers of all recordings.
@@ -1720,7 +1728,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Lists named readers by recording and name.
+        Lists named readers in the order of recording ids and names.
 
         Args:
             recording_id: Id of the recording. `None` lists the readers of all recordings.
@@ -1812,7 +1820,7 @@ class AeronArchive:
             A `PendingOperation` whose result is `None`.
         """
     def list_recording_info(self, *, recording_id: int | None = None, name: str | None = None) -> list[RecordingInfo]:
-        """Lists the recordings that have a name, metadata or a link, by recording.
+        """Lists the recordings that have a name, metadata or a link, in the order of their ids.
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
@@ -1836,7 +1844,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Lists the recordings that have a name, metadata or a link, by recording.
+        Lists the recordings that have a name, metadata or a link, in the order of their ids.
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
@@ -1854,7 +1862,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def list_copied_ranges(self, *, recording_id: int | None = None) -> list[CopiedRange]:
-        """Lists the recordings of which segments have copies in object storage, by recording.
+        """Lists the recordings of which segments have copies in object storage, in the order of their ids.
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
@@ -1875,7 +1883,7 @@ class AeronArchive:
 
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
-        Lists the recordings of which segments have copies in object storage, by recording.
+        Lists the recordings of which segments have copies in object storage, in the order of their ids.
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
@@ -1913,8 +1921,8 @@ class AeronArchive:
             channel: Text that the original channel of the recordings contains. `None` matches all channels.
             max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
                 segments are deleted, the oldest first. `None` sets no limit.
-            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
-                recording is deleted if it stopped longer ago. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
+                this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
 
         Returns:
             `True` if a policy was replaced or removed.
@@ -1961,8 +1969,8 @@ class AeronArchive:
             channel: Text that the original channel of the recordings contains. `None` matches all channels.
             max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
                 segments are deleted, the oldest first. `None` sets no limit.
-            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older. A
-                recording is deleted if it stopped longer ago. `None` sets no limit.
+            max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
+                this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
 
         Returns:
             `True` if a policy was replaced or removed.
@@ -2098,7 +2106,8 @@ class AeronArchive:
             reader: Name of the reader.
             commit: When the position of the reader is committed: ``"batch"`` or ``"explicit"``.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None`: never.
-            max_lag_bytes: Bytes recorded after the reader's position above which the reader expires. `None`: never.
+            max_lag_bytes: Maximum number of bytes recorded after the reader's position. With more bytes, the reader
+                expires. `None`: no limit.
             live_channel: Channel of the live stream. Default: the channel of the recording. If another host
                 publishes the stream to the archive by unicast, there is no live stream to join, and the follower
                 reads the recording.

@@ -89,8 +89,8 @@ class Archive:
             are then read from the copies. Default: `False`.
         objects_local_bytes: Newest bytes of each recording that stay on the disk when copied segment files
             are deleted. Default: `0` bytes.
-        objects_cache_bytes: Length of all segments that were fetched for replays and are still on the disk.
-            The latest one always stays. Default: `1073741824` bytes.
+        objects_cache_bytes: Maximum length of all segments on the disk that were fetched for replays. The
+            latest one always stays. Default: `1073741824` bytes.
         max_concurrent_recordings: Maximum number of recordings at the same time. Default: `20`.
         max_concurrent_replays: Maximum number of replays at the same time. Default: `20`.
         record_checksum: Checksum of recorded frames, `CRC-32` or `CRC-32C`; if empty, no checksum. Default:

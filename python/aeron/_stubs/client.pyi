@@ -42,8 +42,7 @@ class Aeron:
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
-            second.
+        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -508,8 +507,7 @@ def async_connect(
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Maximum time of one park, in nanoseconds, in a wait that has found nothing for a
-            second.
+        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that

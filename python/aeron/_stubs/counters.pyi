@@ -180,7 +180,7 @@ class CountersReader:
             0 unused, 1 allocated, -1 reclaimed.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def value(self, id: int) -> int:
         """Returns the value of a counter, with acquire order.
@@ -192,7 +192,7 @@ class CountersReader:
             The value.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def type_id(self, id: int) -> int:
         """Returns the type of a counter.
@@ -240,7 +240,7 @@ class CountersReader:
             The registration id.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def owner_id(self, id: int) -> int:
         """Returns the owner of a counter.
@@ -252,7 +252,7 @@ class CountersReader:
             The id of the client; -1 if no client owns the counter.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def reference_id(self, id: int) -> int:
         """Returns the id of the object to which a counter belongs. The kind of object depends on the counter's type.
@@ -264,7 +264,7 @@ class CountersReader:
             The reference id.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def free_for_reuse_deadline_ms(self, id: int) -> int:
         """Returns the time after which a reclaimed record may be used again.
@@ -273,10 +273,10 @@ class CountersReader:
             id: Counter id.
 
         Returns:
-            Milliseconds since the epoch.
+            Milliseconds since the epoch; `NOT_FREE_TO_REUSE` if the counter is in use.
 
         Raises:
-            IndexRangeError: If there is no counter with this id.
+            IndexRangeError: If `id` is not within 0 to `max_counter_id`.
         """
     def find_by_type_id_and_registration_id(self, type_id: int, registration_id: int) -> int:
         """Finds a counter by type and registration id.

@@ -42,8 +42,8 @@ class MediaDriver:
         perform_storage_checks: Check the free space before a log file is created. Default: `True`.
         low_file_store_warning_threshold: Warn in the error log when less space than this is free. Default:
             `167772160` bytes.
-        file_page_size: Lengths of files are rounded up to a multiple of this power of two, at most 1 GiB.
-            Default: `4096` bytes.
+        file_page_size: Lengths of files are rounded up to a multiple of this page size. It is a power of
+            two, at most 1 GiB. Default: `4096` bytes.
         to_driver_buffer_length: Length of the ring buffer for the clients' commands: a power of two + 768.
             Default: `1049344` bytes.
         to_clients_buffer_length: Length of the broadcast buffer for events to clients: a power of two +
@@ -141,10 +141,10 @@ class MediaDriver:
             Default: none.
         resolver_neighbor_timeout_ns: Time without an announcement after which a neighbour is removed.
             Default: `10000000000` nanoseconds.
-        resolver_self_resolution_interval_ns: Interval of the announcements of this driver. Default:
-            `1000000000` nanoseconds.
-        resolver_neighbor_resolution_interval_ns: Interval of the announcements of known neighbours.
-            Default: `2000000000` nanoseconds.
+        resolver_self_resolution_interval_ns: Interval at which this driver announces itself to other
+            drivers. Default: `1000000000` nanoseconds.
+        resolver_neighbor_resolution_interval_ns: Interval at which this driver announces its known
+            neighbours to other drivers. Default: `2000000000` nanoseconds.
         resolver_bootstrap_neighbor_resolution_interval_ns: Interval of the resolutions of bootstrap
             neighbours. Default: `10000000000` nanoseconds.
         sender_wildcard_port_range: Port range for senders without a fixed port, `low high`; `0 0` leaves
@@ -165,7 +165,7 @@ class MediaDriver:
         udp_channel_transport_bindings_multi_gap_loss_args: Arguments of the interceptor `multi-gap-loss`:
             `term-id=…|gap-radix=…|gap-length=…|total-gaps=…`. Default: none.
         udp_gso: Let the kernel cut GSO batches into datagrams, if it can. Default: `True`.
-        udp_gro: Receive trains of datagrams, if the kernel can. Default: `True`.
+        udp_gro: Let the kernel deliver several datagrams in one buffer (GRO), if it can. Default: `True`.
         conductor_idle_strategy: Idle strategy of the conductor. Default: `'backoff'`.
         conductor_idle_strategy_init_args: Arguments of `conductor_idle_strategy`. Default: none.
         sender_idle_strategy: Idle strategy of the sender. Default: `'backoff'`.
@@ -362,7 +362,7 @@ class MediaDriver:
     def is_terminated(self) -> bool:
         """Whether the driver has accepted a termination command, or is closed.
 
-        The driver runs until the program closes it.
+        A termination command does not stop the driver: it runs until the program closes it.
         """
     @property
     def is_closed(self) -> bool:
@@ -377,7 +377,7 @@ class MediaDriver:
             ReentrantCallError: If another thread is inside the duty cycle.
         """
     def close(self) -> None:
-        """Closes the driver. Clients detect the end by the driver's heartbeat. Idempotent.
+        """Closes the driver. Clients detect the end because the driver's heartbeat ends. Idempotent.
 
         The driver first sends all messages that were published over UDP. Then it waits until each live receiver
         has reported that it consumed its stream to the end. The wait lasts at most for the linger time of the

@@ -74,7 +74,9 @@ class CncFile:
 
 @final
 class ErrorObservation:
-    """An error of an error log, with all its observations. Immutable. Comparison and pickling use the values."""
+    """A distinct error of an error log, with the number of its observations and the times of the first and the last.
+    Immutable. Comparison and pickling use the values.
+    """
     def __new__(
         cls,
         observation_count: int,
@@ -97,7 +99,7 @@ class ErrorObservation:
         """Time of the last observation, in milliseconds since the epoch."""
     @property
     def text(self) -> str:
-        """Text that the driver recorded."""
+        """Text that the driver or archive logged."""
 
 @final
 class LossObservation:

@@ -40,7 +40,9 @@ class NamedReader:
         """Milliseconds without a commit after which the reader expires; `None` if there is no limit."""
     @property
     def max_lag_bytes(self) -> int | None:
-        """Bytes recorded after the position above which the reader expires; `None` if there is no limit."""
+        """Maximum number of bytes recorded after the position. With more bytes, the reader expires. `None` if there is
+        no limit.
+        """
 
 @final
 class RetentionPolicy:
@@ -104,7 +106,7 @@ class RetentionOutcome:
         """Start position after the deletion; the stop position if the whole recording is deleted."""
     @property
     def allowed_position(self) -> int:
-        """Start position that the policy alone would cause, without readers and replays."""
+        """Start position after the deletion if nothing held back data. `held_by` lists the possible reasons."""
     @property
     def is_purge(self) -> bool:
         """Whether the whole recording is deleted."""
@@ -151,8 +153,8 @@ class RecordingInfo:
         """Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording."""
     @property
     def gap_to(self) -> int | None:
-        """Position at which this recording begins, in bytes; `None` if this recording is of another session than the
-        earlier one.
+        """Position at which this recording begins, in bytes; `None` if there is no earlier recording, or if the
+        earlier recording is of another session.
         """
 
 @final

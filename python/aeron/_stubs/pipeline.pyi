@@ -115,8 +115,8 @@ class PartitionReader:
     def malformed(self) -> int:
         """Number of malformed messages and records that were dropped so far."""
     def report_malformed(self) -> None:
-        """Writes the number of dropped messages and records into the archive, for the live source that planned the
-        partition. Raises ``OSError`` if the file cannot be created.
+        """Writes a file with the number of dropped messages and records into the archive directory, for the live source
+        that planned the partition. Raises ``OSError`` if the file cannot be created.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
@@ -174,7 +174,7 @@ class SinkTask:
         """
     @property
     def published(self) -> _Published:
-        """The counts that were published so far, in the form that `finish` returns."""
+        """The numbers and streams that `finish` returns, for the rows that were published so far."""
 
 @final
 class LiveSource:
@@ -222,7 +222,7 @@ class LiveSource:
     def report(self) -> str:
         """Returns the progress report that the user sees while the query runs, as JSON."""
     def take_lines(self) -> list[str]:
-        """Removes and returns the lines for the log."""
+        """Removes and returns the lines for Python's log."""
     def close(self) -> None:
         """Stops the recordings, removes the subscriptions and unlocks the private archive. Idempotent."""
 
@@ -298,7 +298,7 @@ class SharedSource:
     def report(self) -> str:
         """Returns the progress report that the user sees while the query runs, as JSON."""
     def take_lines(self) -> list[str]:
-        """Removes and returns the lines for the log."""
+        """Removes and returns the lines for Python's log."""
     def close(self) -> None:
         """Refuses further calls of hooks. Idempotent."""
 
@@ -348,8 +348,8 @@ def plan_archive(
     needs_timestamp: bool = True,
     filter: _RowFilter | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Returns the partitions of a batch read of an archive's recordings, as texts for `SharedPartitionReader`, and lines
-    for the log.
+    """Plans a batch query on an archive's recordings. Returns its partitions, as texts for `SharedPartitionReader`, and
+    lines for Python's log.
 
     Each message is in exactly one partition. Without limits each segment is a partition. With `filter`, segments and
     recordings without a matching row are left out. Raises ``AeronSparkError``.

@@ -26,7 +26,7 @@ class RecordedPublisher:
     dropped without a close does not wait.
 
     Another process continues a recording if it passes the `recording_id`, or the `alias` that the first process has
-    used. The messages of the new process begin at `position`. The new process must offer the messages again that ended
+    used. The messages of the new process begin at `position`. The new process must offer again all messages that ended
     after this position.
 
     The end of a `with` block closes the publisher. One thread at a time may call the publisher. A second call at the
@@ -154,7 +154,7 @@ class RecordedPublisher:
             ReentrantCallError: If another call is under way.
         """
     def publish(self, message: Buffer, timeout: float | None = None) -> int:
-        """Accepts one message, and waits for the recording and for room in the buffer.
+        """Waits until the recording is found or started and the buffer has room, and accepts one message.
 
         The message may still be unrecorded when the call returns; see `wait_recorded`.
 
@@ -175,7 +175,9 @@ class RecordedPublisher:
             ReentrantCallError: If another call is under way.
         """
     def offer_async(self, message: Buffer) -> Coroutine[Any, Any, int]:
-        """Accepts one message, and waits for the recording and for room without blocking the event loop.
+        """Waits until the recording is found or started and the buffer has room, and accepts one message.
+
+        The wait does not block the event loop.
 
         Args:
             message: Any object with the buffer protocol.

@@ -9,7 +9,7 @@ from aeron.types import Channel, FragmentHandler, ViewHandler
 
 @final
 class ReplayMerge:
-    """A replay of a recording that then joins the live stream: each message arrives once and in order.
+    """A merge of a recording's replay with the live stream: each message arrives once and in order.
 
     The channel of the subscription needs `control-mode=manual` and the `session-id` of the recorded stream.
     `replay_channel` needs the same `session-id`, so that replay and live stream arrive as one image. The
