@@ -358,10 +358,8 @@ class Follower:
         """Stops reading, and waits for at most 5 s until the archive has stored the last commit. Idempotent.
 
         Raises:
-            ArchiveTimeoutError: If the archive has not stored the last commit after 5 s.
-            ArchiveError: If the archive refuses the commit or cannot be reached.
-
-            The follower is closed in these cases too.
+            ArchiveTimeoutError: If the archive has not stored the last commit after 5 s. The follower is closed.
+            ArchiveError: If the archive refuses the commit or cannot be reached. The follower is closed.
         """
         if self._is_closed:
             return
