@@ -302,7 +302,7 @@ impl Directory {
         &self.path
     }
 
-    /// Returns the free bytes of the file system, without the files that are not closed yet.
+    /// Returns the free bytes of the file system, without the bytes of removed files that are not closed yet.
     fn free_bytes_now(&self) -> io::Result<u64> {
         let state = rustix::fs::statvfs(&self.path)?;
         Ok(state.f_bavail * state.f_frsize)
@@ -311,8 +311,8 @@ impl Directory {
     /// Closes a file that was removed, on the thread if the close may take long.
     fn close_removed(&self, file: File, closer: &FileCloser) {
         let bytes = match file.metadata() {
-            // With another name, the file keeps its space.
             Ok(metadata) if metadata.nlink() == 0 => metadata.blocks() * BLOCK_UNIT,
+            // A file that still has another name keeps its space.
             _ => return,
         };
         if bytes < LARGE_FILE {

@@ -24,9 +24,9 @@ pub(super) struct ReplayOrder<'a> {
     pub response_correlation_id: Option<i64>,
 }
 
-/// Requests for replays that wait. If a recording is starting, the archive does not have its position counter yet, but
-/// a client may have found the counter already. After the start of the archive, the copies in object storage may not be
-/// known yet.
+/// Replay requests that must wait, for one of two reasons. The recording is starting: the archive does not have the
+/// position counter yet, although the client may have found the counter. Or the archive has just started, and does not
+/// know the copies in object storage yet.
 #[derive(Debug, Default)]
 pub(super) struct HeldReplays {
     held: Vec<HeldReplay>,
@@ -120,7 +120,7 @@ impl<'a> ReplayOrder<'a> {
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Begins a replay at once, or when the position counter and the copies of its recording are known. The response is
-    /// sent when the first frame of the replay is found.
+    /// sent when the segment file of the replay's first position is open.
     ///
     /// # Errors
     /// The reason why the request is refused.

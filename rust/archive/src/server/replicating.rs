@@ -13,8 +13,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Recording signals report the progress of the replication.
     ///
     /// # Errors
-    /// The destination is unknown or active, a channel is not valid, or a response channel has a live destination or a
-    /// tag.
+    /// There are too many replications, the destination is unknown or active, or a channel is not valid. Or the replay
+    /// uses a response channel, and the request has a live destination or a tag.
     pub fn replicate(&mut self, request: ReplicationRequest) -> Result<(), ArchiveError> {
         self.replications.check(&request)?;
         if let Some(id) = request.destination_recording_id {

@@ -1,11 +1,11 @@
-//! [`ErrorReports`]: receives the errors that are not sent to a client.
+//! [`ErrorReports`]: receives the errors that the operator of the archive must see, and the archive's heartbeats.
 
 use aeron_agent::console;
 use aeron_client::Counter;
 
 use crate::ownership::OwnedDirectory;
 
-/// Receives errors of the archive.
+/// Receives errors and heartbeats of the archive.
 pub trait ErrorReports: Send {
     /// Reports an error.
     fn report(&mut self, now_ms: i64, error: &str);

@@ -48,7 +48,7 @@ pub enum ArchiveStartError {
         /// Id of the archive.
         archive_id: i64,
     },
-    /// The catalog or a recording is damaged.
+    /// The recordings cannot be opened: an option is not valid, a file is damaged, or the file system returns an error.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The driver does not serve the archive.
@@ -155,7 +155,7 @@ impl OwnedArchiveDirectory {
     /// # Errors
     /// The file system returns an error.
     pub fn ready(mut self, now_ms: i64) -> Result<OwnedDirectory, ArchiveStartError> {
-        let mut owned = self.owned.take().expect("only this takes it");
+        let mut owned = self.owned.take().expect("only `ready` takes it");
         owned.ready(now_ms)?;
         Ok(owned)
     }

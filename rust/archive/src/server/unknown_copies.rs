@@ -32,8 +32,8 @@ impl UnknownCopies {
         self.recording_ids.remove(&recording_id);
     }
 
-    /// Returns whether a request for the copies of a recording waits. Without `recording_id`: for those of any
-    /// recording.
+    /// Returns whether a request that needs the copies of this recording must wait. Without `recording_id`, the request
+    /// needs the copies of all recordings.
     pub fn is_awaited(&self, recording_id: Option<i64>, now_ns: i64) -> bool {
         let is_unknown = match recording_id {
             Some(recording_id) => self.recording_ids.contains(&recording_id),

@@ -17,12 +17,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Attaches the segment files before the start position, up to the first missing file, and sets
     /// the new start position. Returns the number of attached segments.
     ///
-    /// If a file begins with zeros, no earlier file is attached, and the first frame of the file is
-    /// the start of the recording.
+    /// If a file begins with zeros, its first frame is the start of the recording, and no file at a lower position is
+    /// attached.
     ///
     /// # Errors
-    /// The recording does not exist, or files of it are being deleted. A file has another length or
-    /// another stream. The file system returns an error. In all these cases, nothing has changed.
+    /// The recording does not exist, or files of it are being deleted. A file has another length, belongs to another
+    /// stream, or has no frame in its first term. The file system returns an error. In all these cases, nothing has
+    /// changed.
     pub fn attach_segments(&mut self, recording_id: i64) -> Result<usize, StoreError> {
         let descriptor = self.recording(recording_id)?;
         self.check_not_deleting(recording_id)?;
@@ -30,7 +31,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let mut start = descriptor.start_position;
         let mut base = descriptor.first_segment_base();
         let mut count = 0;
-        // If the start position is within a segment, the recording began there, and no earlier file can exist.
+        // If the start position is within a segment, the recording began there, and has no file at a lower position.
         while start == base && base >= stream.segment_length() {
             base -= stream.segment_length();
             let Some(first_frame) = self.first_frame_of(&stream, base)? else {

@@ -84,7 +84,7 @@ impl DeleteOperation {
             self.files.pop_front();
             self.is_incomplete = true;
             store.incompletely_deleted.insert(self.recording_id);
-            // An error of this call is ignored: the first error is more useful.
+            // An error of `conclude` is ignored: the error of the deletion is more useful.
             let _ = self.conclude(store);
         }
         deleted
@@ -205,8 +205,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .collect())
     }
 
-    /// Returns a segment file for each index before `first_base`, because such segments may be only in object storage.
-    /// The segment file itself may be missing. [`DeleteOperation::step`] then deletes only the index.
+    /// Returns the segment of each index before `first_base`. The segment file itself may be missing, because the
+    /// segment may be only in object storage. [`DeleteOperation::step`] then deletes only the index.
     pub(super) fn indexes_without_segments(
         &self,
         recording_id: i64,

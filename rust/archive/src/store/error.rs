@@ -39,7 +39,7 @@ pub enum StoreError {
         /// Recording id.
         recording_id: i64,
     },
-    /// The image has another stream id than the recording to be extended.
+    /// The request has another stream id than the recording to be extended.
     #[error(
         "cannot extend recording {recording_id} with streamId={stream_id} for existing streamId={recorded}"
     )]
@@ -103,7 +103,7 @@ pub enum StoreError {
         /// Position of the request.
         new_start: i64,
     },
-    /// The new start is within the first segment, so no segment would be detached.
+    /// The new start is not after the first segment, so no segment would be detached.
     #[error("invalid detach: newStartPosition={new_start} lowerBound={lower_bound}")]
     DetachesNothing {
         /// Position of the request.

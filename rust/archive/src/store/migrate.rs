@@ -63,8 +63,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// recordings, and the source is an empty recording.
     ///
     /// # Errors
-    /// * One of the recordings does not exist, or its files are being deleted; the source is active; the streams
-    ///   differ.
+    /// * One of the recordings does not exist, or its files are being deleted; the source is active; the streams or the
+    ///   segment lengths differ.
     /// * The recordings do not meet at a segment base.
     /// * A segment file is missing, or a file with its new name exists.
     ///
@@ -281,7 +281,7 @@ fn not_a_segment_base(
     }
 }
 
-/// Returns the bases of the segments with bytes of a recording that has ended.
+/// Returns the bases of the segments that contain bytes of the recording. The recording must have ended.
 fn bases_of(recording: &RecordingDescriptor) -> Vec<i64> {
     (recording.first_segment_base()..recording.stop_position)
         .step_by(recording.segment_length as usize)

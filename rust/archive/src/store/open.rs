@@ -58,8 +58,8 @@ pub trait OpenPolicy<S: Storage> {
         Ok(())
     }
 
-    /// Called after each recording and each deleted file. With a hundred thousand recordings and a slow disk, opening
-    /// takes longer than the timeout of a client.
+    /// Called after each step of a recovery and after each deleted file, so that the owner can run its client. With a
+    /// hundred thousand recordings and a slow disk, opening takes longer than the timeout of a client.
     fn keep_alive(&mut self);
 }
 

@@ -91,8 +91,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let recording_id = self.catalog.add(descriptor)?;
         let begun = self.create_session(recording_id);
         if begun.is_err() {
-            // An error of this call is ignored: the first error is more useful, and the next
-            // opening of the store sets the stop position.
+            // An error of `stop` is ignored: the error in `begun` is more useful, and the next opening of the store
+            // sets the stop position.
             let _ = self.catalog.stop(recording_id, start, now_ms);
         }
         begun
@@ -121,7 +121,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// # Errors
     /// The recording does not exist, is active, or its end is being deleted. The image does not continue the
     /// recording. The file system has too little space or returns an error. Then the recording is unchanged, with one
-    /// exception: after a failed change of the catalog, the recording may be extended.
+    /// exception: if the change of the catalog failed, the catalog may already have the extension.
     pub fn extend_recording(
         &mut self,
         recording_id: i64,
@@ -143,8 +143,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             self.options.file_sync_level,
         )?;
         let index = self.reopen_index(descriptor, &extended, image)?;
-        // From now on, recovery searches the end of the recording in the last file. So a loss of
-        // power must not restore files that a truncation has deleted.
+        // After the next change of the catalog, recovery searches the last file for the end of the recording. So a loss
+        // of power must not restore files that a truncation has deleted.
         self.sync_directory()?;
         let extension = Extension {
             session_id: image.session_id,

@@ -32,7 +32,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Ends a recording at `position`: the new stop position. Before the first step of the returned
     /// deletion, the caller must stop the replays of the recording.
     ///
-    /// Files after the stop position that remain from an earlier truncation are also deleted. They are not counted.
+    /// If `position` is the start position, all files of the recording are deleted and counted. Otherwise, files after
+    /// the old stop position that remain from an earlier truncation are also deleted, but not counted.
     ///
     /// # Errors
     /// The recording does not exist, is active, or has files that are being deleted. `position` is not in the

@@ -69,8 +69,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Begins to delete the part of a recording that retention has chosen: segments at the start,
     /// or the whole recording.
     ///
-    /// If the process is killed before all files are deleted, the next start deletes the others. Files that an earlier
-    /// deletion could not delete are tried again.
+    /// If the process is killed before all files are deleted, the next start deletes the others. If an earlier deletion
+    /// of segments at the start could not delete some files, a new deletion of segments tries these files again.
     ///
     /// # Errors
     /// The same errors as [`purge_segments`](Self::purge_segments) and

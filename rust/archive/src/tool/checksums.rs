@@ -9,7 +9,7 @@ use crate::reader::RecordingReader;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-/// Maximum number of bytes of frames that one write contains.
+/// A block is written when it has at least this number of bytes.
 const BLOCK_LENGTH: usize = 1024 * 1024;
 
 /// Numbers of segment files and frames of a recording that got a new checksum.

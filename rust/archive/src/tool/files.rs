@@ -87,8 +87,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(from != to)
     }
 
-    /// Returns the length of the segment files that a command on a recording reads: all segment
-    /// files, or only the last segment file.
+    /// Returns the total length of the segment files that a command on a recording reads, in bytes: all segment files,
+    /// or only the last segment file.
     ///
     /// Returns 0 if the recording is deleted.
     ///

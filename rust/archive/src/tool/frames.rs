@@ -59,7 +59,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
 }
 
 impl<S: Storage> RecordedFrames<S> {
-    /// Returns the next frame, padding included; `None` at the end of the recording.
+    /// Returns the next frame, padding included; `None` after the last frame that the reader covers.
     ///
     /// # Errors
     /// [`ToolError::Read`]: the next bytes cannot be read, or are not a frame of the recording.

@@ -31,7 +31,7 @@ use crate::store::{ArchiveStore, Continuation, NewRecording};
 /// A request to record a stream.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct RecordingRequest<'a> {
-    /// Session and correlation id of the request.
+    /// Control session id and correlation id of the request.
     pub requester: RequestIds,
     /// Channel to record.
     pub channel: &'a str,
@@ -60,7 +60,8 @@ pub(in crate::server) enum SubscriptionReply {
 pub(in crate::server) struct RecordingSettings {
     /// Id of the archive, shown in the labels of counters.
     pub archive_id: i64,
-    /// Maximum number of recording requests.
+    /// Maximum number of recording requests at the same time: subscriptions, and active recordings without a
+    /// subscription.
     pub max_concurrent_recordings: usize,
     /// Maximum length of a block, in bytes.
     pub block_limit: usize,
@@ -138,7 +139,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Returns the number of active recordings.
+    /// Returns the number of recordings that are active or about to become active.
     pub fn count(&self) -> usize {
         self.active.len() + self.starting.len()
     }
@@ -167,7 +168,7 @@ impl<S: Storage + Clone> Recordings<S> {
             .map(|active| &active.position)
     }
 
-    /// Returns the recorded position of an active recording.
+    /// Returns the recorded position of a recording that is active or about to become active.
     pub fn position(&self, recording_id: i64) -> Option<i64> {
         let starting = |starting: &&Starting<S>| starting.active.recording_id == recording_id;
         self.position_counter(recording_id)
@@ -301,7 +302,8 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Stops one recording. Its subscription records no further images. Returns whether the recording was active.
+    /// Stops one recording. Its subscription records no further images. Returns whether the recording was active and
+    /// its subscription had not been stopped before.
     pub fn stop_by_identity(&mut self, recording_id: i64) -> bool {
         let Some(number) = self.number_of(recording_id) else {
             return false;
@@ -442,7 +444,8 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox: &mut Outbox,
     ) {
         let Some(entry) = self.subscriptions.by_number(number) else {
-            // The subscription was stopped after the arrival of the image. Another recording may keep it open.
+            // The subscription was stopped after the arrival of the image. If one of its recordings keeps the
+            // subscription open, an unread image would block its publisher.
             self.unrecorded.add(image);
             return;
         };
@@ -630,8 +633,8 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let has_failed = error.is_some();
         if !has_failed {
-            // The subscription may stay open for its other recordings. After a failure, the publisher waits instead:
-            // its bytes should have been recorded.
+            // If the subscription stays open for its other recordings, an unread image would block its publisher.
+            // After a failure, the publisher is blocked on purpose, because its bytes should have been recorded.
             self.unrecorded.add(active.image);
         }
         for error in error
@@ -761,8 +764,8 @@ fn start<S: Storage + Clone>(
     })
 }
 
-/// Returns whether an image was refused because it does not continue the recording. Other errors, as of storage, say
-/// nothing about the image.
+/// Returns whether an image was refused because it does not continue the recording. Other errors, such as errors of the
+/// storage, say nothing about the image.
 fn can_never_extend(error: &ArchiveError) -> bool {
     matches!(
         error.code,
@@ -773,7 +776,8 @@ fn can_never_extend(error: &ArchiveError) -> bool {
 }
 
 fn length(length: usize) -> Result<i32, ArchiveError> {
-    i32::try_from(length).map_err(|_| ArchiveError::generic(format!("length {length} of an image")))
+    i32::try_from(length)
+        .map_err(|_| ArchiveError::generic(format!("length {length} of an image is too long")))
 }
 
 fn max_recordings(message: String) -> ArchiveError {

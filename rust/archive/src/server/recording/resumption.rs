@@ -74,8 +74,8 @@ impl JoinedStream {
 }
 
 impl Resumption {
-    /// Searches the recordings of the archive for the former recording of the image. `recordings`
-    /// must begin with the newest recording.
+    /// Searches the recordings of the archive for the former recording of the image, and chooses how the image is
+    /// recorded. `newest_first` must begin with the newest recording.
     pub(super) fn choose<'a>(
         mut newest_first: impl Iterator<Item = &'a RecordingDescriptor>,
         subscription: &ResumedSubscription<'_>,

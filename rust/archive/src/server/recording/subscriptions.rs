@@ -178,7 +178,7 @@ impl RecordingSubscriptions {
             .find(|entry| entry.registration_id() == Some(id))
     }
 
-    /// Returns whether a subscription exists whose image will extend this recording.
+    /// Returns whether the next image of a subscription may extend this recording.
     pub fn extend(&self, recording_id: i64) -> bool {
         let extends = |purpose| match purpose {
             RecordingPurpose::New => false,

@@ -35,8 +35,8 @@ impl UnnotedStops {
         self.stops.insert(recording_id, stop);
     }
 
-    /// Removes the stop position of a recording that is active again. Such a recording could be
-    /// extended because the catalog had the stop position, although the sync failed.
+    /// Removes the stop position of a recording that is active again. The recording was extended, because the catalog
+    /// already had the stop position, although the sync after its write failed.
     pub fn forget(&mut self, recording_id: i64) {
         self.stops.remove(&recording_id);
     }

@@ -10,8 +10,8 @@ use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
 const NS_PER_S: i128 = 1_000_000_000;
-/// Number of parts of a second. A replay that could not send for a while may catch up at most the
-/// bytes of one such part.
+/// A second is divided into this number of parts. After a time in which a replay could not send, it may catch up at
+/// most the bytes of one part.
 const BURSTS_PER_S: i64 = 100;
 
 /// The pace that a client requested.
@@ -100,7 +100,7 @@ impl<S: Storage> ReplayPace<S> {
     /// Opens the index, if the recorded pace was requested.
     ///
     /// # Errors
-    /// The index has no arrival times.
+    /// The index has no arrival times, or cannot be read.
     pub fn open(&mut self, storage: &S, stream: &RecordedStream) -> Result<(), PaceFault> {
         match &mut self.recorded {
             Some(recorded) => recorded.open(storage, stream),
@@ -112,7 +112,7 @@ impl<S: Storage> ReplayPace<S> {
     /// `sent`, and its bounds allow frames before `stop`. Reads at most a part of one index file.
     ///
     /// # Errors
-    /// The index has no arrival times.
+    /// The index has no arrival times, or cannot be read.
     pub fn advance(
         &mut self,
         storage: &S,

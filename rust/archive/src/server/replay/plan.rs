@@ -10,7 +10,7 @@ use crate::server::ArchiveError;
 use crate::storage::BLOCK_LENGTH;
 use crate::stream::is_aligned;
 
-/// The requested part of a recording. Any values may be given.
+/// The requested part of a recording. The values are not checked yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) struct ReplayRange {
     /// Position of the first frame; [`NULL_VALUE`] for the start of the recording.

@@ -91,7 +91,7 @@ impl<F: StorageFile> RecordedPace<F> {
     /// Opens the index of the first segment.
     ///
     /// # Errors
-    /// The index does not exist, or it has entries and none of them has a time.
+    /// The index does not exist or cannot be read, or it has entries and none of them has a time.
     pub fn open<S: Storage<File = F>>(
         &mut self,
         storage: &S,
@@ -112,8 +112,8 @@ impl<F: StorageFile> RecordedPace<F> {
     /// before `stop` are recorded. Reads at most a part of one index file.
     ///
     /// # Errors
-    /// The recorder should have written an entry for the next frames, but the index does not have
-    /// it.
+    /// The recorder should have written an entry for the next frames, but the index does not have this entry. Or the
+    /// index cannot be read.
     pub fn position<S: Storage<File = F>>(
         &mut self,
         storage: &S,
@@ -193,7 +193,7 @@ impl<F: StorageFile> RecordedPace<F> {
         Ok(())
     }
 
-    /// Reads the next entries of the index. Returns whether the index has further entries.
+    /// Reads the next entries of the index. Returns whether at least one valid entry was read.
     fn read_entries(&mut self) -> io::Result<bool> {
         let Some((file, number)) = &mut self.index else {
             return Ok(false);
@@ -204,13 +204,13 @@ impl<F: StorageFile> RecordedPace<F> {
         let mut valid = 0;
         for (at, slot) in slots.iter().enumerate() {
             if let Some(entry) = IndexEntry::decode(slot) {
-                // An invalid last entry may be an entry that is being written. It is read again later.
                 valid = at + 1;
                 if entry.end_position > self.position {
                     self.entries.push_back(entry);
                 }
             }
         }
+        // Invalid entries at the end are read again later, because the recorder may be writing them now.
         *number += valid as u64;
         Ok(valid > 0)
     }

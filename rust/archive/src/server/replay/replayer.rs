@@ -29,7 +29,7 @@ pub(in crate::server) enum ReplayerCommand {
 /// An event of the replayer for the conductor.
 #[derive(Debug)]
 pub(in crate::server) enum ReplayerEvent {
-    /// The first frame of a replay was found.
+    /// A replay has opened the segment file of its first position.
     Started {
         /// Id of the replay.
         replay_session_id: i64,
@@ -85,7 +85,7 @@ impl<S: Storage> Replayer<S> {
         self
     }
 
-    /// Runs one duty cycle, in which each replay sends one block. Returns the work count.
+    /// Runs one duty cycle, in which each replay sends at most one block and padding. Returns the work count.
     pub fn do_work(&mut self, now_ns: i64) -> usize {
         let mut work = self.take_commands();
         for at in (0..self.sessions.len()).rev() {

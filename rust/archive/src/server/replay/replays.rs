@@ -39,7 +39,7 @@ pub(in crate::server) struct ReplaySettings {
 
 /// A request to replay a recording.
 pub(in crate::server) struct ReplayRequested<'a> {
-    /// Session and correlation id of the request.
+    /// Control session id and correlation id of the request.
     pub requester: RequestIds,
     /// Requested recording id.
     pub recording_id: i64,
@@ -70,14 +70,14 @@ pub(in crate::server) struct ReplayRequested<'a> {
 pub(in crate::server) enum ReplayEvent {
     /// A replay has started. The id is the result of the request.
     Started {
-        /// Session and correlation id of the request.
+        /// Control session id and correlation id of the request.
         requester: RequestIds,
         /// Id of the replay.
         replay_session_id: i64,
     },
     /// A replay failed before or after it had started.
     Failed {
-        /// Session and correlation id of the request.
+        /// Control session id and correlation id of the request.
         requester: RequestIds,
         /// Reason of the failure.
         error: ArchiveError,
@@ -260,8 +260,8 @@ impl Replays {
         self.send(ReplayerCommand::StopAll { recording_id: None });
     }
 
-    /// Returns whether [`stop_all`](Self::stop_all) has stopped a replay of the recording that has
-    /// not ended yet. Such a replay may still read any segment.
+    /// Returns whether a replay of the recording has not ended yet, although [`stop_all`](Self::stop_all) has stopped
+    /// it. Such a replay may still read any segment.
     pub fn is_stopping(&self, recording_id: i64) -> bool {
         let requested = self.requested.iter();
         let requested = requested.map(|replay| (replay.stream.recording_id(), replay.is_stopping));

@@ -26,8 +26,8 @@ pub(super) struct SegmentReads<S: Storage> {
 #[derive(Debug)]
 pub(super) struct OpenSegment<F> {
     file: Option<Segment<F>>,
-    /// Segments before this position are in object storage, if their files do not exist. The conductor moves it before
-    /// it deletes files.
+    /// Segments before this position are in object storage, if their files do not exist. The conductor increases this
+    /// position before it deletes files.
     local_start: Arc<AtomicI64>,
 }
 

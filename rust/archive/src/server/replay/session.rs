@@ -82,7 +82,8 @@ enum ReplayState {
 /// The outcome of one duty cycle of a replay.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplayProgress {
-    /// The first frame was found. The conductor sends the client the response that the replay has started.
+    /// The segment file of the first position is open. The conductor sends the client the response that the replay has
+    /// started.
     Started,
     /// Number of bytes of the stream that were sent; 1 for a step that sends no bytes.
     Worked(usize),

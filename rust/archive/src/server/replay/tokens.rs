@@ -61,7 +61,7 @@ impl ReplayTokens {
         self.tokens.retain(|token| now_ns < token.expires_ns);
     }
 
-    /// Removes the tokens of a session that has ended.
+    /// Removes the tokens of a control session that has ended.
     pub fn forget_session(&mut self, control_session_id: i64) {
         self.tokens
             .retain(|token| token.control_session_id != control_session_id);

@@ -10,7 +10,7 @@ use crate::server::ArchiveError;
 /// A request to copy a recording of another archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct ReplicationRequest {
-    /// Session and correlation id of the request. All messages about the replication go to this
+    /// Control session id and correlation id of the request. All messages about the replication go to this control
     /// session.
     pub requester: RequestIds,
     /// Id of the recording in the source archive.
@@ -19,9 +19,9 @@ pub(in crate::server) struct ReplicationRequest {
     pub destination_recording_id: Option<i64>,
     /// Position at which the replication stops; `None` for the end of the source recording.
     pub stop_position: Option<i64>,
-    /// Tag of the channel; `None` for no tag.
+    /// Channel tag of the subscription that records the replay; `None` for no tag.
     pub channel_tag_id: Option<i64>,
-    /// Tag of the subscription; `None` for no tag.
+    /// Subscription tag of the subscription that records the replay; `None` for no tag.
     pub subscription_tag_id: Option<i64>,
     /// Channel of the source archive's control requests.
     pub control_channel: String,

@@ -25,7 +25,8 @@ use crate::server::recording::{RecordingRequest, Recordings, SubscriptionReply};
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
-/// The live destination is added when the copy is at most this far from the live stream, in bytes.
+/// The live destination is added when the copy is at most this far from the live stream, in bytes. If a quarter of the
+/// term length is shorter, this quarter is the limit.
 const MAX_LIVE_DISTANCE: i64 = 32 * 1024 * 1024;
 
 /// The parts of the archive that a replication uses in a duty cycle.
@@ -42,7 +43,7 @@ pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
 pub(super) struct ReplicationSession {
     id: i64,
     request: ReplicationRequest,
-    /// Session and correlation id of all messages about the replication.
+    /// Control session id and correlation id of all messages about the replication.
     requester: RequestIds,
     replication_channel: String,
     credentials: Arc<RequestCredentials>,
@@ -123,7 +124,7 @@ enum ReplicationStep {
     Wait(ReplicationState),
     /// Enter this state.
     Next(ReplicationState),
-    /// The copy is complete.
+    /// The replication ends: the copy is complete or merged, or cannot continue.
     Done,
 }
 
@@ -262,7 +263,7 @@ impl ReplicationSession {
         }
         if let Some(mut source) = self.source.take() {
             if let Some(replay_session_id) = self.replay_session_id {
-                // If the request fails, the source archive no longer runs, and its replay has ended.
+                // If the request cannot be sent, the replay ends when it has lost its subscriber.
                 if let Ok(ticket) =
                     source.submit(&ArchiveCall::stop_replay(replay_session_id), turn.now_ns)
                 {
@@ -431,7 +432,8 @@ impl ReplicationSession {
         self.extend(None, turn)
     }
 
-    /// Adds the copy to the catalog, or finds the existing recording to be extended.
+    /// Adds the copy to the catalog, or finds the existing recording to be extended. If the existing recording is
+    /// empty, its descriptor is replaced by the descriptor of the copy.
     fn prepare_copy<S: Storage + Clone>(
         &self,
         source: RecordingDescriptor,
@@ -632,7 +634,7 @@ impl ReplicationSession {
             copied.session_id,
         )?;
         let length = match self.request.stop_position {
-            Some(stop_position) => stop_position - copied.replay_position,
+            Some(stop_position) => stop_position.saturating_sub(copied.replay_position),
             None => REPLAY_ALL_AND_FOLLOW,
         };
         let params = ReplayParams {
@@ -741,8 +743,8 @@ impl ReplicationSession {
         )))
     }
 
-    /// Adds the live destination when the copy is near the live stream. Removes the replay when the
-    /// copy has reached the live stream.
+    /// Adds the live destination when the copy is near the live stream. Removes the replay's destination when the copy
+    /// has reached the live stream.
     fn join(
         &mut self,
         mut live: Live,

@@ -68,8 +68,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Returns the stopped recording that a recording continues, if it exists.
     fn predecessor(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
         let link = self.store.extensions().link(recording_id)?;
-        // The ids decrease, so that links of a damaged file are no cycle.
         let earlier = self.store.recording(link.predecessor_id).ok()?;
+        // The id must be lower, because otherwise the links of a damaged file could form a cycle.
         let is_earlier = earlier.recording_id < recording_id && !earlier.is_unfinished();
         is_earlier.then_some(earlier)
     }

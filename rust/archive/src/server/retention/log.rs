@@ -17,7 +17,7 @@ const OLD_LOG_FILE_NAME: &str = "archive-retention.old.log";
 /// If the file has at least this length in bytes, it is renamed before the next line is written.
 const MAX_LENGTH: u64 = 1024 * 1024;
 
-/// Writes a line for each deletion by retention. If a line cannot be written, the archive
+/// Writes a line for each deletion and each removal of a reader by retention. If a line cannot be written, the archive
 /// continues.
 pub(in crate::server) struct RetentionLog<S> {
     storage: S,

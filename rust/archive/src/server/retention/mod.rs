@@ -38,7 +38,7 @@ const MAX_REQUESTS: usize = 64;
 /// A request to apply the policies, or to report the deletions that they would cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ApplyRequest {
-    /// Session and correlation id of the request.
+    /// Control session id and correlation id of the request.
     pub requester: RequestIds,
     /// Recording to which the policies are applied; `None` for all recordings.
     pub recording_id: Option<i64>,
@@ -103,7 +103,7 @@ impl<S: Storage> Retention<S> {
         Ok(())
     }
 
-    /// Returns the round that this duty cycle continues.
+    /// Returns the round that this duty cycle begins or continues.
     fn take_round(&mut self, now_ns: i64, has_work: bool) -> Option<Round> {
         if self.round.is_some() {
             return self.round.take();

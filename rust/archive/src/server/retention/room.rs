@@ -142,8 +142,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Starts the waiting recordings when the round for them has ended. Returns the number of
-    /// started recordings.
+    /// Starts the waiting recordings when the round for them has ended and its files are deleted. Returns the number of
+    /// waiting requests, including requests that are refused now.
     pub(super) fn start_held_recordings(&mut self) -> usize {
         if self.retention.room == Room::Deleting && self.deletions.is_empty() {
             let valid_until_ns = self.now_ns.saturating_add(ROOM_VALIDITY_NS);

@@ -134,8 +134,8 @@ impl Round {
         }
     }
 
-    /// Reads times of segments for the first policy. When all needed times are read, computes the
-    /// removals of the policy.
+    /// Reads times of segments for the first policy that is not evaluated yet. When all needed times are read, computes
+    /// the removals of the policy.
     fn evaluate<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
         let Some(mut entry) = self.groups.first_entry() else {
             return;

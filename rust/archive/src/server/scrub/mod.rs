@@ -137,7 +137,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
         match self.recordings.position(recording.recording_id) {
             Some(position) => recording.segment_base(position),
-            // The recorder has not begun yet or has just ended, so its current segment is unknown.
+            // No recorder writes, but the stop position is not stored yet. So it is unknown which segments are sealed.
             None => recording.start_position,
         }
     }

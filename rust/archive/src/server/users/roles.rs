@@ -11,8 +11,7 @@ use crate::server::AuthorisationService;
 /// |---|---|
 /// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names, metadata and copies; commit and remove a named reader |
 /// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
-/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel,
-/// replicate; set and apply retention; all other requests |
+/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; all other requests |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Reads recordings.
@@ -50,7 +49,7 @@ const READ: [u16; 24] = [
     20_011, // ReplayAtRate
     20_012, // ListCopiedRanges
 ];
-/// Further template ids of the requests that [`Role::Record`] may send.
+/// Template ids of the requests that [`Role::Record`] may send in addition to `READ`.
 const RECORD: [u16; 10] = [
     4,      // StartRecording
     5,      // StopRecording
@@ -87,7 +86,7 @@ impl Role {
     }
 }
 
-/// Allows the requests that the role of a user allows. The principal is the name of the user.
+/// Checks whether the role of a user allows a request. The principal is the name of the user.
 pub(in crate::server) struct RoleService {
     users: Arc<Users>,
 }

@@ -139,7 +139,7 @@ impl TestDriver {
         self.state().publications.clone()
     }
 
-    /// Adds a counter in place of another client.
+    /// Adds a counter as if another client had requested it.
     pub fn add_counter(&self, registration_id: i64, value: i64) -> AtomicCounter<SharedBuffer> {
         self.state().add_counter(registration_id, value)
     }

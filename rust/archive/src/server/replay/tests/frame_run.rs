@@ -46,7 +46,7 @@ fn take_run(
     run
 }
 
-/// Returns `count` frames of 64 bytes, with the session id and stream id of the recording.
+/// Returns `count` frames of 64 bytes, with an arbitrary session id and the stream id of the recording.
 fn frames(count: usize) -> Vec<u8> {
     let mut recording = Recording::new(0);
     (0..count).for_each(|_| recording.message(20));

@@ -236,7 +236,7 @@ fn frame(
     frame
 }
 
-/// A replay, its publication, and the buffer of its duty cycles.
+/// A replay, its publication, and the reader of its segment files.
 pub struct Replay {
     pub publication: TestPublication,
     pub now_ns: i64,
@@ -283,7 +283,7 @@ impl Replay {
         self.session.do_work(&mut self.reads, self.now_ns)
     }
 
-    /// Fetches segments before `local_start` that have no file.
+    /// Makes the replay fetch the segments before `local_start` that have no file.
     pub fn fetch_by(&mut self, local_start: i64, fetcher: impl SegmentFetcher + 'static) {
         self.move_local_start(local_start);
         self.reads.fetch_by(Box::new(fetcher));

@@ -178,7 +178,7 @@ fn a_recording_without_an_index_cannot_be_replayed_at_a_speed() {
     recording.message(100);
     let mut replay = stopped_at(recording, speed(SPEED_UNIT));
     let ReplayProgress::Ended(ReplayEnd::Failed(error)) = replay.do_work() else {
-        panic!("a failure");
+        panic!("the replay did not fail");
     };
     assert_eq!(error.code, ArchiveErrorCode::Generic);
     let expected =

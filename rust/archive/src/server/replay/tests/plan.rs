@@ -183,7 +183,7 @@ proptest! {
         };
         let end = match (is_active, bound) {
             (true, Some(bound)) => bound,
-            (true, None) => return Err(TestCaseError::fail("an active recording has a position")),
+            (true, None) => return Err(TestCaseError::fail("the plan of an active recording has no bound")),
             (false, bound) => bound.unwrap_or(STOP).min(STOP),
         };
         prop_assert!((START..=end).contains(&plan.position));

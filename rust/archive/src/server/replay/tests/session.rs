@@ -57,7 +57,7 @@ fn all_terms_and_segments_of_a_stopped_recording_are_replayed() {
 struct ScriptedFetcher {
     storage: MemoryStorage,
     requests: u32,
-    /// The outcome instead of a segment.
+    /// Reason with which each fetch fails; `None` if the fetches succeed.
     failure: Option<String>,
 }
 
@@ -302,7 +302,7 @@ fn a_position_within_a_frame_is_refused_before_the_replay_starts() {
     for position in [32, 64, 96, 128, 192] {
         let mut replay = recording.replay_stopped(ReplayRange { position, ..ALL });
         let ReplayProgress::Ended(ReplayEnd::Failed(error)) = replay.do_work() else {
-            panic!("no frame begins at {position}");
+            panic!("the replay from {position} was not refused");
         };
         assert_eq!(error.code, ArchiveErrorCode::InvalidPosition);
         let text = format!("replayPosition={position} does not point to a valid frame, ");
