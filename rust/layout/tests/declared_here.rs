@@ -14,7 +14,7 @@ const SIGNS: [&str; 5] = [
 ];
 
 /// Files that contain such a text for another reason.
-const OTHER_REASONS: [(&str, &str); 7] = [
+const OTHER_REASONS: [(&str, &str); 6] = [
     (
         "driver/src/media/udp/linux.rs",
         "memory for control messages of the kernel",
@@ -30,10 +30,6 @@ const OTHER_REASONS: [(&str, &str); 7] = [
         "columns of a batch in Python's pickle",
     ),
     ("simulator/src/payload.rs", "messages of the simulator"),
-    (
-        "simulator/src/archive/damage.rs",
-        "bytes that the simulator damages",
-    ),
 ];
 
 #[test]

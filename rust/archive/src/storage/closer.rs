@@ -112,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose close waits until the test drops the other end of the channel.
+    /// A file. Its close waits until the test drops the other end of the channel.
     struct SlowFile {
         may_close: Receiver<()>,
         closed: Sender<thread::ThreadId>,

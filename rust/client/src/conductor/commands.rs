@@ -235,7 +235,7 @@ impl Commands {
         self.states.remove(&correlation_id).is_some()
     }
 
-    /// Forgets removals whose response is overdue, because no call of the application fetches the result of a removal.
+    /// Forgets the removals with an overdue response. No call of the application would fetch their results.
     pub(crate) fn forget_overdue_removals(&mut self, now_ns: i64) {
         self.states.retain(|_, state| {
             !matches!(state, CommandState::Awaiting { purpose: Purpose::Removal { .. }, deadline_ns } if now_ns - *deadline_ns > 0)

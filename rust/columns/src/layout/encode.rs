@@ -139,8 +139,8 @@ fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEnco
 
 /// A column whose values are written into a field. It has no nulls.
 trait ColumnEncoder {
-    /// Writes the values of the rows from `first_row` on into a block of records. The error is the index of a row whose
-    /// value does not fit.
+    /// Writes the values of the rows from `first_row` on into a block of records. The error is the index of a row with
+    /// a value that does not fit.
     fn write(&self, first_row: usize, block: &mut [u8], record_length: usize) -> Result<(), usize>;
 
     /// Returns why the value of this row does not fit.

@@ -9,7 +9,7 @@ use crate::harness::{Image, Publication, STREAM, TestDriver, WINDOW, names};
 const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethered-linger-timeout=700ms|\
     untethered-resting-timeout=900ms";
 
-/// Returns a publication with a tethered subscriber, and with a second subscriber whose channel is `untethered`.
+/// Returns a publication with two subscribers. The first is tethered, and the second has the channel `untethered`.
 ///
 /// The window is full. Only the first subscriber has read the data.
 fn blocked(untethered: &str) -> (TestDriver, Publication, Image, Image) {

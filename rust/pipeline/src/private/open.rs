@@ -348,7 +348,7 @@ fn options() -> StoreOptions {
     }
 }
 
-/// Returns the end of the index of a recording whose writer was killed, or `told` if `told` is greater.
+/// Returns the end of a recording after a kill of its writer: the end of its index, or `told` if `told` is greater.
 pub(super) fn recorded_position<S: Storage>(
     storage: &S,
     stream: &RecordedStream,

@@ -8,17 +8,15 @@ use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::segments::SegmentFileName;
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, StoreOptions};
+use aeron_layout::catalog::{CatalogHeaderLayout, EntryHeaderLayout};
+use aeron_layout::{I32, Layout, offset};
 use fastrand::Rng;
 
 use super::server::ArchiveServer;
 use crate::truth::Finding;
 
-/// Length of the header of a catalog.
-const CATALOG_HEADER_LENGTH: usize = 32;
-/// Length of the header of an entry.
-const ENTRY_HEADER_LENGTH: usize = 32;
 /// Offset of the state in the header of an entry.
-const STATE_OFFSET: usize = 4;
+const STATE_OFFSET: usize = offset!(EntryHeaderLayout, state: I32);
 /// Values that are no states of recordings.
 const UNKNOWN_STATES: std::ops::Range<i32> = 3..1_000;
 /// Name of the catalog.
@@ -137,14 +135,16 @@ impl CatalogDamage {
 /// Returns the offset of the state of each entry.
 fn state_fields(bytes: &[u8]) -> Vec<usize> {
     let mut fields = Vec::new();
-    let mut at = CATALOG_HEADER_LENGTH;
-    while let Some(field) = bytes.get(at..at + 4) {
-        let length = i32::from_le_bytes([field[0], field[1], field[2], field[3]]);
-        let Some(length) = usize::try_from(length).ok().filter(|length| *length > 0) else {
+    let mut at = CatalogHeaderLayout::LENGTH;
+    while let Some(header) = bytes.get(at..).and_then(EntryHeaderLayout::first_in) {
+        let Some(length) = usize::try_from(header.length.get())
+            .ok()
+            .filter(|length| *length > 0)
+        else {
             break;
         };
         fields.push(at + STATE_OFFSET);
-        at += ENTRY_HEADER_LENGTH + length;
+        at += EntryHeaderLayout::LENGTH + length;
     }
     fields
 }

@@ -1,5 +1,5 @@
-//! Checks the settings in a context, and parses the settings whose text is a name, such as the name of an idle
-//! strategy. The archive calls [`ArchiveContext::conclude`] before it creates a file or a thread.
+//! Checks the settings in a context, and parses those of them that are names, such as the name of an idle strategy. The
+//! archive calls [`ArchiveContext::conclude`] before it creates a file or a thread.
 
 use aeron_agent::IdleStrategySpec;
 use aeron_agent::setting::Value;
@@ -16,7 +16,7 @@ const ACCEPT_ALL: &str = "io.aeron.security.DefaultAuthenticatorSupplier";
 const USERS_FILE: &str = "io.aeron.samples.archive.SampleAuthenticatorSupplier";
 const CONTROL_CHANNEL_REMEDY: &str = "set it to a UDP channel such as aeron:udp?endpoint=localhost:8010, or turn aeron.archive.control.channel.enabled off";
 
-/// The parsed values of the settings of an [`ArchiveContext`] whose text is a name.
+/// The parsed values of those settings of an [`ArchiveContext`] that are names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveChoices {
     /// Idle strategy of the conductor.

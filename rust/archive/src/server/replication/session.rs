@@ -633,10 +633,7 @@ impl ReplicationSession {
             endpoint.as_deref(),
             copied.session_id,
         )?;
-        let length = match self.request.stop_position {
-            Some(stop_position) => stop_position.saturating_sub(copied.replay_position),
-            None => REPLAY_ALL_AND_FOLLOW,
-        };
+        let length = replay_length(copied.replay_position, self.request.stop_position)?;
         let params = ReplayParams {
             file_io_max_length: self.request.file_io_max_length,
             replay_token: token,
@@ -885,4 +882,32 @@ fn connection_error(error: impl std::fmt::Display) -> ArchiveError {
         ArchiveErrorCode::ReplicationConnectionFailure,
         format!("Replication connection failed={error}"),
     )
+}
+
+/// Returns the length of the replay that a replication needs. A negative length has another meaning in a request.
+fn replay_length(from: i64, stop_position: Option<i64>) -> Result<i64, ArchiveError> {
+    match stop_position {
+        None => Ok(REPLAY_ALL_AND_FOLLOW),
+        Some(stop_position) if stop_position >= from => Ok(stop_position - from),
+        Some(stop_position) => Err(ArchiveError::generic(format!(
+            "stop position {stop_position} is before position {from}, at which the replication continues"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_position_before_the_copied_position_is_refused() {
+        assert_eq!(replay_length(64, Some(192)).unwrap(), 128);
+        assert_eq!(replay_length(64, Some(64)).unwrap(), 0);
+        assert_eq!(replay_length(64, None).unwrap(), REPLAY_ALL_AND_FOLLOW);
+        for stop_position in [63, 62, 0, i64::MIN] {
+            let error = replay_length(64, Some(stop_position)).unwrap_err();
+            let text = format!("stop position {stop_position} is before position 64");
+            assert!(error.message.starts_with(&text), "{}", error.message);
+        }
+    }
 }

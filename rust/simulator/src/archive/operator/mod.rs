@@ -5,6 +5,7 @@
 //! driver is lost, the operator connects again, lists all recordings, and continues with the existing ones.
 
 mod activity;
+mod choice;
 mod copying;
 mod detaching;
 mod removal;
