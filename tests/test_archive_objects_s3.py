@@ -94,7 +94,7 @@ def test_requests_report_storage_that_is_away_for_long_and_succeed_when_it_is_ba
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    away = s3 | {"objects_endpoint": f"http://{host}:{port}", "objects_timeout_ns": 300_000_000}
+    away = s3 | {"objects_endpoint": f"http://{host}:{port}", "objects_timeout_ns": 3_000_000_000}
     began = datetime.now(UTC)
     with aeron.Archive(directory, driver=driver, **away), aeron.connect_archive(client) as archive:
         id = record(client, stream_id)
