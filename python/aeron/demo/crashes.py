@@ -36,6 +36,7 @@ _STREAM_ID = 1001
 _QUARTER_S = 2.0
 """Time in which a quarter of the trades is published, in seconds."""
 _DRIVER_TIMEOUT_MS = 3000
+_DRIVER_STARTS_WITHIN_S = 10.0
 # The time-outs are short, so that a driver and an archive soon notice the death of another process.
 _DRIVER_SETTINGS = {
     "aeron.timer.interval": "100ms",
@@ -221,10 +222,25 @@ class _Parts:
         """Starts the driver, and waits until a client can connect.
 
         Raises:
-            DriverTimeoutError: the driver does not start within 10 s.
+            RuntimeError: the driver ends, or does not start within 10 s.
         """
         self.driver.start()
+        deadline = time.monotonic() + _DRIVER_STARTS_WITHIN_S
+        # The file of a killed driver stays, and its last heartbeat is recent. So a client would connect to that driver.
+        while not self._is_driver_running():
+            self.driver.check()
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the driver did not start within {_DRIVER_STARTS_WITHIN_S:.0f} s")
+            time.sleep(0.02)
         aeron.connect(self.driver_directory).close()
+
+    def _is_driver_running(self) -> bool:
+        with (
+            contextlib.suppress(aeron.AeronError, OSError),
+            aeron.CncFile(self.driver_directory, timeout_ms=0) as cnc,
+        ):
+            return cnc.pid == self.driver.pid
+        return False
 
     def check(self) -> None:
         """Starts Spark again if it has ended, for example because the media driver was killed.
@@ -282,6 +298,11 @@ class _Part:
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, process_group=0
         )
         self.starts += 1
+
+    @property
+    def pid(self) -> int | None:
+        """Process id; ``None`` before the start and after :meth:`kill`."""
+        return None if self._process is None else self._process.pid
 
     def has_ended(self) -> bool:
         """Returns whether the process has ended by itself."""
