@@ -70,12 +70,12 @@ def _python_one_way():
             OneWay(packed, _peer("zmq_peer"), settings={"how": "packed"}),
         ],
         [
-            Goal("Python rows to our native batches", rows, (native,), at_least=0.8),
-            Goal("Python rows to pyaeron", rows, (pyaeron,), at_least=12),
-            Goal("Python rows to pyzmq", rows, (zmq,), at_least=60),
-            Goal("Python rows to pyzmq packed by 100", rows, (packed,), at_least=6),
-            Goal("Python list of bytes to pyaeron", listed, (pyaeron,), at_least=4),
-            Goal("Python, one call per message, to pyaeron", single, (pyaeron,), at_least=1.2),
+            Goal("Python rows, compared with our native batches", rows, (native,), at_least=0.8),
+            Goal("Python rows, compared with pyaeron", rows, (pyaeron,), at_least=12),
+            Goal("Python rows, compared with pyzmq", rows, (zmq,), at_least=60),
+            Goal("Python rows, compared with pyzmq packed by 100", rows, (packed,), at_least=6),
+            Goal("Python list of bytes, compared with pyaeron", listed, (pyaeron,), at_least=4),
+            Goal("Python, one call per message, compared with pyaeron", single, (pyaeron,), at_least=1.2),
         ],
     )
 
@@ -96,11 +96,12 @@ def _large():
                 OneWay(c_client, (env.c_client(),), "c", with_terms),
                 OneWay(ours, _ours("ours_peer"), "ours", with_terms),
             ]
-            goals.append(Goal(f"{what}, terms of {terms} MiB, to the C client", ours, (c_client,), at_least=1.5))
+            text = f"{what}, terms of {terms} MiB, compared with the C client"
+            goals.append(Goal(text, ours, (c_client,), at_least=1.5))
             if settings["how"] == "claim":
                 bare = {"length": LARGEST_CLAIM, "term_length": terms << 20}
                 cells.append(BareMemory(f"bare memory, {what}, terms of {terms} MiB", (env.native(),), bare))
-        goals.append(Goal(f"{what}, to iceoryx2", ours, (iceoryx2,), at_least=0.8))
+        goals.append(Goal(f"{what}, compared with iceoryx2", ours, (iceoryx2,), at_least=0.8))
     return Group("one way, 64 KiB", cells, goals)
 
 
@@ -134,14 +135,14 @@ def _asyncio():
         # With a longer queue, the subscriber would still receive messages long after the publisher has stopped.
         OneWay(zmq, _peer("zmq_async_peer"), settings={"queue": 1000}),
     ]
-    goals.append(Goal("async for over a subscription to zmq.asyncio", ours, (zmq,), at_least=100))
+    goals.append(Goal("async for over a subscription, compared with zmq.asyncio", ours, (zmq,), at_least=100))
     for loop, bound in (("asyncio", 2), ("uvloop", 3)):
         mine, theirs = f"ours, one request at a time, {loop}", f"zmq, one request at a time, {loop}"
         cells += [
             RoundTrip(mine, _ours("ours_async_peer"), "ours", {"how": loop}),
             RoundTrip(theirs, _peer("zmq_async_peer"), settings={"how": loop}),
         ]
-        text = f"request and response on {loop}, time to zmq.asyncio"
+        text = f"request and response on {loop}, time compared with zmq.asyncio"
         goals.append(Goal(text, mine, (theirs,), "p50", at_most=1 / bound, unit="ns"))
     return Group("asyncio, 32 B", cells, goals)
 

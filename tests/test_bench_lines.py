@@ -10,25 +10,25 @@ from bench.spark.lines import SPARK_GROUPS
 
 _KINDS = ("64 B", "1 KiB", "48 B typed")
 _TARGETS = {
-    "shared archive, files, to the private one": 0.95,
-    "shared archive, replays, to the private one": 0.5,
+    "shared archive, files, compared with the private one": 0.95,
+    "shared archive, replays, compared with the private one": 0.5,
     **{
         f"{read}, {kind}, {partitions}": 0.8
         for read in ("source", "batch read")
         for kind in _KINDS
         for partitions in ("1 partition", "2 partitions")
     },
-    "recording to Spark, 64 B": 2,
-    "recording to Spark, 1 KiB": 1.5,
-    "recording to Spark, 48 B typed": 2,
-    "source to tuples by hand, 64 B": 4,
+    "recording, compared with readStream, 64 B": 2,
+    "recording, compared with readStream, 1 KiB": 1.5,
+    "recording, compared with readStream, 48 B typed": 2,
+    "source, compared with tuples by hand, 64 B": 4,
     **{f"sink, {kind}, maxBytesPerBatch {limit}": 0.7 for kind in _KINDS for limit in ("no limit", "default")},
-    "sink to an offer for each row": 5,
-    "sink without limit to an offer for each row": 15,
-    "sink to pyzmq for each row": 5,
+    "sink, compared with an offer for each row": 5,
+    "sink without limit, compared with an offer for each row": 15,
+    "sink, compared with pyzmq for each row": 5,
     "round, 48 B typed": 0.6,
-    "typed decode to from_json": 5,
-    "typed decode to arrow_udf": 1.3,
+    "typed decode, compared with from_json": 5,
+    "typed decode, compared with arrow_udf": 1.3,
     "latestOffset and partitions, p50": 5,
     "trigger of 100 rows, p50": 1.1,
     "idle query: CPU of Python": 1,

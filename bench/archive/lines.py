@@ -47,7 +47,7 @@ def _large(place, parent, rate, cost):
     bare = Files(f"bare files, 1 KiB, {place}", 1024, parent)
     goals = [
         _goal(f"record 1 KiB, {place}", pair, at_least=rate),
-        _goal(f"record 1 KiB, {place}, to the bare limit", (pair[0], bare), at_least=0.85),
+        _goal(f"record 1 KiB, {place}, compared with bare files", (pair[0], bare), at_least=0.85),
         _goal(f"record 1 KiB, {place}: CPU for a KiB", pair, "record cost", at_most=cost, unit=_KIB),
     ]
     return Group(f"archive, 1 KiB, {place}", [*pair, bare], goals + _replay_goals(f"1 KiB, {place}", pair))
@@ -58,7 +58,8 @@ def _from_python():
         PythonRead("replay in batches, Python, 32 B", "replay"),
         PythonRead("segment files, Python, 32 B", "files"),
     ]
-    return Group("archive, from Python", cells, [_goal("replay from Python to the files", cells, at_least=0.8)])
+    goal = _goal("replay from Python, compared with the segment files", cells, at_least=0.8)
+    return Group("archive, from Python", cells, [goal])
 
 
 def _live_edge():
@@ -66,8 +67,8 @@ def _live_edge():
     persistent = LiveEdge("live persistent subscription, Python, 32 B", "persistent")
     follower = LiveEdge("live follower, Python, 32 B", "follow")
     goals = [
-        _goal("live persistent subscription to a plain one", (persistent, plain), at_least=0.9),
-        _goal("live follower to a plain subscription", (follower, plain), at_least=0.9),
+        _goal("live persistent subscription, compared with a plain one", (persistent, plain), at_least=0.9),
+        _goal("live follower, compared with a plain subscription", (follower, plain), at_least=0.9),
     ]
     return Group("archive, live edge", [plain, persistent, follower], goals)
 
@@ -95,9 +96,10 @@ def _start():
     empty, stopped = _pair(Start, "start, empty"), _pair(Start, "start, 100,000 stopped", state="stopped")
     recover = _pair(Start, "start, 100,000 to recover, /dev/shm", state="to recover")
     on_disk = _pair(Start, "start, 100,000 to recover, disk", state="to recover", parent=DISK)
+    text = "start time of the archive minus that of aeronmd"
     goals = [
-        Goal("start, minus the start of aeronmd, empty", empty[0].name, None, "over driver", at_most=10, unit="ms"),
-        Goal("start, minus the start of aeronmd, 100,000", stopped[0].name, None, "over driver", at_most=50, unit="ms"),
+        Goal(f"{text}, no recordings", empty[0].name, None, "over driver", at_most=10, unit="ms"),
+        Goal(f"{text}, 100,000 stopped recordings", stopped[0].name, None, "over driver", at_most=50, unit="ms"),
         _goal("start, 100,000 to recover, /dev/shm", recover, "start", at_most=1 / 5, unit="ms"),
         _goal("start, 100,000 to recover, disk", on_disk, "start", at_most=1 / 3, unit="ms"),
     ]
@@ -123,8 +125,8 @@ def _idle():
     driver = Idle("aeronmd beside it", (), "ours")
     goals = [
         _goal("idle archive: CPU", empty, "cpu", at_most=0.5, unit=_CORE),
-        _goal("idle archive: memory to the Java archive", empty, "rss", at_most=0.5, unit="MiB"),
-        _goal("idle archive: memory to aeronmd", (empty[0], driver), "rss", at_most=1.2, unit="MiB"),
+        _goal("idle archive: memory, compared with the Java archive", empty, "rss", at_most=0.5, unit="MiB"),
+        _goal("idle archive: memory, compared with aeronmd", (empty[0], driver), "rss", at_most=1.2, unit="MiB"),
         Goal("100,000 recordings: memory", many[0].name, None, "rss", at_most=40, unit="MiB"),
         _goal("idle archive with a recording: CPU", recording, "cpu", at_most=0.5, unit=_CORE),
     ]

@@ -47,7 +47,8 @@ def _source(kind):
     cells += [recording, Recording(f"recording on disk, {kind.name}", kind, tempfile.gettempdir())]
     drained = tuple(cell.name for cell in cells if isinstance(cell, Drain))
     bound = 1.5 if kind is LARGE else 2
-    goals.append(Goal(f"recording to Spark, {kind.name}", recording.name, drained, at_least=bound, unit=_ROWS))
+    text = f"recording, compared with readStream, {kind.name}"
+    goals.append(Goal(text, recording.name, drained, at_least=bound, unit=_ROWS))
     return Group(f"Spark, source, {kind.name}", cells, goals)
 
 
@@ -56,15 +57,16 @@ def _shared():
     files = SharedDrain("shared archive, files, 64 B", SMALL)
     replay = SharedDrain("shared archive, replays, 64 B", SMALL, by_replay=True)
     goals = [
-        _goal("shared archive, files, to the private one", files, ours, 0.95),
-        _goal("shared archive, replays, to the private one", replay, ours, 0.5),
+        _goal("shared archive, files, compared with the private one", files, ours, 0.95),
+        _goal("shared archive, replays, compared with the private one", replay, ours, 0.5),
     ]
     return Group("Spark, shared archive", [ours, files, replay], goals)
 
 
 def _by_hand():
     ours, peer = Drain("readStream beside tuples", SMALL), ByHand("tuples from pyzmq, 64 B", SMALL)
-    return Group("Spark, by hand", [ours, peer], [_goal("source to tuples by hand, 64 B", ours, peer, 4)])
+    goal = _goal("source, compared with tuples by hand, 64 B", ours, peer, 4)
+    return Group("Spark, by hand", [ours, peer], [goal])
 
 
 def _from_json(frame):
@@ -87,7 +89,10 @@ def _typed():
 
     ours = Drain("typed columns", TYPED)
     json, udf = Drain("from_json", JSON, change=_from_json), Drain("arrow_udf", PLAIN, change=by_udf)
-    goals = [_goal("typed decode to from_json", ours, json, 5), _goal("typed decode to arrow_udf", ours, udf, 1.3)]
+    goals = [
+        _goal("typed decode, compared with from_json", ours, json, 5),
+        _goal("typed decode, compared with arrow_udf", ours, udf, 1.3),
+    ]
     return Group("Spark, typed decode", [ours, json, udf], goals)
 
 
@@ -105,9 +110,9 @@ def _sink():
     cells += [Sink(f"write, {two}", TYPED, 2), CountingSink(f"counting, {two}", TYPED, 2), offers, zmq]
     free, default = (f"write, 64 B, maxBytesPerBatch {setting}" for setting in ("no limit", "default"))
     for text, ours, peer, bound in (
-        ("sink to an offer for each row", default, offers, 5),
-        ("sink without limit to an offer for each row", free, offers, 15),
-        ("sink to pyzmq for each row", default, zmq, 5),
+        ("sink, compared with an offer for each row", default, offers, 5),
+        ("sink without limit, compared with an offer for each row", free, offers, 15),
+        ("sink, compared with pyzmq for each row", default, zmq, 5),
     ):
         goals.append(Goal(text, ours, (peer.name,), at_least=bound, unit=_ROWS))
     return Group("Spark, sink", cells, goals)
@@ -157,18 +162,18 @@ def _kafka_shared():
 
 
 def _kafka_goals(what, ours, peer):
-    text = f"drain, {what}: CPU of all, to Kafka"
+    text = f"drain, {what}: CPU of all, compared with Kafka"
     return [
-        _goal(f"drain to Kafka, {what}", ours, peer, 4),
+        _goal(f"drain, {what}, compared with Kafka", ours, peer, 4),
         Goal(text, ours.name, (peer.name,), "cost", at_most=1 / 3, unit="CPU s/M"),
     ]
 
 
 def _kafka_latency():
     ours, peer = AeronLatency("Aeron, 1,000 messages/s"), KafkaLatency("Kafka, 1,000 messages/s")
+    text = "message to foreachBatch, compared with Kafka"
     goals = [
-        Goal(f"message to foreachBatch, {metric}, to Kafka", ours.name, (peer.name,), metric, at_most=1, unit="ms")
-        for metric in ("p50", "p99")
+        Goal(f"{text}, {metric}", ours.name, (peer.name,), metric, at_most=1, unit="ms") for metric in ("p50", "p99")
     ]
     return Group("Spark beside Kafka, latency", [ours, peer], goals)
 

@@ -1,6 +1,8 @@
 //! Conversion of Python arguments. An error names the parameter, the value and the limits.
 //!
 //! The errors of PyO3's own conversions name none of these. An example is `can't convert negative int to unsigned`.
+//! One error stays as Python raises it, without the name of the parameter: the `UnicodeEncodeError` for a str that
+//! cannot be encoded as UTF-8.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -13,7 +15,7 @@ use pyo3::types::{PyBytes, PyString, PyType};
 
 use crate::errors::raise;
 
-/// Maximum length of the text of a value in an error, in characters.
+/// Maximum length of the text of a value in an error, in characters. After a truncated text, `...` follows.
 const MAX_SHOWN: usize = 120;
 
 /// A Rust type into which an argument of a Python call is converted.
@@ -57,11 +59,19 @@ macro_rules! typed {
 }
 typed! {
     bool: "True or False",
-    f64: "a number",
     PathBuf: "a path: pass a str or an os.PathLike",
     PyBackedBytes: "bytes",
     Py<PyBytes>: "bytes",
     Vec<String>: "a list of str",
+}
+
+impl Argument for f64 {
+    #[inline]
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        value
+            .extract::<f64>()
+            .map_err(|error| not_a_float(&error, value, name))
+    }
 }
 
 impl Argument for String {
@@ -165,7 +175,18 @@ fn not_an_integer(
     error
 }
 
-/// Returns the `repr` of the value, truncated to [`MAX_SHOWN`] characters.
+#[cold]
+fn not_a_float(error: &PyErr, value: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    // An integer or a fraction may be too large.
+    if error.is_instance_of::<PyOverflowError>(value.py()) {
+        let (value, max) = (shown(value), f64::MAX);
+        let reason = format!("{name}={value} is not within -{max:e} to {max:e}");
+        return raise("ArgumentRangeError", reason);
+    }
+    wrong_type(value, name, "a number")
+}
+
+/// Returns the `repr` of the value. If it is longer than [`MAX_SHOWN`] characters, it is truncated and ends with `...`.
 pub fn shown(value: &Bound<'_, PyAny>) -> String {
     let mut text = value.repr().map_or_else(
         |_| format!("<{}>", value.get_type()),

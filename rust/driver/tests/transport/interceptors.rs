@@ -197,7 +197,7 @@ fn invalid_arguments_cause_no_loss_and_a_warning() {
 
 /// 04-189: the part about the transport, with the same losses as in the C driver.
 #[test]
-fn fixed_loss_drops_each_stream_up_to_the_end_of_the_range_once() {
+fn fixed_loss_drops_once_for_each_stream_all_frames_up_to_the_end_of_the_range() {
     let arguments = format!("term-id={TERM_ID}|term-offset=2048|length=1025");
     let mut pair = Pair::new(&context("fixed-loss", &[(FIXED_LOSS, &arguments)]));
     assert_eq!(pair.survivors(&stream(6)), [4, 5]);
@@ -275,8 +275,28 @@ fn multi_gap_loss_drops_every_datagram_that_overlaps_a_gap() {
     assert_eq!(pair.survivors(&datagrams), [0, 3, 4]);
 }
 
+/// The second interceptor does not see the datagrams that the first one drops. So the order decides whether the third
+/// datagram arrives.
 #[test]
-fn interceptors_are_applied_in_order_and_to_every_socket() {
+fn interceptors_are_applied_in_the_order_of_the_list() {
+    let fixed = format!("term-id={TERM_ID}|term-offset=0|length=8192");
+    let gaps = format!("term-id={TERM_ID}|gap-radix=4096|gap-length=1024|total-gaps=1");
+    let arguments = [
+        (FIXED_LOSS, fixed.as_str()),
+        (MULTI_GAP_LOSS, gaps.as_str()),
+    ];
+    let datagrams = [4096, 5120, 4096, 4096].map(|offset| data(offset, 1024));
+    for (names, survivors) in [
+        ("fixed-loss,multi-gap-loss", vec![3]),
+        ("multi-gap-loss,fixed-loss", vec![2, 3]),
+    ] {
+        let mut pair = Pair::new(&context(names, &arguments));
+        assert_eq!(pair.survivors(&datagrams), survivors, "{names}");
+    }
+}
+
+#[test]
+fn all_interceptors_are_applied_to_every_socket() {
     let fixed = format!("term-id={TERM_ID}|term-offset=0|length=1024");
     let names = "fixed-loss,loss";
     let context = context(

@@ -61,19 +61,23 @@ pub fn draw(
 
 /// Returns a channel with terms of the minimum length (64 KiB), so that long bursts often cross the end of a term. A
 /// publication window in the channel becomes a quarter of a term. The MTU becomes 1408 bytes.
+///
+/// A channel with a term offset does not change, because the offset may be invalid in a shorter term.
 fn with_short_terms(channel: &str) -> String {
-    // A term offset of a longer term may be invalid in a shorter term. Such a channel does not change.
     if channel.contains("term-offset=") {
         return channel.to_owned();
     }
+    let Some((transport, parameters)) = channel.split_once('?') else {
+        return channel.to_owned();
+    };
     let replace = |parameter: &str| match parameter.split_once('=') {
         Some(("term-length", _)) => "term-length=65536".to_owned(),
         Some(("mtu", _)) => "mtu=1408".to_owned(),
         Some(("pub-wnd", _)) => "pub-wnd=16384".to_owned(),
         _ => parameter.to_owned(),
     };
-    let parameters: Vec<_> = channel.split('|').map(replace).collect();
-    parameters.join("|")
+    let parameters: Vec<_> = parameters.split('|').map(replace).collect();
+    format!("{transport}?{}", parameters.join("|"))
 }
 
 /// Makes the bursts of a stream longer, so that its publisher is always ahead of its receivers.
@@ -87,12 +91,12 @@ fn lengthen_bursts(events: &mut [(i64, Event)], index: usize) {
     }
 }
 
-/// Network conditions for the last messages of a schedule.
+/// The properties of a schedule that determine the network conditions for its last messages.
 #[derive(Clone, Copy)]
 struct Ending {
-    /// At first, only the shortest messages arrive.
+    /// Whether only the shortest messages arrive at first.
     has_hole: bool,
-    /// A receiver waits for 1 s before it repeats a NAK.
+    /// Whether a subscriber's channel has such a NAK delay that its receiver waits for 1 s before it repeats a NAK.
     is_slow: bool,
 }
 
@@ -116,5 +120,28 @@ fn parting(random: &mut Rng, ending: Ending, fair: &Weather) -> Vec<(i64, Weathe
     match ending.has_hole {
         true => vec![(0, hole), (random.i64(200 * MS..800 * MS), lossy)],
         false => vec![(0, lossy)],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn terms_become_short_in_channels_of_both_transports_unless_the_channel_has_a_term_offset() {
+        for (channel, short) in [
+            (
+                "aeron:ipc?term-length=262144|mtu=8192|pub-wnd=65536|sparse=true",
+                "aeron:ipc?term-length=65536|mtu=1408|pub-wnd=16384|sparse=true",
+            ),
+            (
+                "aeron:udp?endpoint=10.0.0.1:20121|term-length=131072|mtu=256|fc=min",
+                "aeron:udp?endpoint=10.0.0.1:20121|term-length=65536|mtu=1408|fc=min",
+            ),
+        ] {
+            assert_eq!(with_short_terms(channel), short);
+            let with_offset = format!("{channel}|init-term-id=0|term-id=0|term-offset=131040");
+            assert_eq!(with_short_terms(&with_offset), with_offset);
+        }
     }
 }
