@@ -29,7 +29,7 @@ _log = logger()
 class _PushedFilters:
     """The method ``pushFilters`` of a reader.
 
-    If ``spark.sql.python.filterPushdown.enabled`` is not set, Spark refuses a reader that overrides ``pushFilters``.
+    Unless ``spark.sql.python.filterPushdown.enabled`` is true, Spark refuses a reader that overrides ``pushFilters``.
     Spark finds an override by comparing the ``__func__`` of the method with the function of the base class. So this
     object has the function of the base class as its ``__func__``.
     """

@@ -15,7 +15,7 @@ use memmap2::MmapRaw;
 use crate::words::Words;
 
 #[cfg(not(target_endian = "little"))]
-compile_error!("the layouts of Aeron are native words on little-endian machines");
+compile_error!("big-endian machines are not supported: Aeron's layouts are little-endian");
 
 /// A range of shared memory. Cheap to clone; the memory is freed or unmapped when the last clone or slice is dropped.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ enum Memory {
     Mapped { _mapping: MmapRaw },
 }
 
-/// Alignment of a heap block, enough for every word. With a larger alignment, the allocator would write zeros into
+/// Alignment of a heap block, enough for every word. Above an alignment of 16, the allocator would write zeros into
 /// large blocks instead of using pages that are already zero.
 const HEAP_ALIGNMENT: usize = 8;
 
@@ -156,31 +156,31 @@ impl SharedBuffer {
 
     #[inline(always)]
     fn u8(&self, offset: usize) -> &AtomicU8 {
-        // SAFETY: in bounds, and only accessed atomically through references of this kind.
+        // SAFETY: in bounds, as `word` checks. The protocols exclude conflicting accesses that are not atomic.
         unsafe { AtomicU8::from_ptr(self.word::<0>(offset)) }
     }
 
     #[inline(always)]
     fn u16(&self, offset: usize) -> &AtomicU16 {
-        // SAFETY: in bounds and aligned, as `word` checks.
+        // SAFETY: in bounds and aligned, as `word` checks; for other accesses, see `u8`.
         unsafe { AtomicU16::from_ptr(self.word::<1>(offset).cast()) }
     }
 
     #[inline(always)]
     fn u32(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: in bounds and aligned, as `word` checks.
+        // SAFETY: in bounds and aligned, as `word` checks; for other accesses, see `u8`.
         unsafe { AtomicU32::from_ptr(self.word::<2>(offset).cast()) }
     }
 
     #[inline(always)]
     fn i32(&self, offset: usize) -> &AtomicI32 {
-        // SAFETY: in bounds and aligned, as `word` checks.
+        // SAFETY: in bounds and aligned, as `word` checks; for other accesses, see `u8`.
         unsafe { AtomicI32::from_ptr(self.word::<2>(offset).cast()) }
     }
 
     #[inline(always)]
     fn i64(&self, offset: usize) -> &AtomicI64 {
-        // SAFETY: in bounds and aligned, as `word` checks.
+        // SAFETY: in bounds and aligned, as `word` checks; for other accesses, see `u8`.
         unsafe { AtomicI64::from_ptr(self.word::<3>(offset).cast()) }
     }
 }
@@ -189,7 +189,8 @@ impl SharedBuffer {
 unsafe impl Send for Memory {}
 // SAFETY: as for Send.
 unsafe impl Sync for Memory {}
-// SAFETY: the memory may be used from any thread: all accesses are atomic or, by the protocols, exclusive.
+// SAFETY: the memory may be used from any thread. Each access is atomic, or the protocols exclude a conflicting access
+// of the same bytes at the same time.
 unsafe impl Send for SharedBuffer {}
 // SAFETY: as for Send.
 unsafe impl Sync for SharedBuffer {}
@@ -206,7 +207,7 @@ impl std::fmt::Debug for SharedBuffer {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Memory::Heap { start, layout } = self {
-            // SAFETY: allocated by `heap` with this layout; no buffer refers to it any more.
+            // SAFETY: `allocate` has allocated the block with this layout, and no buffer refers to the block any more.
             unsafe { dealloc(start.as_ptr(), *layout) }
         }
     }
@@ -222,7 +223,8 @@ fn transferred(count: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 
-/// Copies bytes that do not overlap. Copies short pieces without a function call, because most messages are small.
+/// Copies bytes that do not overlap. Copies 8 to 64 bytes without a function call, because most messages have such a
+/// length.
 ///
 /// # Safety
 /// `len` bytes may be read from `source` and written to `target`.

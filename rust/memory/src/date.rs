@@ -3,8 +3,10 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Formats epoch milliseconds in the time zone of this machine: `2026-01-01 10:00:00.442+0000`. Formats a time outside
-/// the years -9999 to 9999 as the number of milliseconds.
+/// Formats epoch milliseconds in the time zone of this machine: `2026-01-01 10:00:00.442+0000`.
+///
+/// If a time is outside the range of [`Timestamp`], returns the number of milliseconds, followed by `ms`. The range is
+/// about a day shorter at each end than the years -9999 to 9999.
 pub fn format_date(epoch_ms: i64) -> String {
     format_in(epoch_ms, TimeZone::system())
 }

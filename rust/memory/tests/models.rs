@@ -126,7 +126,7 @@ impl RingModel {
     }
 }
 
-/// Checks that a message was refused only because it does not fit together with the padding that it may need.
+/// Checks that a refused message had no room: its length and the padding before it exceed the free bytes of the ring.
 fn assert_full(error: ClaimError, size: usize, position: i64, length: usize) {
     assert_eq!(error, ClaimError::Full);
     let need = (length + 8).next_multiple_of(8);

@@ -621,7 +621,7 @@ impl PySubscription {
             .map(PyImage::new))
     }
 
-    /// Counter id of the channel's status; -1 for channels without a status (IPC).
+    /// Counter id of the channel's status; -1 for channels without a status (IPC and spies).
     #[getter]
     fn channel_status_id(&self) -> PyResult<i32> {
         Ok(self.get()?.channel_status_id())
@@ -629,13 +629,14 @@ impl PySubscription {
 
     /// Status of the channel, a value of `ChannelStatus`.
     ///
-    /// 1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+    /// 1 is active, 0 initialising, -1 errored or closed, 2 closing. An open subscription to IPC, or of a spy, is
+    /// always active.
     #[getter]
     fn channel_status(&self) -> PyResult<i64> {
         Ok(self.get()?.channel_status())
     }
 
-    /// Addresses on which the channel receives while it is active; empty for IPC.
+    /// Addresses on which the channel receives while it is active; empty for IPC and spies.
     #[getter]
     fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
         Ok(self.get()?.local_socket_addresses())

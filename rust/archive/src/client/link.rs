@@ -1,4 +1,4 @@
-//! [`ArchiveLink`]: a session with the archive that is opened again whenever it is lost.
+//! [`ArchiveLink`]: a control session with the archive that is opened again whenever it is lost.
 
 use aeron_client::{Aeron, ExclusivePublication};
 use aeron_protocol::archive::NULL_VALUE;
@@ -10,7 +10,7 @@ use super::context::ArchiveClientContext;
 use super::error::ArchiveClientError;
 use super::session::ArchiveSession;
 
-/// A session with the archive that is opened again whenever it is lost.
+/// A control session with the archive that is opened again whenever it is lost.
 pub(super) struct ArchiveLink {
     aeron: Aeron,
     context: ArchiveClientContext,
@@ -27,15 +27,16 @@ enum LinkState {
     Closed,
 }
 
-/// An event of the session.
+/// An event of the control session.
 pub(super) enum LinkEvent {
-    /// The session was opened.
+    /// The control session was opened.
     Connected,
-    /// The session has ended.
+    /// The control session has ended.
     Lost,
-    /// An attempt to open a session failed. Another attempt follows.
+    /// An attempt to open a control session failed. Another attempt follows.
     AttemptFailed(ArchiveClientError),
-    /// No session can be opened with these settings.
+    /// An attempt could not begin, and the link is closed. For example, a channel is not valid, or the Aeron client is
+    /// closed. A full command buffer of the driver causes another attempt instead.
     Unusable(ArchiveClientError),
 }
 
@@ -70,8 +71,8 @@ impl ArchiveLink {
         matches!(self.state, LinkState::Connected(_))
     }
 
-    /// Returns the id of the archive. Returns `None` if there is no session, or if the archive is
-    /// too old to report its id.
+    /// Returns the id of the archive. Returns `None` if there is no control session, or if the archive is too old to
+    /// report its id.
     pub(super) fn archive_id(&self) -> Option<i64> {
         match &self.state {
             LinkState::Connected(session) => {
@@ -127,8 +128,8 @@ impl ArchiveLink {
         }
     }
 
-    /// Sends a request. Returns `None` if there is no session, or if the session has just ended. In the second case,
-    /// the next poll reports that the session is lost.
+    /// Sends a request. Returns `None` if there is no control session, or if the control session has just ended. In the
+    /// second case, the next poll reports that the control session is lost.
     pub(super) fn submit<T>(&mut self, call: &ArchiveCall<T>, now_ns: i64) -> Option<Ticket<T>> {
         self.session()?.submit(call, now_ns).ok()
     }
@@ -156,7 +157,7 @@ impl ArchiveLink {
                 error @ (ArchiveClientError::Refused { .. }
                 | ArchiveClientError::UnexpectedResponse { .. }),
             )) => Answered::Refused(error),
-            // The session cannot be used any more. The next poll reports that it is lost.
+            // The control session cannot be used any more. The next poll reports that it is lost.
             Some(Err(_)) => {
                 session.close();
                 Answered::Pending
@@ -180,14 +181,14 @@ impl ArchiveLink {
         answered
     }
 
-    /// Stops a replay, if there is a session.
+    /// Stops a replay, if there is a control session.
     pub(super) fn stop_replay(&mut self, replay_session_id: i64, now_ns: i64) {
         let stop = ArchiveCall::stop_replay(replay_session_id);
         let sent = self.submit(&stop, now_ns);
         self.unwatched.extend(sent);
     }
 
-    /// Closes the session and does not open it again.
+    /// Closes the control session and does not open it again.
     pub(super) fn close(&mut self) {
         self.unwatched.clear();
         self.state = LinkState::Closed;

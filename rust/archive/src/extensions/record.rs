@@ -35,13 +35,15 @@ pub(super) struct ReadRecords {
     pub end: usize,
 }
 
-/// Decodes the bytes of a file. An incomplete last record is ignored. Returns `None` if the bytes are damaged. Never
-/// panics.
+/// Decodes the bytes of a file.
+///
+/// The last record is ignored if it is incomplete or has a wrong checksum, because a kill or a loss of power may have
+/// interrupted its write. Returns `None` if other bytes are damaged. Never panics.
 pub fn decode_records(bytes: &[u8]) -> Option<Vec<ExtensionChange>> {
     read_records(bytes).map(|records| records.changes)
 }
 
-/// Decodes the bytes of a file. Returns `None` if the bytes are damaged.
+/// Decodes the bytes of a file, with the same rules as [`decode_records`].
 pub(super) fn read_records(bytes: &[u8]) -> Option<ReadRecords> {
     let (header, _) = bytes.split_first_chunk::<FILE_HEADER_LENGTH>()?;
     if *header != file_header() {
@@ -55,7 +57,7 @@ pub(super) fn read_records(bytes: &[u8]) -> Option<ReadRecords> {
                 changes.push(change);
                 end += length;
             }
-            // A kill in the middle of the write leaves an incomplete record at the end of the file.
+            // A kill or a loss of power during the write leaves such a record at the end of the file.
             Record::Incomplete => break,
             Record::Damaged => return None,
         }
@@ -92,6 +94,7 @@ enum Record {
         change: ExtensionChange,
         length: usize,
     },
+    /// A last record that is incomplete or has a wrong checksum.
     Incomplete,
     Damaged,
 }

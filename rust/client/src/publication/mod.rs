@@ -153,8 +153,8 @@ macro_rules! publication_methods {
                 self.base().channel_status_id()
             }
 
-            /// Returns the status of the channel: 1 active (always for IPC), 0 initialising, −1 errored or closed, 2
-            /// closing.
+            /// Returns the status of the channel: 1 active, 0 initialising, −1 errored or closed, 2 closing. An open
+            /// IPC publication is always active.
             pub fn channel_status(&self) -> i64 {
                 channel_status::status(
                     &self.client().counters,

@@ -141,8 +141,8 @@ impl Subscription {
         self.core.channel_status_id()
     }
 
-    /// Returns the status of the channel: 1 active (always for IPC and spies), 0 initialising, −1 errored or closed, 2
-    /// closing.
+    /// Returns the status of the channel: 1 active, 0 initialising, −1 errored or closed, 2 closing. An open
+    /// subscription to IPC, or of a spy, is always active.
     pub fn channel_status(&self) -> i64 {
         channel_status::status(
             &self.client().counters,
@@ -151,7 +151,7 @@ impl Subscription {
         )
     }
 
-    /// Returns the addresses on which the channel receives, while the channel is active; empty for IPC.
+    /// Returns the addresses on which the channel receives, while the channel is active; empty for IPC and spies.
     pub fn local_socket_addresses(&self) -> Vec<String> {
         channel_status::local_addresses(
             &self.client().counters,

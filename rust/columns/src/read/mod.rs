@@ -3,8 +3,8 @@
 //!
 //! [`Projection`] determines the columns, and [`RowReader`] reads the rows of a range of [`Frames`]. A message belongs
 //! to the range in which it begins. For fragments without a beginning and messages without an end, no row is returned.
-//! The result depends only on the range and the frames. So each attempt returns the same rows in the same record
-//! batches.
+//! The result depends only on the range and the frames. So reading a range again, for example in a retried task,
+//! returns the same rows in the same record batches.
 
 mod build;
 mod frames;

@@ -195,7 +195,7 @@ impl PendingCommands {
 
     /// Drops slow commands and removes the logs that were created for them. Returns whether a command was dropped.
     ///
-    /// If a log is still being created, the removal follows its creation.
+    /// If a log is still being created, the conductor's `on_publication_log` removes it after its creation.
     fn forget(
         &mut self,
         is_meant: impl Fn(&PendingCommand) -> bool,

@@ -1,9 +1,10 @@
 //! Sends the control frames of an image to its sources: status messages, NAKs, RTT measurements, response setups and
 //! rejections.
 //!
-//! The conductor schedules status messages and reports gaps. The receiver sends each scheduled status message once, and
-//! handles each reported gap once. If the receiver has sent no status message for a while, it sends the last status
-//! message again.
+//! The conductor schedules status messages and reports gaps. In its next duty cycle, the receiver sends the newest
+//! scheduled status message once, and handles the newest reported gap once. If the conductor replaces a status message
+//! or a gap before this duty cycle, the receiver does not see the older one. If the receiver has sent no status message
+//! for a while, it sends the last one again. A superseded image sends no status messages.
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
@@ -21,7 +22,7 @@ use super::image::ReceiverImage;
 use crate::image::MissingRange;
 
 impl ReceiverImage {
-    /// Sends the frames that are due. Returns the number of frames.
+    /// Sends the frames that are due. Returns the number of sent frames, plus 1 if a gap was filled.
     pub(super) fn send_pending(
         &mut self,
         now_ns: i64,
@@ -142,7 +143,8 @@ impl ReceiverImage {
         sent
     }
 
-    /// Requests the missing bytes, or fills the gap if the stream is not reliable.
+    /// Requests the missing bytes, or fills the gap if the stream is not reliable. Returns the number of sent NAKs, or
+    /// 1 if the gap was filled.
     fn on_missing(&mut self, now_ns: i64, outbound: &mut Outbound<'_>) -> usize {
         let Some(missing) = self.config.status.missing() else {
             return 0;

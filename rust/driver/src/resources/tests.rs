@@ -205,7 +205,11 @@ fn a_failed_removal_is_counted_and_repeated_once_per_duty_cycle() {
     }
     assert_eq!(fixture.bytes_mapped(), 2 * 200_704);
     let entries = error_log::read(&fixture.error_log, 0);
-    assert_eq!(entries.len(), 1, "the entry does not name the log");
+    assert_eq!(
+        entries.len(),
+        1,
+        "the failures of both logs share one entry, because its text does not name the log"
+    );
     fixture.logs.0.lock().unwrap().refuses_to_remove = false;
     let failed = fixture.failed_frees();
     fixture.agent.do_work();

@@ -7,7 +7,8 @@ use super::{
 };
 use crate::words::Words;
 
-/// The lengths of the two sections do not match.
+/// The lengths of the two sections are not valid: a length is not a multiple of 8, the values have 2^31 bytes or more,
+/// or the metadata is shorter than four times the values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "counters sections of {metadata_length} and {values_length} bytes: metadata must be at least four times the values, both \

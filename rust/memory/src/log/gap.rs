@@ -65,8 +65,10 @@ pub fn scan<W: Words>(
     Ok(Scanned { complete, gap })
 }
 
-/// Replaces `gap` in the term `term_id` by one padding frame, unless data has arrived in the gap. Returns whether the
-/// gap was replaced.
+/// Replaces `gap` in the term `term_id` by one padding frame. Returns whether the gap was replaced.
+///
+/// A gap is not replaced if data has arrived in it, if it is empty, or if it is not within the term. A gap is not
+/// replaced either if its offset or its length is not a multiple of 32.
 pub fn fill<W: Words>(log: &LogBuffers<W>, term_id: i32, gap: Gap) -> bool {
     let term = log.term(partition_of_count(log.positions().term_count(term_id)));
     let end = gap.offset.saturating_add(gap.length);

@@ -14,7 +14,7 @@ use crate::truth::{ChannelStream, Finding};
 /// Identifies a receiver of a stream by the receiver's address, the receiver id and the stream.
 type ReceiverKey = (SocketAddr, i64, ChannelStream);
 
-/// Checks all datagrams and stores violations. Clones share the state.
+/// Checks all datagrams and stores the first violation. Clones share the state.
 #[derive(Clone, Default)]
 pub struct DatagramChecks(Arc<Mutex<SeenDatagrams>>);
 
@@ -47,7 +47,8 @@ impl SeenStream {
             Some(same) if same == (begin, end) => {}
             Some((other_begin, other_end)) if other_end > begin => {
                 return Err(format!(
-                    "a frame at {begin}..{end} is sent, and one at {other_begin}..{other_end}"
+                    "a sent frame at {begin}..{end} overlaps the frame at {other_begin}..{other_end} \
+                     that was sent before"
                 ));
             }
             _ => {
@@ -89,10 +90,10 @@ impl DatagramChecks {
         }
     }
 
-    /// Returns the first violation.
+    /// Returns whether all datagrams since the last call were correct.
     ///
     /// # Errors
-    /// A datagram has violated a rule.
+    /// The first violation of a rule. It is removed, so a later call does not return it again.
     pub fn result(&self) -> Result<(), Finding> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         seen.finding.take().map_or(Ok(()), Err)
@@ -134,8 +135,8 @@ impl SeenDatagrams {
         stream.on_sent_up_to(stream.positions.position(setup.active_term_id, offset));
     }
 
-    /// Checks a status message. A receiver's window must be at most half a term. The receiver must not consume more
-    /// than was sent, and its position must never decrease.
+    /// Checks a status message. A receiver's window must not be negative, and must be at most half a term. The receiver
+    /// must not consume more than was sent, and its position must never decrease.
     fn on_status_message(
         &mut self,
         message: &StatusMessage<'_>,
@@ -150,7 +151,9 @@ impl SeenDatagrams {
         };
         if message.receiver_window < 0 || message.receiver_window as usize > stream.term_length / 2
         {
-            return Err(format!("a receiver promises too much: {message:?}"));
+            return Err(format!(
+                "a receiver's window is negative or longer than half a term: {message:?}"
+            ));
         }
         let offset = message.consumption_term_offset as usize;
         let position = stream

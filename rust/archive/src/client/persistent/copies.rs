@@ -1,6 +1,8 @@
-//! [`CopyLookup`]: asks the archive whether object storage has the recording before its start position in the catalog.
-//! The subscription asks only if it must continue at such a position, where it would fail without copies. So an archive
-//! of another project does not get these requests in normal operation.
+//! [`CopyLookup`]: asks the archive whether object storage has a part of the recording before the start position that
+//! the catalog names.
+//!
+//! The subscription asks only if it must continue at a position before the start position. Without copies, it would
+//! fail there. So an archive of another project does not get these requests in normal operation.
 
 use aeron_protocol::archive::extension::Capabilities;
 

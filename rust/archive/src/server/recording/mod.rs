@@ -1,5 +1,5 @@
-//! Recording. For each recording request there is a subscription, and for each of its images a
-//! session that writes the image.
+//! Recording. Each recording request has a subscription. Each image of the subscription has a `RecordingSession`, which
+//! writes the image into a recording.
 
 mod counters;
 mod events;

@@ -47,7 +47,7 @@ pub(super) struct ReplicationSession {
     requester: RequestIds,
     replication_channel: String,
     credentials: Arc<RequestCredentials>,
-    /// Settings of the session with the source.
+    /// Settings of the control session with the source.
     context: ArchiveClientContext,
     message_timeout_ns: i64,
     state: ReplicationState,
@@ -66,7 +66,7 @@ struct CopiedRecording {
     destination_id: i64,
     /// Position at which the replay begins.
     replay_position: i64,
-    /// Session id of the replay.
+    /// Session id in the channel of the replay. In response mode, this channel has no session id.
     session_id: i32,
     /// Number of the subscription in this archive; `None` until the subscription is requested.
     subscription_number: Option<u64>,
@@ -285,7 +285,7 @@ impl ReplicationSession {
         self.recording.as_ref()?.subscription_number
     }
 
-    /// Receives messages of the source. If no request is outstanding, an error of the source ends the replication.
+    /// Receives messages of the source. An error that does not belong to an outstanding request ends the replication.
     fn poll_source(&mut self, now_ns: i64) -> Result<usize, ArchiveError> {
         let Some(source) = &mut self.source else {
             return Ok(0);
@@ -827,8 +827,10 @@ impl ReplicationSession {
             .map_err(ArchiveError::generic)
     }
 
-    /// Returns whether the state has made no progress for too long. Requests and connections have
-    /// their own deadlines.
+    /// Returns whether a state with this timeout has made no progress for too long.
+    ///
+    /// Requests and connections have their own deadlines. A replication that copies or catches up may wait for data
+    /// without a limit, until its image ends.
     fn is_late(&self, state: &ReplicationState, now_ns: i64) -> bool {
         let must_advance = matches!(
             state,
@@ -884,7 +886,10 @@ fn connection_error(error: impl std::fmt::Display) -> ArchiveError {
     )
 }
 
-/// Returns the length of the replay that a replication needs. A negative length has another meaning in a request.
+/// Returns the length of the replay that a replication needs.
+///
+/// A stop position before `from` is refused, because its length would be negative. In a replay request, a negative
+/// length is a constant such as [`REPLAY_ALL_AND_FOLLOW`].
 fn replay_length(from: i64, stop_position: Option<i64>) -> Result<i64, ArchiveError> {
     match stop_position {
         None => Ok(REPLAY_ALL_AND_FOLLOW),
