@@ -145,7 +145,8 @@ class AnyPublication(Protocol):
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. If `offer` returns a constant, nothing was sent, and the call may be
+            repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
@@ -250,8 +251,8 @@ class AnyPublication(Protocol):
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -279,8 +280,8 @@ class AnyPublication(Protocol):
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -304,8 +305,8 @@ class AnyPublication(Protocol):
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -599,7 +600,7 @@ class AnyPublication(Protocol):
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
 
-        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        1 is active, 0 initialising, -1 errored or closed, 2 closing. An open IPC publication is always active.
         """
         ...
 

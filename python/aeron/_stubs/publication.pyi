@@ -31,7 +31,8 @@ class Publication:
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. If `offer` returns a constant, nothing was sent, and the call may be
+            repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
@@ -126,8 +127,8 @@ class Publication:
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -153,8 +154,8 @@ class Publication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -176,8 +177,8 @@ class Publication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -407,7 +408,7 @@ class Publication:
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
 
-        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        1 is active, 0 initialising, -1 errored or closed, 2 closing. An open IPC publication is always active.
         """
     @property
     def local_socket_addresses(self) -> list[str]:
@@ -437,7 +438,8 @@ class ExclusivePublication:
 
         Returns:
             The stream position after the message in bytes, or one of the false constants `NOT_CONNECTED`,
-            `BACK_PRESSURED` and `ADMIN_ACTION`. After a constant nothing was sent, and the call may be repeated.
+            `BACK_PRESSURED` and `ADMIN_ACTION`. If `offer` returns a constant, nothing was sent, and the call may be
+            repeated.
 
         Raises:
             PublicationClosedError: If the publication, its client or its driver is closed.
@@ -532,8 +534,8 @@ class ExclusivePublication:
 
         Args:
             length: Length of the payload, in bytes.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`, or one of the false constants that `offer` returns.
@@ -559,8 +561,8 @@ class ExclusivePublication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A `BufferClaim`.
@@ -582,8 +584,8 @@ class ExclusivePublication:
         Args:
             length: Length of the payload, in bytes.
             timeout: Seconds to wait. `None` waits without a limit.
-            direct: Whether the view is the log itself. If `False`, the commit copies the view into the log; see
-                `BufferClaim`.
+            direct: Whether the memoryview of the claim is the log's memory itself. If `False`, it is a buffer
+                that the commit copies into the log; see `BufferClaim`.
 
         Returns:
             A coroutine that returns a `BufferClaim`.
@@ -813,7 +815,7 @@ class ExclusivePublication:
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
 
-        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        1 is active, 0 initialising, -1 errored or closed, 2 closing. An open IPC publication is always active.
         """
     @property
     def local_socket_addresses(self) -> list[str]:

@@ -291,16 +291,17 @@ class Subscription:
         """The images, as a list."""
     @property
     def channel_status_id(self) -> int:
-        """Counter id of the channel's status; -1 for channels without a status (IPC)."""
+        """Counter id of the channel's status; -1 for channels without a status (IPC and spies)."""
     @property
     def channel_status(self) -> int:
         """Status of the channel, a value of `ChannelStatus`.
 
-        1 is active (always for IPC), 0 initialising, -1 errored or closed, 2 closing.
+        1 is active, 0 initialising, -1 errored or closed, 2 closing. An open subscription to IPC, or of a spy, is
+        always active.
         """
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Addresses on which the channel receives while it is active; empty for IPC."""
+        """Addresses on which the channel receives while it is active; empty for IPC and spies."""
     @property
     def resolved_endpoint(self) -> str | None:
         """The first address on which the channel receives, or `None`."""
