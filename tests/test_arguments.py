@@ -266,8 +266,8 @@ def test_a_negative_timeout_and_a_timeout_of_nan_are_refused(stream: Stream, tim
         stream.publication.publish(b"x", timeout)
 
 
-@pytest.mark.parametrize("timeout", [10**400, -(10**400)])
+@pytest.mark.parametrize("timeout", [10**400, -(10**400)], ids=["positive", "negative"])
 def test_the_error_for_an_integer_beyond_the_range_of_a_float_shows_the_range(stream: Stream, timeout: int) -> None:
-    message = r"^timeout=-?10+\.\.\. is not within -1\.7976931348623157e308 to 1\.7976931348623157e308$"
+    message = r"^timeout=-?10+\.\.\. is not within -1\.7976931348623157e308 to 1\.7976931348623157e308"
     with pytest.raises(aeron.ArgumentRangeError, match=message):
         stream.publication.publish(b"x", timeout)
