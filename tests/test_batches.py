@@ -113,6 +113,12 @@ def test_invalid_offsets_are_refused(stream: Stream, offsets: object, error: typ
         stream.publication.offer_batch(b"abbccc", offsets=offsets)
 
 
+@pytest.mark.parametrize("offsets", [np.array([0, 1 << 31], "<u4"), np.array([0, 1 << 63], "<u8")])
+def test_a_large_unsigned_offset_is_not_negative(stream: Stream, offsets: object) -> None:
+    with pytest.raises(ValueError, match="offsets must ascend to at most 6"):
+        stream.publication.offer_batch(b"abbccc", offsets=offsets)
+
+
 @pytest.mark.parametrize(
     ("source", "error"),
     [

@@ -109,8 +109,8 @@ struct Rows {
 }
 
 impl Rows {
-    /// Returns the rows of a view; `None` if the bytes of a row are not contiguous, or the rows are not in ascending
-    /// order.
+    /// Returns the rows of a view. Returns `None` if the bytes of a row are not contiguous, or if the rows are in
+    /// reversed order in memory.
     fn of(view: &View<'_>) -> Option<Self> {
         let (shape, strides) = (view.shape(), view.strides());
         let (count, length, stride) = match (shape, strides) {
@@ -156,8 +156,8 @@ fn is_record(view: &View<'_>) -> bool {
 #[cold]
 fn unsuitable(source: &Bound<'_, PyAny>) -> PyErr {
     let kind = "a batch of messages: offer_batch takes a list or another sequence of bytes, an array of two dimensions or a structured one \
-                (each row a message, rows in ascending order, a row's bytes together: see numpy.ascontiguousarray), an Arrow binary array, \
-                or a buffer with offsets";
+                (each row is a message; the bytes of a row must be contiguous, and the rows must not be in reversed order in memory: \
+                see numpy.ascontiguousarray), an Arrow binary array, or a buffer with offsets";
     wrong_type(source, "messages", kind)
 }
 
@@ -292,16 +292,20 @@ fn offsets_of(offsets: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
         return items.map(|offset| argument::offsets(&offset?)).collect();
     };
     let shape = View::shape_of(offsets)?;
+    let format = shape.format().trim_start_matches(['@', '=', '<']);
+    let is_signed = matches!(format, "i" | "l" | "q");
     let negative = || raise("InvalidArgumentError", "offsets must not be negative");
     let read = |bytes: &[u8]| match *bytes {
-        [a, b, c, d] => i64::from(i32::from_ne_bytes([a, b, c, d])),
+        [a, b, c, d] if is_signed => i64::from(i32::from_ne_bytes([a, b, c, d])),
+        [a, b, c, d] => i64::from(u32::from_ne_bytes([a, b, c, d])),
+        // No buffer has 2^63 bytes, so a greater unsigned offset is as invalid as 2^63 - 1.
+        [a, b, c, d, e, f, g, h] if !is_signed => {
+            i64::try_from(u64::from_ne_bytes([a, b, c, d, e, f, g, h])).unwrap_or(i64::MAX)
+        }
         [a, b, c, d, e, f, g, h] => i64::from_ne_bytes([a, b, c, d, e, f, g, h]),
         _ => -1,
     };
-    match (
-        shape.item_size(),
-        shape.format().trim_start_matches(['@', '=', '<']),
-    ) {
+    match (shape.item_size(), format) {
         (size @ (4 | 8), "i" | "l" | "q" | "I" | "L" | "Q") => view
             .bytes()
             .chunks_exact(size)
