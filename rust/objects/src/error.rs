@@ -57,7 +57,7 @@ pub enum ObjectError {
     },
     /// The disk has no room for a fetched segment.
     #[error(
-        "segment {base} of recording {recording_id} is not fetched: it and the other fetches need {needed_bytes} bytes, {free_bytes} bytes of the disk are free, and aeron.archive.low.storage.space.threshold={low_bytes} must stay free; free space on the disk"
+        "segment {base} of recording {recording_id} is not fetched: it and the other fetches need {needed_bytes} bytes, {free_bytes} bytes of the disk are free, and aeron.archive.low.storage.space.threshold={low_bytes} must stay free: delete files to make room on the disk"
     )]
     NoRoom {
         /// Recording id.

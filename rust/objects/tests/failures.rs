@@ -366,7 +366,7 @@ fn a_segment_is_not_fetched_if_the_disk_would_have_too_little_space_left() {
     };
     let begin = "object storage: segment 0 of recording 0 is not fetched: it and the other fetches need 65536 bytes, ";
     assert!(reason.starts_with(begin), "{reason}");
-    let end = "aeron.archive.low.storage.space.threshold=1152921504606846976 must stay free; free space on the disk";
+    let end = "aeron.archive.low.storage.space.threshold=1152921504606846976 must stay free: delete files to make room on the disk";
     assert!(reason.ends_with(end), "{reason}");
     assert!(!world.directory.path().join(fetched_name(0, 0)).exists());
     // The refused fetch does not count as one in progress.
@@ -374,7 +374,7 @@ fn a_segment_is_not_fetched_if_the_disk_would_have_too_little_space_left() {
 }
 
 #[test]
-fn a_segment_without_a_copy_is_refused_by_its_name() {
+fn the_error_for_a_segment_without_a_copy_names_the_segment() {
     let mut world = World::new(Mode::Sound);
     let expected = "segment 0 of recording 0 has no copy in object storage";
     assert_eq!(world.fetch(), FetchProgress::Failed(expected.to_owned()));

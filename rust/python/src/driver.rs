@@ -77,7 +77,7 @@ impl SharedDriver {
         self.lock().take()
     }
 
-    /// Runs one duty cycle in mode INVOKER. Returns `None` if another thread is inside a duty cycle.
+    /// Runs one duty cycle in mode INVOKER. Returns `None` if another thread has the lock.
     pub fn do_work(&self) -> Option<usize> {
         match self.driver.try_lock() {
             Ok(mut driver) => Some(driver.as_mut().map_or(0, MediaDriver::do_work)),
@@ -342,11 +342,11 @@ impl PyMediaDriver {
 
     /// Returns all settings with their defaults in this process, which depend on its environment variables.
     ///
+    /// A variable with a value that is not valid has no effect. Such a value causes a `UserWarning`, except for a
+    /// setting that is `True` or `False`.
+    ///
     /// Returns:
     ///     A dictionary from names to values.
-    ///
-    /// Raises:
-    ///     ConfigurationError: If a variable of the environment is not valid.
     #[staticmethod]
     fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         dict_of(py, &Embedded::from_environment(py)?.context)
@@ -378,12 +378,13 @@ impl PyMediaDriver {
     ///     The amount of work; 0 if there was no work.
     ///
     /// Raises:
-    ///     ReentrantCallError: If another thread is inside the duty cycle.
+    ///     ReentrantCallError: If another thread uses the driver at the same time: it runs the duty cycle, reads
+    ///         `is_terminated` or `is_closed`, or closes the driver.
     fn do_work(&self) -> PyResult<usize> {
         self.driver
             .get()?
             .do_work()
-            .ok_or_else(|| raise("ReentrantCallError", "another thread runs this driver"))
+            .ok_or_else(|| raise("ReentrantCallError", "another thread uses this driver"))
     }
 
     /// Whether the driver has accepted a termination command, or is closed.

@@ -15,8 +15,8 @@ pub const NULL_VALUE: i64 = -1;
 
 /// Number of bytes of an entry before its descriptor: length, state, checksum, and zeros.
 pub(super) const ENTRY_HEADER_LENGTH: usize = EntryHeaderLayout::LENGTH;
-/// Longest entry that is read or written, in bytes, with its header. An entry with three channels of maximum length is
-/// shorter.
+/// Longest entry that is read or written, in bytes, with its header. An entry with two channels of maximum length and
+/// a source identity is shorter.
 pub const MAX_ENTRY_LENGTH: usize = 1 << 20;
 
 pub(super) const LENGTH_OFFSET: usize = offset!(EntryHeaderLayout, length: I32);
@@ -141,7 +141,8 @@ impl RecordingDescriptor {
         if !self.is_unfinished()
             && !is_position_within(stop_position, self.start_position, last_position)
         {
-            let expected = "-1, or a multiple of 32 from the start position on within the stream";
+            let expected =
+                "-1, or a multiple of 32 that is at least the start position and within the stream";
             return refuse(
                 "stopPosition",
                 STOP_POSITION_OFFSET,

@@ -118,8 +118,8 @@ fn invalid_values_are_refused_and_not_written() {
     assert_eq!(storage.bytes(CATALOG), before);
     assert_eq!(
         catalog.stop(id, 992, 1).unwrap_err().to_string(),
-        "recording cannot be catalogued: stopPosition at offset 48 is 992, expected -1, or a multiple of 32 from the start \
-         position on within the stream"
+        "recording cannot be catalogued: stopPosition at offset 48 is 992, expected -1, or a multiple of 32 that is at \
+         least the start position and within the stream"
     );
 }
 

@@ -13,7 +13,7 @@ fn sent_by(version: u16, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_replay_request_of_an_older_version_has_no_token_and_no_file_length_07_03() {
+fn a_replay_request_of_an_older_version_has_only_the_fields_of_its_version_07_03() {
     for (version, block_length, has_file_length) in [(6, 44, false), (9, 48, true)] {
         let bytes = sent_by(version, "ReplayRequest");
         assert_eq!(bytes[0], block_length);
@@ -27,7 +27,7 @@ fn a_replay_request_of_an_older_version_has_no_token_and_no_file_length_07_03() 
 }
 
 #[test]
-fn a_replicate_request_of_an_older_version_has_no_credentials_and_no_response_channel_07_05() {
+fn a_replicate_request_of_an_older_version_has_only_the_fields_of_its_version_07_05() {
     for version in [6, 7, 8, 9, 10] {
         let bytes = sent_by(version, "ReplicateRequest2");
         let Ok(ArchiveRequest::Replicate2(request)) = ArchiveRequest::decode(&bytes) else {

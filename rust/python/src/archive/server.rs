@@ -251,6 +251,9 @@ impl PyArchive {
 
     /// Returns all settings with their defaults in this process, which depend on its environment variables.
     ///
+    /// One value may differ in a new archive: its `control_channel_enabled` is `False` if the constructor gets no
+    /// `control_channel_enabled` and neither an argument nor an environment variable sets `control_channel`.
+    ///
     /// Returns:
     ///     A dictionary from names to values.
     ///
@@ -291,7 +294,8 @@ impl PyArchive {
     ///     The amount of work; 0 if there was no work.
     ///
     /// Raises:
-    ///     ReentrantCallError: If another thread is inside the duty cycle.
+    ///     ReentrantCallError: If another thread uses the archive at the same time: it runs the duty cycle, reads
+    ///         `is_terminated` or `is_closed`, or closes the archive.
     fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
         let shared = self.archive.get()?;
         let done = py.detach(|| match shared.0.try_lock() {
@@ -301,7 +305,7 @@ impl PyArchive {
             }
             Err(TryLockError::WouldBlock) => None,
         });
-        done.ok_or_else(|| raise("ReentrantCallError", "another thread runs this archive"))
+        done.ok_or_else(|| raise("ReentrantCallError", "another thread uses this archive"))
     }
 
     /// Whether the archive ended because its driver ended, or because the program closed the

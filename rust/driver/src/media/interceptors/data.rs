@@ -1,5 +1,5 @@
-//! Parses data datagrams for the interceptors that drop chosen positions, and stores which positions were already
-//! dropped.
+//! Parses data datagrams for the interceptors that drop datagrams at chosen term offsets. Stores the offset up to which
+//! each stream was already dropped.
 
 use std::collections::HashMap;
 use std::ops::Range;
