@@ -54,7 +54,7 @@ archive_methods! {
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` lists all recordings.
-    ///     name: Name of the recording. `None` lists recordings with any name.
+    ///     name: Name of the recording. `None` lists recordings with any name and without a name.
     ///
     /// Returns:
     ///     A list of `RecordingInfo`.
