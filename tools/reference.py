@@ -133,7 +133,8 @@ def archive_keywords_text() -> str:
     """Returns the section ``Args`` in the docstring of `Archive`."""
     arguments = {
         "directory": "Directory of catalog and recordings.",
-        "driver": "A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.",
+        "driver": "A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. "
+        "Without that variable, `None` stands for Aeron's default directory.",
     }
     lines = ["Args:", *(wrapped(name, text) for name, text in arguments.items())]
     lines += [wrapped(setting.name, keyword_text(setting)) for setting in archive_keywords()]

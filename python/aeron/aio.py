@@ -196,6 +196,9 @@ class AsyncBatches:
 
     Raises:
         SubscriptionClosedError: If the driver or the client ended.
+        ArchiveError: If the replay of an archive ended before it was complete.
+        PersistentSubscriptionError: If the persistent subscription has failed.
+        ReentrantCallError: If another poll of the subscription is under way.
     """
 
     def __init__(self, subscription: Subscription | PersistentSubscription, limit: int, max_bytes: int) -> None:

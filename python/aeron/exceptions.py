@@ -516,14 +516,14 @@ class EmptyTimeRangeError(ArchiveError, LookupError):
 class ArchiveDisconnectedError(ArchiveError, ConnectionError):
     """The archive ended the session, or the connection to the archive is lost.
 
-    Connect again.
+    Connect again, for example with ``AeronArchive.reconnect``.
     """
 
 
 class ArchiveClosedError(ArchiveError):
-    """The client of the archive is closed.
+    """The client of the archive is closed, by the program or because its session has ended.
 
-    Connect again.
+    Connect again, for example with ``AeronArchive.reconnect``.
     """
 
 

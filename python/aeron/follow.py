@@ -34,8 +34,7 @@ _LOOK_INTERVAL = 0.25
 # Maximum time to wait for a recording that continues an ended one, if the live stream is already beyond the end, in
 # seconds. A restarted archive needs some time before it continues its recordings.
 _SUCCESSOR_TIMEOUT = 5.0
-# Errors of requests to an archive that has ended or does not respond. The first such error closes the client of the
-# archive. The follower then connects again.
+# Errors of requests to an archive that has ended or does not respond. After such an error, the follower connects again.
 _LOST_CONNECTION = (ArchiveDisconnectedError, ArchiveTimeoutError, ArchiveClosedError)
 # Maximum time for which `close` waits for the last commit, in seconds.
 _LAST_COMMIT_TIMEOUT = 5.0
@@ -107,7 +106,7 @@ class Follower:
             the follower.
 
     Raises:
-        InvalidArgumentError: If the arguments contradict each other.
+        InvalidArgumentError: If the arguments contradict each other, or `since` has no time zone.
         UnknownRecordingError: If the archive does not have the recording.
         ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is used with
             an archive of another project.
@@ -319,7 +318,8 @@ class Follower:
                 message. ``None``: that position.
 
         Raises:
-            InvalidArgumentError: If the follower has no reader, or no message up to this position was delivered.
+            InvalidArgumentError: If the follower has no reader or no recording yet, or no message up to this position
+                was delivered.
             InvalidPositionError: If the recording does not have the position, and will not have it: the recording has
                 stopped before, or begins after it.
             ArchiveError: If the archive refuses the request.
@@ -357,8 +357,11 @@ class Follower:
     def close(self) -> None:
         """Stops reading, and waits for at most 5 s until the archive has stored the last commit. Idempotent.
 
+        If the connection to the archive is lost, the call first connects again, for at most the message timeout.
+
         Raises:
-            ArchiveTimeoutError: If the archive has not stored the last commit after 5 s. The follower is closed.
+            ArchiveTimeoutError: If the archive has not stored the last commit after 5 s, or does not respond within the
+                message timeout. The follower is closed.
             ArchiveError: If the archive refuses the commit or cannot be reached. The follower is closed.
         """
         if self._is_closed:

@@ -171,11 +171,12 @@ class RecordedBatches:
         """Writes the remaining record batches to a Parquet or Arrow file, or to a directory of such files.
 
         The file gets its name when it is complete and on the disk. If the export fails or is interrupted, no file is
-        left, and an existing file stays as it was.
+        left, and an existing file stays as it was. If the process is killed, a file or directory may stay. Its name
+        begins with a dot and ends in ``.tmp``.
 
         Args:
-            output: Path of the file; with a limit per file, path of the directory, whose files are ``part-00000``,
-                ``part-00001`` and so on.
+            output: Path of the file; with a limit per file, path of the directory. Its files are
+                ``part-00000.parquet``, ``part-00001.parquet`` and so on. The parent directory must exist.
             format: ``"parquet"`` or ``"arrow"`` (Arrow IPC, also known as Feather). `None` chooses by the suffix of
                 `output`: Arrow for ``.arrow``, ``.feather`` and ``.ipc``, Parquet for all others.
             compression: ``"zstd"``, ``"lz4"`` or ``"none"``; Parquet also has ``"snappy"``, ``"gzip"`` and
@@ -197,6 +198,7 @@ class RecordedBatches:
             OSError: If a file cannot be written, for example because the disk is full.
             ArchiveDirectoryError: If the recording is damaged or a segment file is missing.
             InvalidArgumentError: If an option is not valid, or if a message does not fit the layout.
+            ArgumentTypeError: If `output` is not a path, or a number is not an integer.
 
         Example:
             ```python

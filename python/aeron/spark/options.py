@@ -193,7 +193,7 @@ OPTIONS: tuple[Option, ...] = (
         "Milliseconds without a heartbeat after which the media driver counts as dead.",
         "10000",
         ("10s", "not a whole number"),
-        default_text="10000",
+        default_text="`AERON_DRIVER_TIMEOUT`, else 10000",
     ),
     Option(
         "aeron.client.name",
@@ -203,7 +203,7 @@ OPTIONS: tuple[Option, ...] = (
         "Name of the client in its heartbeat counter.",
         "bars",
         ("x" * 101, "too long"),
-        default_text="none",
+        default_text="`AERON_CLIENT_NAME`, else none",
     ),
     Option(
         "aeron.client.resource.linger.duration",
@@ -213,7 +213,7 @@ OPTIONS: tuple[Option, ...] = (
         "Time for which the memory of ended images stays mapped.",
         "3s",
         ("soon", "not a duration"),
-        default_text="3s",
+        default_text="`AERON_CLIENT_RESOURCE_LINGER_DURATION`, else 3s",
     ),
     Option(
         "aeron.client.idle.sleep.duration",
@@ -223,7 +223,7 @@ OPTIONS: tuple[Option, ...] = (
         "Sleep of the client's conductor.",
         "16ms",
         ("2s", "too large"),
-        default_text="16ms",
+        default_text="`AERON_CLIENT_IDLE_SLEEP_DURATION`, else 16ms",
     ),
     Option(
         "aeron.pre.touch.mapped.memory",
@@ -341,7 +341,7 @@ OPTIONS: tuple[Option, ...] = (
         Use.READ | Use.SHARED,
         option_values.recording_ids,
         "expected recording ids like 0 or 0,3-7",
-        "Only these recordings. With an archive, also those that continue them.",
+        "Only these recordings. With a running archive, also the recordings that continue them.",
         "0,3-7",
         ("-1", "'-1' is no range within 0"),
         default_text="all",
@@ -372,7 +372,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.ARCHIVE,
         option_values.channel,
         "expected an Aeron URI like aeron:udp?control-mode=response|control=host:8020",
-        "Channel of the archive's responses. With `control-mode=response` others reach no port except the archive's.",
+        "Channel of the archive's responses. With `control-mode=response`, only ports of the archive must be "
+        "reachable.",
         "aeron:udp?control-mode=response|control=localhost:8020",
         ("aeron:udp", "invalid URI scheme or transport: aeron:udp"),
         default_text="`aeron:ipc`, or a free port if the control channel has a loopback address",
@@ -443,8 +444,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.SHARED,
         option_values.absolute_path,
         "expected the absolute path of the archive's directory",
-        "Directory of the archive. Where it is the archive's, files are read and not replayed. With it, the column "
-        "`timestamp` has the arrival time.",
+        "Directory of the archive. A machine with the archive's directory at this path reads the files instead of a "
+        "replay. With this option, the column `timestamp` has the arrival time.",
         "/data/archive",
         ("archive", "not an absolute path"),
         default_text="none",
@@ -454,8 +455,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.SHARED_READ_STREAM,
         option_values.non_empty,
         "expected the name of a reader",
-        "Named reader under which the archive keeps the query's committed positions. Retention does not delete what it "
-        "has not committed.",
+        "Named reader under which the archive keeps the query's committed positions. Retention does not delete data "
+        "that the query has not committed.",
         "bars",
         ("", "empty"),
         default_text="none",
@@ -614,7 +615,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.WRITE,
         option_values.boolean,
         _TRUE_OR_FALSE,
-        "Wait until every subscriber has read the last row, for at most `offerTimeoutMs`.",
+        "Wait until every subscriber on the machine of the task has read the last row, and over UDP until the driver "
+        "has sent it, for at most `offerTimeoutMs`.",
         "true",
         ("2", "unknown value"),
         default="false",

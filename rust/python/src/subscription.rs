@@ -37,7 +37,8 @@ const DEFAULT_MAX_BYTES: usize = 16 << 20;
 /// One thread at a time may poll the subscription. A second poll at the same time, even in a handler, raises
 /// `ReentrantCallError`. All other methods are thread-safe. A closed subscription has no images, and
 /// polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`.
-/// The text of the error contains the last position of each image.
+/// The text of the error contains the last position of each image. If a peer has damaged the log of an image, a
+/// poll raises `CorruptLogError` once, and the image is closed.
 ///
 /// Example:
 ///     ```python
@@ -342,6 +343,7 @@ impl PySubscription {
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ArchiveError: If the replay of an archive ended before it was complete.
     ///     ReentrantCallError: If another poll is under way.
     ///     MemoryError: If there is no memory for the first message. In this case, nothing was consumed. If
     ///         there is no memory for a later message, the batch ends before that message.
@@ -370,6 +372,8 @@ impl PySubscription {
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ArchiveError: If the replay of an archive ended before it was complete.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
@@ -451,6 +455,8 @@ impl PySubscription {
     ///
     /// Raises:
     ///     SubscriptionClosedError: If the driver or the client ended.
+    ///     ArchiveError: If the replay of an archive ended before it was complete.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
         slf: &Bound<'py, Self>,

@@ -77,18 +77,24 @@ def archive_options(function: F) -> F:
             help="Channel for requests to the archive.",
         ),
         click.option(
-            "--control-stream", "control_stream_id", type=STREAM_ID, help="Stream id for requests.  [default: 10]"
+            "--control-stream",
+            "control_stream_id",
+            type=STREAM_ID,
+            show_default="AERON_ARCHIVE_CONTROL_STREAM_ID, else 10",
+            help="Stream id for requests.",
         ),
         click.option(
             "--response-channel",
             metavar="URI",
-            help="Channel for responses. Required for an archive on another host.  [default: IPC or a free local port]",
+            show_default="AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL, else IPC or a free local port",
+            help="Channel for responses. Required for an archive on another host.",
         ),
         click.option(
             "--credentials",
             envvar="AERON_ARCHIVE_CREDENTIALS",
             show_envvar=True,
-            help="Credentials: NAME:SECRET for our archive. Prefer the variable: other users can see the command line.",
+            help="Credentials: NAME:SECRET for an archive of this project. Prefer the variable: other users can see "
+            "the command line.",
         ),
     ]
 

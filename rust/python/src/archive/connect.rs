@@ -441,6 +441,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
 ///     ArchiveError: If the archive refuses the connection.
 ///     ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
+///     InvalidArgumentError: If a channel or `message_timeout` is not valid.
+///     RegistrationError: If the driver refuses a channel; the subclass names the reason.
+///     ClientClosedError: If the Aeron client is closed.
+///     ReentrantCallError: If a handler of the Aeron client calls the function.
 ///
 /// Example:
 ///     ```python
@@ -492,7 +496,12 @@ pub fn connect_archive(
 ///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
 ///
 /// Raises:
+///     ArchiveTimeoutError: Raised by the operation if the archive does not respond within the message timeout.
+///     ArchiveError: Raised by the operation if the archive refuses the connection.
 ///     ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
+///     InvalidArgumentError: If a channel or `message_timeout` is not valid.
+///     RegistrationError: Raised by the operation if the driver refuses a channel; the subclass names the reason.
+///     ClientClosedError: If the Aeron client is closed.
 #[pyfunction]
 #[pyo3(
     signature = (client, **settings),

@@ -84,7 +84,12 @@ const MAX_EVENTS: usize = 1024;
 ///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is missing or contradicts another setting.
+///     ArgumentTypeError: If a required argument is missing.
+///     InvalidArgumentError: If a channel, `start_position` or `message_timeout` is not valid.
+///     ConfigurationError: If a setting is not valid or contradicts another setting.
+///     RegistrationError: If the driver refuses the counters of the subscription; the subclass names the reason.
+///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+///     ClientClosedError: If the Aeron client is closed.
 #[pyclass(frozen, weakref, module = "aeron", name = "PersistentSubscription")]
 pub struct PyPersistentSubscription {
     shared: OfProcess<Arc<SharedPersistentSubscription>>,
@@ -551,6 +556,7 @@ impl PyPersistentSubscription {
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, timeout = None, max_bytes = 16_777_216))]
     fn batches(
         slf: Py<Self>,
@@ -580,6 +586,7 @@ impl PyPersistentSubscription {
     ///
     /// Raises:
     ///     PersistentSubscriptionError: If the subscription has failed.
+    ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn batches_async<'py>(
         slf: &Bound<'py, Self>,

@@ -216,7 +216,8 @@ impl PyReplayMerge {
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
     ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+    ///     ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+    ///         closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     fn do_work(&self, py: Python<'_>) -> PyResult<usize> {
         let shared = self.shared.get()?;
@@ -243,7 +244,8 @@ impl PyReplayMerge {
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
     ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+    ///     ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+    ///         closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn poll(
@@ -274,7 +276,8 @@ impl PyReplayMerge {
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
     ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+    ///     ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+    ///         closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (handler, fragment_limit = 10, *, copy = true))]
     fn controlled_poll(
@@ -300,7 +303,8 @@ impl PyReplayMerge {
     /// Raises:
     ///     ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
     ///     ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-    ///     ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+    ///     ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+    ///         closed before the merge is complete.
     ///     ReentrantCallError: If another poll is under way.
     #[pyo3(signature = (limit = 4096, *, max_bytes = 16_777_216))]
     fn poll_batch(
@@ -364,6 +368,9 @@ impl PyReplayMerge {
     ///
     /// If the merge is not complete, its replay destination is removed and the replay is stopped. Subscription and
     /// archive stay open. Idempotent.
+    ///
+    /// Raises:
+    ///     ReentrantCallError: If a poll is under way.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.shared.get()?;
         py.detach(|| shared.close())

@@ -36,9 +36,12 @@ use crate::subscription::PySubscription;
 /// Closing the client releases its handlers. If a client is dropped without being closed, its handlers are no
 /// longer called. Thread-safe.
 ///
+/// One thread of the client calls the handlers, such as `on_available_image`. In a handler, a method that waits for
+/// the driver raises `ReentrantCallError`: use the method with the prefix `async_`.
+///
 /// Args:
-///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
-///         names.
+///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
+///         that variable, `None` stands for Aeron's default directory.
 ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 ///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
 ///     idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
@@ -54,7 +57,8 @@ use crate::subscription::PySubscription;
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
+///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
+///         `10000000`.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -108,8 +112,8 @@ impl Drop for PyAeron {
 /// Starts `aeron.connect` without waiting for the driver.
 ///
 /// Args:
-///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
-///         names.
+///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
+///         that variable, `None` stands for Aeron's default directory.
 ///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
 ///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
 ///     idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
@@ -125,7 +129,8 @@ impl Drop for PyAeron {
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
-///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
+///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
+///         `10000000`.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
 ///         `sys.unraisablehook` shows them.
 ///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -143,7 +148,9 @@ impl Drop for PyAeron {
 ///     A `PendingOperation` whose result is the client. `async with` closes the client.
 ///
 /// Raises:
-///     ConfigurationError: If a setting is not valid.
+///     DriverTimeoutError: Raised by the operation if no driver responds within the driver timeout.
+///     ConfigurationError: If a setting is not valid. Raised by the operation if the driver has another version.
+///     DriverError: Raised by the operation if the directory of the driver cannot be used.
 ///
 /// Example:
 ///     ```python
@@ -297,6 +304,7 @@ impl PyAeron {
     ///     The publication.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ClientClosedError: If the client is closed.
@@ -326,6 +334,7 @@ impl PyAeron {
     ///     A `PendingOperation` with the same result as `add_publication`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
     ///         reason.
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -353,6 +362,7 @@ impl PyAeron {
     ///     The publication.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ClientClosedError: If the client is closed.
@@ -377,6 +387,7 @@ impl PyAeron {
     ///     A `PendingOperation` with the same result as `add_exclusive_publication`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
     ///         reason.
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -407,6 +418,7 @@ impl PyAeron {
     ///     The subscription.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ClientClosedError: If the client is closed.
@@ -445,6 +457,7 @@ impl PyAeron {
     ///     A `PendingOperation` with the same result as `add_subscription`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
     ///         reason.
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -492,6 +505,7 @@ impl PyAeron {
     ///     The counter.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If `label` or `key` is too long.
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ClientClosedError: If the client is closed.
@@ -519,6 +533,7 @@ impl PyAeron {
     ///     A `PendingOperation` with the same result as `add_counter`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If `label` or `key` is too long.
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
     ///         reason.
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -551,6 +566,7 @@ impl PyAeron {
     ///     The counter.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If `label` or `key` is too long.
     ///     RegistrationError: If the driver refuses the request; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ClientClosedError: If the client is closed.
@@ -582,6 +598,7 @@ impl PyAeron {
     ///     A `PendingOperation` with the same result as `add_static_counter`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If `label` or `key` is too long.
     ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
     ///         reason.
     ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver

@@ -15,8 +15,9 @@ impl PyAeronArchive {
     ///     channel: Text that the channels of the recordings contain.
     ///     stream_id: Stream id of the recordings.
     ///     position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"earliest"``
-    ///         includes segments in object storage. ``"latest"`` begins with the live stream. A position needs
-    ///         `recording`. Default: the position of the reader if the archive has it, otherwise ``"earliest"``.
+    ///         includes segments in object storage. ``"latest"`` begins with the live stream. A position in
+    ///         bytes needs `recording`. Default: the position of the reader if the archive has it, otherwise
+    ///         ``"earliest"``.
     ///     since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
     ///         `numpy.datetime64`. No message that arrived at or after this time is skipped.
     ///     reader: Name of the reader.
@@ -39,7 +40,7 @@ impl PyAeronArchive {
     ///     The `Follower`.
     ///
     /// Raises:
-    ///     InvalidArgumentError: If the arguments contradict each other.
+    ///     InvalidArgumentError: If the arguments contradict each other, or `since` has no time zone.
     ///     UnknownRecordingError: If the archive does not have the recording.
     ///     ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is
     ///         used with an archive of another project.

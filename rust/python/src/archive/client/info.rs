@@ -17,11 +17,12 @@ archive_methods! {
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
+    ///     name: Name, unique in the archive: at most 255 bytes of UTF-8, without control characters. An empty string
+    ///         removes the name.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -38,8 +39,8 @@ archive_methods! {
     ///     metadata: At most 16 KiB. An empty value removes the metadata.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -60,8 +61,8 @@ archive_methods! {
     ///     A list of `RecordingInfo`.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -86,8 +87,8 @@ archive_methods! {
     ///     A list of `CopiedRange`. A recording without copies is not in the list.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.

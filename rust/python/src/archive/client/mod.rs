@@ -48,6 +48,12 @@ use crate::waiting::WaitPolicy;
 /// thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The
 /// program must then call `poll` every few seconds.
 ///
+/// The client closes itself if the archive ends the session or no longer runs, or if the Aeron client is closed. One
+/// call may then raise `ArchiveDisconnectedError` or `ClientClosedError`. All later calls raise `ArchiveClosedError`.
+/// `reconnect` connects again.
+///
+/// In a handler of the Aeron client, methods that wait raise `ReentrantCallError`.
+///
 /// The end of a `with` block closes the session. Recordings, replays and replications of the archive
 /// continue.
 ///
@@ -151,7 +157,8 @@ impl PyAeronArchive {
     ///
     /// The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
     ///
-    /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
+    /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed. If the archive ends the
+    /// session, the iterator ends or raises `ArchiveDisconnectedError`.
     ///
     /// Args:
     ///     timeout: Seconds to wait for each signal. `None` waits without a limit.
@@ -161,6 +168,7 @@ impl PyAeronArchive {
     ///
     /// Raises:
     ///     InvalidArgumentError: If the client has a signal handler (`on_signal`).
+    ///     ArchiveDisconnectedError: Raised by the iterator if the archive ended the session.
     #[pyo3(signature = (timeout = None))]
     fn signals(
         &self,
@@ -187,6 +195,8 @@ impl PyAeronArchive {
     }
 
     /// Polls the session once, and returns an error that no call can raise, such as an error of a replay.
+    ///
+    /// If the client has an `error_handler`, that handler gets these errors instead.
     ///
     /// Returns:
     ///     The error, or `None` if there is no such error.
@@ -227,7 +237,9 @@ impl PyAeronArchive {
         self.client.clone_ref(py)
     }
 
-    /// State of the session: `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`.
+    /// State of the session: `CONNECTED`, `DISCONNECTED` or `CLOSED`.
+    ///
+    /// If the archive ends the session, the state is `DISCONNECTED` until the client closes itself.
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         let archive = self.get()?;
@@ -239,7 +251,7 @@ impl PyAeronArchive {
         })
     }
 
-    /// Whether the client was closed.
+    /// Whether the client was closed, by the program or because its session has ended.
     #[getter]
     fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
         let link = self.link.get()?;
@@ -248,7 +260,8 @@ impl PyAeronArchive {
 
     /// Closes the session. Idempotent.
     ///
-    /// Outstanding requests fail. Recordings, replays and replications of the archive continue.
+    /// Outstanding requests fail with `ArchiveClosedError`. Recordings, replays and replications of the archive
+    /// continue.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let link = self.link.get()?;
         py.detach(|| link.close());

@@ -15,14 +15,14 @@ use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
     ///
-    /// Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
-    /// both limits, `max_age_ms` and `max_lag_bytes`.
+    /// Retention never deletes data after the position of a reader, unless the reader expires or object storage has a
+    /// copy of the data. Each commit replaces both limits, `max_age_ms` and `max_lag_bytes`.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-    ///     position: Position up to which the reader has processed the recording, in bytes. The new position may be
-    ///         less than the stored position.
+    ///     name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8, without control characters.
+    ///     position: Position up to which the reader has processed the recording, in bytes. It must be within the
+    ///         recording, and may be less than the stored position.
     ///     max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
     ///     max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
     ///         `None` sets no limit.
@@ -31,8 +31,8 @@ archive_methods! {
     ///     The position.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -60,8 +60,8 @@ archive_methods! {
     ///     `True` if there was a reader to remove.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -81,8 +81,8 @@ archive_methods! {
     ///     A list of `NamedReader`.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.

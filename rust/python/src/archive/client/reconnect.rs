@@ -10,9 +10,10 @@ use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Connects another client with the same settings, for example to an archive that was restarted.
     ///
-    /// A session with an archive ends when the archive ends. The methods of its client then raise
-    /// `ArchiveDisconnectedError`, or `ArchiveTimeoutError` if the archive was killed a moment ago. The new client has
-    /// neither `on_signal` nor `error_handler`. This client stays as it is.
+    /// A session with an archive ends when the archive ends, and its client closes itself. One method of the client may
+    /// then raise `ArchiveDisconnectedError`, and all later calls raise `ArchiveClosedError`. If the archive was killed
+    /// a moment ago, methods raise `ArchiveTimeoutError`. The new client has neither `on_signal` nor `error_handler`.
+    /// This client stays as it is.
     ///
     /// Returns:
     ///     The new `AeronArchive`.
@@ -26,7 +27,7 @@ archive_methods! {
     ///     ```python
     ///     try:
     ///         recordings = archive.list_recordings()
-    ///     except aeron.ArchiveDisconnectedError:
+    ///     except (aeron.ArchiveDisconnectedError, aeron.ArchiveClosedError):
     ///         archive = archive.reconnect()
     ///     ```
     reconnect, async_reconnect () [slf] {

@@ -25,8 +25,8 @@ impl PyAeronArchive {
     ///     alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
     ///         alias and stream id. If there is none, the publisher starts a recording.
     ///     source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
-    ///     buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32
-    ///         bytes more than its length.
+    ///     buffer_length: Maximum number of bytes of messages that are not recorded yet, at least 65536. Each message
+    ///         counts with 32 bytes more than its length.
     ///     takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended.
     ///     on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
     ///     on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
@@ -37,8 +37,8 @@ impl PyAeronArchive {
     ///     The publisher.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the channel is not valid.
     ///     ConfigurationError: If a setting is not valid or contradicts another setting.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(
         signature = (channel, stream_id, **settings),
         text_signature = "($self, channel, stream_id, *, recording_id=None, alias=None, source='LOCAL', buffer_length=16777216, takeover_timeout=30.0, on_reconnect=None, on_error=None, driver_timeout_ms=None)"

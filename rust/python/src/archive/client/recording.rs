@@ -103,6 +103,8 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If the client already has the publication.
+    ///     RegistrationError: If the driver refuses the publication; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -125,6 +127,8 @@ archive_methods! {
     ///     The publication.
     ///
     /// Raises:
+    ///     RegistrationError: If the driver refuses the publication; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -163,6 +167,9 @@ archive_methods! {
     }
 
     /// Extends a recording with a stream that begins where the recording ends.
+    ///
+    /// The archive checks this when the stream arrives. If the stream does not continue the recording, `poll_for_error`
+    /// or the `error_handler` gets the error.
     ///
     /// Args:
     ///     recording_id: Id of the recording.
@@ -262,7 +269,8 @@ archive_methods! {
     /// Waits until the archive has recorded a publication up to a position.
     ///
     /// The archive has then written the data to the recording's files. Whether the data survives a power failure
-    /// depends on the archive's setting `file_sync_level`.
+    /// depends on the archive's setting `file_sync_level`. If there is no recording, or it stops before the position,
+    /// the call waits until `timeout`.
     ///
     /// Args:
     ///     publication: A recorded publication of this client.
@@ -275,6 +283,7 @@ archive_methods! {
     /// Raises:
     ///     ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
     ///         within the message timeout.
+    ///     InvalidArgumentError: If the recording is deleted during the wait.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
@@ -309,6 +318,7 @@ archive_methods! {
     ///     A `PendingOperation` whose result is the `Recording`.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If the recording is deleted during the wait.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.

@@ -87,12 +87,13 @@ archive_methods! {
     ///     since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
     ///         time zone, or a `numpy.datetime64`, which is in UTC.
     ///     until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-    ///         index, whole segments are replayed, and a `UserWarning` says so.
-    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames.
-    ///     speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-    ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-    ///         have an index.
-    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///         index for `since` or `until`, whole segments are replayed, and a `UserWarning` says so.
+    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+    ///     speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+    ///         are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+    ///         The recording must have an index.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+    ///         with `rate` or `speed`.
     ///     file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
     ///         setting.
     ///
@@ -102,6 +103,7 @@ archive_methods! {
     /// Raises:
     ///     InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
     ///         contradict each other.
+    ///     RegistrationError: If the driver refuses the subscription; the subclass names the reason.
     ///     EmptyTimeRangeError: If the recording has no message in the range of time.
     ///     NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -167,18 +169,19 @@ archive_methods! {
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     channel: Channel of the replay.
+    ///     channel: Channel of the replay. For a channel with `control-mode=response`, use `replay`.
     ///     stream_id: Stream id of the replay.
     ///     position: Position of the first message, in bytes. `None` stands for the start position of the recording on
     ///         the archive's disk. For the first position in object storage, see `list_copied_ranges`.
     ///     length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
     ///         recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
     ///         the replay started.
-    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames.
-    ///     speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-    ///         number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-    ///         have an index.
-    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+    ///     rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+    ///     speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+    ///         are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+    ///         The recording must have an index.
+    ///     bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+    ///         with `rate` or `speed`.
     ///     file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
     ///         setting.
     ///
@@ -186,7 +189,8 @@ archive_methods! {
     ///     The id of the replay. Its low 32 bits are the session id of the replayed stream.
     ///
     /// Raises:
-    ///     InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+    ///     InvalidArgumentError: If an argument is out of range, two arguments contradict each other, or the channel
+    ///         has `control-mode=response`.
     ///     NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
@@ -264,8 +268,12 @@ archive_methods! {
     ///     The subscription.
     ///
     /// Raises:
-    ///     ConfigurationError: If a setting is missing or contradicts another setting.
-    ///     ArchiveClosedError: If the client of the archive is closed.
+    ///     ArgumentTypeError: If a required argument is missing.
+    ///     InvalidArgumentError: If a channel or `start_position` is not valid.
+    ///     ConfigurationError: If a setting is not valid or contradicts another setting.
+    ///     RegistrationError: If the driver refuses the counters of the subscription; the subclass names the reason.
+    ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
+    ///     ClientClosedError: If the Aeron client is closed.
     #[pyo3(
         signature = (**settings),
         text_signature = "($self, *, recording_id, live_channel, live_stream_id, replay_channel='aeron:ipc', replay_stream_id=100, start_position=-2, on_live_joined=None, on_live_left=None, on_error=None)"

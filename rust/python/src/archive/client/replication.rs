@@ -27,19 +27,21 @@ archive_methods! {
     ///         it has caught up.
     ///     replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
     ///         setting.
-    ///     src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
-    ///         channel.
+    ///     src_response_channel: Channel of the responses of the other archive. `None` stands for a free UDP port on
+    ///         the host of this archive's `control_channel`, or on `localhost`.
     ///     channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
     ///     subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
     ///     file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
     ///         other archive's setting.
-    ///     replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
+    ///     replication_session_id: Session id of the replay. `None` stands for the session id of the recording. Not
+    ///         together with `live_destination`.
     ///     encoded_credentials: Credentials for the other archive.
     ///
     /// Returns:
     ///     The id of the replication. Signals and errors of the replication have this id as their correlation id.
     ///
     /// Raises:
+    ///     InvalidArgumentError: If `live_destination` and `replication_session_id` are both given.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.

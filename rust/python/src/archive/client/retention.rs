@@ -16,7 +16,7 @@ use crate::errors::raise;
 use crate::operations::PyPendingOperation;
 archive_methods! {
     /// Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
-    /// never deletes data by itself.
+    /// never deletes data by itself. The archive applies a new policy at once.
     ///
     /// A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
     /// applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
@@ -25,9 +25,11 @@ archive_methods! {
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings that match.
     ///     stream_id: Stream id of the recordings. `None` matches all streams.
-    ///     channel: Text that the original channel of the recordings contains. `None` matches all channels.
+    ///     channel: Text that the original channel of the recordings contains, at most 1024 bytes. `None` matches all
+    ///         channels.
     ///     max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
-    ///         segments are deleted, the oldest first. `None` sets no limit.
+    ///         segments are deleted, the oldest first. A stopped recording is deleted with its last segment. `None`
+    ///         sets no limit.
     ///     max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
     ///         this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
     ///
@@ -36,8 +38,8 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -68,8 +70,8 @@ archive_methods! {
     ///     A list of `RetentionPolicy`.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
@@ -84,19 +86,20 @@ archive_methods! {
 
     /// Applies the retention policies now, or reports what they would delete.
     ///
-    /// The archive also applies the policies by itself: when a recording enters a new segment, when a recording
-    /// stops, and every five seconds. Files are deleted after the response, one by one.
+    /// The archive also applies the policies by itself: at least every five seconds, and when a policy changes, a
+    /// recording enters a new segment, or a recording stops. Files are deleted after the response, one by one.
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings.
     ///     dry_run: Whether to report only, and delete nothing.
     ///
     /// Returns:
-    ///     A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+    ///     A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
+    ///         has recordings of which all these data stay; `held_by` is then the reason.
     ///
     /// Raises:
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.

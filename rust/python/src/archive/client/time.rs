@@ -33,8 +33,8 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
-    ///     NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-    ///         have this request.
+    ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+    ///         archive must report its capabilities within a second.
     ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
