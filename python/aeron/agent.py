@@ -185,7 +185,7 @@ class AgentRunner:
             The runner itself.
 
         Raises:
-            AeronError: If the runner was started already.
+            AeronError: If the runner was started or closed already.
         """
         thread = threading.Thread(target=self.run, name=self.agent.role_name, daemon=True)
         with self._lock:

@@ -98,6 +98,9 @@ class ShutdownSignalBarrier:
     def close(self) -> None:
         """Wakes and closes the barrier. After the close of the last barrier, signals have their former effect.
         Idempotent.
+
+        If the last barrier is closed on another thread than the main thread, SIGINT and SIGTERM have no effect after
+        that.
         """
         self.signal()
         self._open.discard(self)
