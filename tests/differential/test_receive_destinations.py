@@ -1,8 +1,12 @@
 """Checks which parameters of a destination of a multi-destination subscription have an effect.
 
 In the C driver, only the addresses (`endpoint`, `control`, `interface`) and `ttl` come from the destination. All other
-parameters come from the subscription, even if the destination sets them. The test sends the same SETUP and the same
-message to each driver. The log, the status messages, the counters and the socket buffers must be the same.
+parameters come from the subscription. A destination with `mtu`, `rcv-wnd`, `so-rcvbuf`, `so-sndbuf`,
+`response-correlation-id` or `control-mode=response` is refused. If a destination sets another parameter, the driver
+ignores it.
+
+The test sends the same SETUP and the same message to each driver. The log, the status messages, the counters and the
+socket buffers must be the same.
 """
 
 import os
@@ -45,6 +49,7 @@ _SUBSCRIBED = [
     "|untethered-window-limit-timeout=3s|untethered-linger-timeout=4s|untethered-resting-timeout=5s",
 ]
 _OF_DESTINATION = [
+    # A destination with one of the other parameters is refused.
     *[options for options in _SUBSCRIBED if not options.startswith(("|so-", "|rcv-wnd"))],
     "|channel-rcv-ts-offset=reserved",
     "|session-id=78",

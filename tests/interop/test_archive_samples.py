@@ -1,4 +1,4 @@
-"""Recorded publisher and replayed subscriber: Aeron's samples and our client, on our archive."""
+"""Aeron's `RecordedBasicPublisher` and `ReplayedBasicSubscriber` on our archive, with our client as the peer."""
 
 import re
 

@@ -93,12 +93,24 @@ def test_a_filter_on_a_record_field_with_the_name_of_a_header_restricts_nothing(
     assert reader._pushed.row_filter is None
 
 
-def test_all_filters_are_left_to_spark_and_only_readers_of_a_running_archive_take_them() -> None:
+def _readers() -> tuple[AeronReader, AeronReader]:
+    """Returns a reader of a running archive, and a reader of a directory."""
+    return (
+        AeronReader(shared_read_options({"archive.controlChannel": "aeron:ipc"}), StructType()),
+        AeronReader(read_options({"archiveDir": "/dev/shm/archive"}), StructType()),
+    )
+
+
+def test_spark_evaluates_all_filters_again_and_only_the_reader_of_a_running_archive_keeps_them_for_its_plan() -> None:
     filters: list[Filter] = [EqualTo(at("stream_id"), 7)]
-    shared = AeronReader(shared_read_options({"archive.controlChannel": "aeron:ipc"}), StructType())
-    assert list(shared.pushFilters(filters)) == filters
-    directory = AeronReader(read_options({"archiveDir": "/dev/shm/archive"}), StructType())
+    shared, directory = _readers()
     for reader in (shared, directory):
-        # If the setting for the pushdown of filters is off, Spark compares these two functions, and refuses the reader
-        # if they differ.
+        assert list(reader.pushFilters(filters)) == filters
+    assert shared._pushed.row_filter is not None
+    assert directory._pushed.row_filter is None
+
+
+def test_spark_accepts_the_readers_if_the_pushdown_of_filters_is_off() -> None:
+    for reader in _readers():
+        # If the pushdown is off, Spark compares these two functions, and refuses the reader if they differ.
         assert reader.pushFilters.__func__ is DataSourceReader.pushFilters

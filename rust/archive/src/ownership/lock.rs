@@ -214,11 +214,12 @@ impl OwnershipLock {
     /// Returns the pid of the living process that holds the lock at `path`, or the record of the
     /// last owner if no process holds the lock. Does not take the lock.
     ///
-    /// If no process holds the lock, the outer option is `None`. If the file does not contain the pid, the inner
-    /// option is `None`.
+    /// If no process holds the lock, the outer option is `None`. If the file does not contain the pid, cannot be read
+    /// or is damaged, the inner option is `None`.
     ///
     /// # Errors
-    /// The file cannot be read, or is damaged.
+    /// The file does not exist, or cannot be opened or locked. If no process holds the lock, also if the file cannot be
+    /// read or is damaged.
     pub fn look(path: &Path) -> Result<(Option<Option<i64>>, Option<LockRecord>), LockError> {
         let found = lock_file::LockFile::look(path)
             .and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()))

@@ -75,7 +75,7 @@ impl RecordDecoder {
         Ok(columns.into_iter().map(|column| column.finish()).collect())
     }
 
-    /// Returns the first value in `records` that no column can hold. Panics as [`decode`](Self::decode).
+    /// Returns the first value in `records` that no column can hold. Ignores an incomplete record at the end.
     pub fn first_malformed(&self, records: &[u8]) -> Option<MalformedRecord> {
         let mut records = records.chunks_exact(self.record_length).enumerate();
         records.find_map(|(record, bytes)| {

@@ -168,7 +168,7 @@ fn an_image_can_join_a_stream_shortly_before_the_end_of_the_log() {
         assert_eq!(
             told_last,
             told(position),
-            "the window does not depend on pages after the end of the log"
+            "the window is not shortened at the end of the log, where the first partition follows"
         );
         source.data(&driver, position, 32, 1);
         source.data(&driver, 3 * TERM, 1024, 1);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::common::*;
 
 #[test]
-fn the_metadata_is_the_last_page_of_the_file_for_small_and_large_pages_01_54() {
+fn the_metadata_is_the_last_4096_bytes_of_the_file_for_small_and_large_pages_01_54() {
     assert_eq!(log_length(64 * 1024, 4096), Ok(200_704));
     assert_eq!(log_length(64 * 1024, 2 * 1024 * 1024), Ok(2_097_152));
     assert_eq!(log_length(1 << 30, 4096), Ok(3_221_229_568));
@@ -237,7 +237,7 @@ fn bytes_of_recreated(log: &Log, expected: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn the_tails_of_unused_partitions_have_term_ids_3_below_the_next_01_57() {
+fn the_tail_of_an_unused_partition_has_a_term_id_3_less_than_its_next_term_01_57() {
     let log = log();
     let tail = |partition| log.metadata().tail(partition);
     assert_eq!(tail(0), RawTail::new(7, 0));

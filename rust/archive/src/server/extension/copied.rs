@@ -34,8 +34,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Lists the recordings of which the first segments have copies: at once, or when the copies are known.
     ///
     /// # Errors
-    /// See [`DescriptorPage::of`]. The copies are still unknown some seconds after the start of the archive, or too
-    /// many requests wait.
+    /// See [`DescriptorPage::of`]. Or too many requests wait. Or the request is for one recording, and the copies of
+    /// this recording are still unknown some seconds after the start of the archive. If the request is for all
+    /// recordings, the list then has only the recordings with known copies.
     pub(super) fn list_copied_ranges(
         &mut self,
         ids: RequestIds,

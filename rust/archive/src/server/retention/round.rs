@@ -12,7 +12,8 @@ use crate::retention::{
 use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
-/// Maximum number of recordings that one step assigns to policies or reports.
+/// Maximum number of recordings that one step assigns to policies. In a dry run, also the maximum number of removals
+/// that one step evaluates for the response.
 const RECORDINGS_PER_STEP: usize = 16;
 /// Maximum number of files that one step reads.
 const READS_PER_STEP: usize = 16;
