@@ -326,6 +326,9 @@ def test_a_full_buffer_causes_back_pressure(server: Server, stream_id: int) -> N
         assert publisher.offer_batch([message]) == 0
         with pytest.raises(aeron.BackPressureTimeoutError, match="the buffer is full"):
             publisher.publish(message, timeout=0.05)
+        poll_until(publisher, lambda: not publisher.is_connected)
+        with pytest.raises(aeron.NotConnectedError, match="no archive has recorded the stream"):
+            publisher.wait_connected(timeout=0.05)
         count = publisher.unrecorded_messages
         server.start()
         publisher.publish(message, timeout=20)

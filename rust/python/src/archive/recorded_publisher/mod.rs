@@ -493,7 +493,7 @@ impl PyRecordedPublisher {
         })??;
         match outcome {
             Some(outcome) => outcome.map_err(|error| refused(&error)),
-            None => Err(self.timed_out()),
+            None => Err(self.not_accepted()),
         }
     }
 
@@ -582,7 +582,7 @@ impl PyRecordedPublisher {
     ///     timeout: Seconds to wait. `None` waits without a limit.
     ///
     /// Raises:
-    ///     NotConnectedError: If the recording is not found or started within `timeout`.
+    ///     NotConnectedError: If the archive does not record the stream within `timeout`.
     ///     RecordedPublisherError: If the publisher fails.
     ///     PublicationClosedError: If the publisher is closed.
     ///     ReentrantCallError: If another call is under way.
@@ -594,7 +594,7 @@ impl PyRecordedPublisher {
     ) -> PyResult<()> {
         match self.wait_until(py, timeout, RecordedPublisherStatus::is_recording)? {
             true => Ok(()),
-            false => Err(self.timed_out()),
+            false => Err(self.not_connected()),
         }
     }
 
@@ -883,18 +883,28 @@ impl PyRecordedPublisher {
 }
 
 impl PyRecordedPublisher {
-    /// Returns the exception for a message that was not accepted, or a stream that was not recorded, within a timeout.
-    fn timed_out(&self) -> PyErr {
+    /// Returns the exception for a message that was not accepted within a timeout.
+    fn not_accepted(&self) -> PyErr {
         let shared = self.shared.anywhere();
-        let stream = format!("{}, stream {}", self.channel, self.stream_id);
         if shared.status.recording_id().is_some() && shared.status.unrecorded().messages > 0 {
+            let stream = self.stream_text();
             let what = "the buffer is full, and the archive has not recorded enough";
             return raise(
                 "BackPressureTimeoutError",
                 format!("{stream}: {what} within the timeout"),
             );
         }
+        self.not_connected()
+    }
+
+    /// Returns the exception for a stream that the archive did not record within a timeout.
+    fn not_connected(&self) -> PyErr {
+        let stream = self.stream_text();
         let what = "no archive has recorded the stream within the timeout; on_error tells why";
         raise("NotConnectedError", format!("{stream}: {what}"))
+    }
+
+    fn stream_text(&self) -> String {
+        format!("{}, stream {}", self.channel, self.stream_id)
     }
 }
