@@ -361,16 +361,17 @@ fn a_segment_is_not_fetched_if_the_disk_would_have_too_little_space_left() {
     open_again(&mut world, 1 << 60);
     world.request_copy();
     world.assert_copied();
-    let FetchProgress::Failed(reason) = world.fetch() else {
-        panic!("the disk has no room");
-    };
     let begin = "object storage: segment 0 of recording 0 is not fetched: it and the other fetches need 65536 bytes, ";
-    assert!(reason.starts_with(begin), "{reason}");
     let end = "aeron.archive.low.storage.space.threshold=1152921504606846976 must stay free: delete files to make room on the disk";
-    assert!(reason.ends_with(end), "{reason}");
+    // The refused fetch does not count as one in progress, so the second one needs no more bytes.
+    for _ in 0..2 {
+        let FetchProgress::Failed(reason) = world.fetch() else {
+            panic!("the disk has no room");
+        };
+        assert!(reason.starts_with(begin), "{reason}");
+        assert!(reason.ends_with(end), "{reason}");
+    }
     assert!(!world.directory.path().join(fetched_name(0, 0)).exists());
-    // The refused fetch does not count as one in progress.
-    assert_eq!(world.fetch(), FetchProgress::Failed(reason));
 }
 
 #[test]
