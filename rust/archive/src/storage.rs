@@ -30,7 +30,7 @@ const FILE_MODE: u32 = 0o600;
 
 /// Unit of [`MetadataExt::blocks`] in bytes.
 const BLOCK_UNIT: u64 = 512;
-/// Space in bytes from which on a removed file is closed on another thread. Smaller files are closed within
+/// A removed file that takes at least this number of bytes is closed on another thread. Smaller files are closed within
 /// microseconds.
 const LARGE_FILE: u64 = 1024 * 1024;
 
@@ -92,8 +92,8 @@ pub trait Storage {
     /// The file system returns an error.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Returns the number of free bytes in the file system. The bytes of a removed file count as free from the removal
-    /// on, even if the file system frees them some milliseconds later.
+    /// Returns the number of free bytes in the file system. The bytes of a removed file count as free at once, even if
+    /// the file system frees them some milliseconds later.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -519,7 +519,7 @@ mod tests {
         let temporary = tempfile::tempdir().unwrap();
         let directory = Directory::new(temporary.path()).freeing_on_a_thread();
         let closer = directory.closer.as_ref().unwrap();
-        // More bytes than the file system has wait already.
+        // Number of bytes that already wait to be freed: more than the file system has.
         let waiting_bytes = u64::MAX / 2;
         let (release, held) = channel();
         closer.close(Held(held), waiting_bytes);

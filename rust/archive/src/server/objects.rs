@@ -335,9 +335,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
     }
 
-    /// Compares some of the copies that the manifests name with the local files. A copy is valid if its local file has
-    /// not changed since the copy was made. A copy is also valid if it is before the start of the recording in the
-    /// catalog.
+    /// Compares some of the manifests' copies with the local files. A copy is valid if its local file has not changed
+    /// since the copy was made, or does not exist. A copy is also valid if it is before the start of the recording in
+    /// the catalog.
     fn check_known(&mut self) -> usize {
         let count = self.objects.unchecked.len().min(STEPS_PER_CYCLE);
         for _ in 0..count {

@@ -16,7 +16,7 @@ pub(super) struct FileCloser {
     /// A forked child has this value, but not the thread.
     process_id: u32,
     waiting_bytes: Arc<AtomicU64>,
-    /// `None` inside if the system cannot start a thread.
+    /// The inner value is `None` if the system cannot start a thread.
     thread: OnceLock<Option<CloserThread>>,
 }
 
@@ -125,7 +125,8 @@ mod tests {
         }
     }
 
-    /// Returns a slow file, the value that holds its close, and the receiver of the thread that closed it.
+    /// Returns a slow file, the sender that delays its close until the test drops the sender, and the receiver of the
+    /// closing thread's id.
     fn slow_file() -> (SlowFile, Sender<()>, Receiver<thread::ThreadId>) {
         let (hold, may_close) = channel();
         let (closed, closer) = channel();

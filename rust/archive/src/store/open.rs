@@ -280,7 +280,7 @@ fn remove_leftovers<S: Storage>(
     Ok(())
 }
 
-/// Returns whether an interrupted deletion has left this segment or sidecar.
+/// Returns whether an interrupted deletion has left this file: a segment, or a file that belongs to a segment.
 fn is_removed<S: Storage>(
     file: &SegmentFileName<'_>,
     catalog: &Catalog<S>,

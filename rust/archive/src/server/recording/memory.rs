@@ -118,8 +118,7 @@ impl<S: Storage + Clone> Recordings<S> {
         match store.extensions_mut().apply(changes) {
             Ok(()) => self.memory.changes.clear(),
             Err(error) => self.notes.push(format!(
-                "a recording subscription that was added or stopped is not stored, so the next start does not know it: \
-                 {error}"
+                "changes of the recording subscriptions are not stored, so the next start does not know them: {error}"
             )),
         }
     }

@@ -37,7 +37,7 @@ pub(super) enum Resumption {
     /// The image continues this recording without a gap.
     Extend {
         recording_id: i64,
-        /// Link of a new recording, which is used if the recording cannot be extended.
+        /// Link of the new recording that the image becomes if this recording cannot be extended.
         link: RecordingLink,
     },
     /// The image becomes a new recording that is linked to the former recording. The positions

@@ -91,8 +91,8 @@ impl<S: Storage> RecordingSession<S> {
         }
     }
 
-    /// Writes the last index entry. If the write fails, the recorder of an extension computes the
-    /// entry from the segment.
+    /// Writes the last index entry. If the write fails and the recording is extended later, the new recorder computes
+    /// the entry from the segment.
     pub(super) fn finish_index(&mut self) {
         let _ = self.recorder.finish_index();
     }

@@ -35,8 +35,8 @@ impl UnnotedStops {
         self.stops.insert(recording_id, stop);
     }
 
-    /// Removes the stop position of a recording that is active again. The recording was extended, because the catalog
-    /// already had the stop position, although the sync after its write failed.
+    /// Removes the stop position of a recording that was extended and is active again. The extension was possible
+    /// because the stop position had been written to the catalog, and only the sync had failed.
     pub fn forget(&mut self, recording_id: i64) {
         self.stops.remove(&recording_id);
     }

@@ -29,8 +29,8 @@ pub(super) enum RunFault {
     },
 }
 
-/// Recorded bytes in the term of a publication. In the term, the first word of the first header is
-/// zero: `first_word` has its value.
+/// Recorded bytes in the term of a publication. The first word of the first header is zero in the term. Its recorded
+/// value is in `first_word`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RecordedBytes<'a, W> {
     /// Memory of the term.

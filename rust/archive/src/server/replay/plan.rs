@@ -41,7 +41,7 @@ impl ReplayPlan {
     ///
     /// `bound` is the position that counters allow: the recorded position of an active recording, or the value of the
     /// client's counter for a bounded replay. If both counters bound the replay, `bound` is the lower value. If the
-    /// recording is not active, the plan ends at the stop position or before. So segments after the stop position can
+    /// recording is not active, the plan ends at or before the stop position. So segments after the stop position can
     /// be deleted during the replay.
     ///
     /// # Errors

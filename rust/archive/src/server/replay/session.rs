@@ -66,7 +66,7 @@ pub(super) struct ReplaySession<S: Storage, P = ExclusivePublication> {
     segment: OpenSegment<S::File>,
     state: ReplayState,
     connect_deadline_ns: i64,
-    /// Time since which the first segment is being fetched. This time does not count for the deadline.
+    /// Time at which the fetch of the first segment began. The duration of the fetch does not count for the deadline.
     fetch_began_ns: Option<i64>,
 }
 

@@ -39,10 +39,10 @@ impl ReplayPermission {
         ))
     }
 
-    /// Takes one step, if the driver or the source has replied. Returns whether this was so.
+    /// Takes the next step, if the driver or the source has replied. Returns whether a step was taken.
     ///
     /// # Errors
-    /// The driver or the source refuses.
+    /// The driver refuses the publication, or the source refuses the token.
     pub fn advance(
         &mut self,
         source: &mut ArchiveSession,

@@ -99,7 +99,7 @@ impl ReplicationRequest {
         )
     }
 
-    /// Decodes a request of an old client with tags.
+    /// Decodes a request with tags from an old client.
     ///
     /// # Errors
     /// A channel is not UTF-8.

@@ -253,8 +253,8 @@ impl ReplicationSession {
         }
     }
 
-    /// Ends the replication: stops its recording unless it has merged, stops the replay at the source, and notifies the
-    /// client.
+    /// Ends the replication: stops the recording unless the replication has merged, stops the replay at the source, and
+    /// notifies the client.
     pub fn end<S: Storage + Clone>(&mut self, turn: &mut ReplicationTurn<'_, S>) {
         if let Some(number) = self.subscription_number()
             && !self.is_merged
@@ -827,7 +827,7 @@ impl ReplicationSession {
             .map_err(ArchiveError::generic)
     }
 
-    /// Returns whether a state with this timeout has made no progress for too long.
+    /// Returns whether the replication has been for too long in a state to which the message timeout applies.
     ///
     /// Requests and connections have their own deadlines. A replication that copies or catches up may wait for data
     /// without a limit, until its image ends.
@@ -888,7 +888,7 @@ fn connection_error(error: impl std::fmt::Display) -> ArchiveError {
 
 /// Returns the length of the replay that a replication needs.
 ///
-/// A stop position before `from` is refused, because its length would be negative. In a replay request, a negative
+/// A stop position before `from` is refused, because the length would be negative. In a replay request, a negative
 /// length is a constant such as [`REPLAY_ALL_AND_FOLLOW`].
 fn replay_length(from: i64, stop_position: Option<i64>) -> Result<i64, ArchiveError> {
     match stop_position {

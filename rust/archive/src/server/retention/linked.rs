@@ -38,8 +38,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         arriving
     }
 
-    /// Returns a reader at the end of this recording that has no position in the recording that continues it. If this
-    /// recording was deleted, the reader would be deleted too, and the next recording would not be kept for it.
+    /// Returns a reader that is at the end of this recording and has no position in the next linked recording yet. If
+    /// this recording were deleted, the reader would be deleted too, and the next recording would not be kept for the
+    /// reader.
     pub(super) fn leaving_reader(&self, recording_id: i64, end_position: i64) -> Option<&str> {
         let extensions = self.store.extensions();
         let mut at_end = extensions

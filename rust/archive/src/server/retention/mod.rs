@@ -75,7 +75,7 @@ impl<S: Storage> Retention<S> {
         }
     }
 
-    /// Requests a round, because recordings have grown or have stopped.
+    /// Requests a round, because recordings have grown or have stopped, or a segment was copied to object storage.
     pub fn trigger(&mut self) {
         self.is_due = true;
     }
@@ -155,7 +155,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     /// Returns the readers, replays and operations that still need a part of a recording. Expired
-    /// readers are left out. Retention and the deletion of copied segments use it.
+    /// readers are left out.
     pub(super) fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
         let has_expired = |reader: &NamedReader| self.has_expired(reader, end_position);
         let readers = self.store.extensions().readers_of(recording_id);

@@ -25,7 +25,7 @@ const MAX_REPORTED: usize = 1_000;
 pub(super) struct ScrubSettings {
     /// Number of bytes that are read per second; 0 turns the scrubbing off.
     pub bytes_per_second: i64,
-    /// Time from the begin of a pass to the begin of the next pass, in nanoseconds.
+    /// Time from the start of a pass to the start of the next pass, in nanoseconds.
     pub interval_ns: i64,
     /// Checksum that is verified in each frame; `None` if checksums are not verified.
     pub checksum: Option<Checksum>,

@@ -25,13 +25,14 @@ pub(in crate::server) struct UsersAuthenticator {
 
 /// State of a session's authentication.
 enum Attempt {
-    /// The password is being checked. The value is `None` if no user has the name.
+    /// The password is being checked.
     Verifying {
+        /// Name of the user; `None` if no user with a password has the name.
         name: Option<String>,
     },
     /// The client must sign the challenge.
     Challenged {
-        /// The user; `None` if no user has the name.
+        /// The user; `None` if no user with a key has the name.
         signer: Option<Signer>,
         challenge: [u8; CHALLENGE_LENGTH],
     },

@@ -15,8 +15,7 @@ use aeron_protocol::command::{AddCounter, AddPublication, Command};
 use aeron_protocol::event::{self, Event, NO_COUNTER_ID};
 use aeron_protocol::uri::{ChannelUri, InitialPosition, key};
 
-/// Session id of the first publication without a session id in its channel. Each further
-/// publication gets the next higher number.
+/// A publication without a session id in its channel gets this session id plus the number of earlier publications.
 pub const FIRST_SESSION_ID: i32 = -1000;
 /// Stream id of publications that the driver refuses.
 pub const REFUSED_STREAM_ID: i32 = 666;
@@ -44,8 +43,7 @@ struct State {
 pub struct DriverPublication {
     pub channel: String,
     pub log: LogBuffers<SharedBuffer>,
-    /// Whether the client revoked the publication when it closed it; `None` while the publication
-    /// is open.
+    /// Whether the client closed the publication by a revocation; `None` while the publication is open.
     pub revoked: Option<bool>,
     registration_id: i64,
 }
