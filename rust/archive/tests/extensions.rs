@@ -306,7 +306,7 @@ fn the_data_of_a_deleted_recording_are_removed_but_links_to_it_stay() {
 }
 
 #[test]
-fn a_loss_of_power_in_several_changes_keeps_each_earlier_one_whichever_sectors_are_written() {
+fn a_loss_of_power_during_a_write_keeps_the_earlier_change_whichever_sectors_survive() {
     let sync = SyncLevel::Data;
     let long_name = "n".repeat(250);
     for survivors in 0..=255 {

@@ -298,7 +298,7 @@ fn bytes_of_an_incompatible_mark_file_are_not_read_as_errors() {
 /// The link file has the path of the mark file's directory. It must not exist if the mark file is
 /// in the archive directory.
 #[test]
-fn the_link_file_is_read_and_an_owner_with_a_local_mark_file_removes_it() {
+fn the_link_file_is_read_and_is_removed_by_an_owner_with_a_local_mark_file() {
     let storage = MemoryStorage::new();
     assert_eq!(mark_file::read_link(&storage).unwrap(), None);
     storage.put(LINK_FILE, b"/var/marks");

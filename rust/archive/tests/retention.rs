@@ -505,7 +505,7 @@ proptest! {
 }
 
 #[test]
-fn a_segment_without_a_copy_is_not_deleted_and_the_last_segment_needs_none() {
+fn a_segment_without_a_copy_is_not_deleted_but_the_last_segment_needs_no_copy() {
     let (extent, removal) = (active(1, &[1, 2, 3]), from(1, 3));
     let of = |copied_base| {
         let holders = Holders {

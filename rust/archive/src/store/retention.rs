@@ -124,8 +124,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             (start, keeps_indexes || left.keeps_indexes)
         });
         // After a kill, files before the start position may be left from this deletion, or may be
-        // detached segments, which must stay. The note in the file of extensions shows the next start
-        // which files to delete. If the note cannot be written because the disk is full, the deletion
+        // detached segments, which must stay. The note in the file of extensions contains the range of
+        // files that the next start deletes. If the note cannot be written because the disk is full, the deletion
         // begins nevertheless: free space is more important than complete deletion after a kill.
         let deletion = SegmentDeletion {
             range: start..new_start,

@@ -33,11 +33,11 @@ pub enum ToolError {
         /// Recording id.
         recording_id: i64,
     },
-    /// A migration of segments is unfinished. Only an archive can decide which of its two recordings a segment file
-    /// belongs to.
+    /// A migration of segments is unfinished. Only an archive can decide to which of the migration's two recordings a
+    /// segment file belongs.
     #[error(
-        "(recordingId={recording_id}) a migration of its segments was interrupted, see {note}: start the archive once, which finishes \
-         it; if one of its recordings is INVALID, mark that recording as valid before"
+        "(recordingId={recording_id}) a migration of its segments was interrupted, see {note}: start the archive \
+         once to finish the migration; if its source or its destination is INVALID, first mark that recording as valid"
     )]
     HalfMigrated {
         /// Recording id.
@@ -65,14 +65,14 @@ pub enum ToolError {
     /// The end of a recording cannot be found, or the bytes after it cannot be removed.
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
-    /// Listing or deleting segment files failed. The files belong to deleted or invalid recordings, or are outside of
-    /// their recording.
+    /// [`compact`](super::ArchiveFiles::compact) could not list or delete segment files, or
+    /// [`delete_orphan`](super::ArchiveFiles::delete_orphan) could not delete a segment file.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A segment file cannot be read or written.
+    /// A segment file or its index cannot be read or written, or the archive directory cannot be listed.
     #[error("{name}: {source}")]
     Storage {
-        /// Name of the file.
+        /// Name of the segment file, also if its index has the error; `.` for the directory.
         name: String,
         /// Error of the file system.
         source: io::Error,

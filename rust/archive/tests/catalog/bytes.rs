@@ -101,8 +101,8 @@ fn an_entry_is_padded_to_64_bytes_and_has_no_checksum() {
     let storage = MemoryStorage::new();
     let mut catalog = Catalog::create(&storage, 1024).unwrap();
     let texts = |length| "x".repeat(length);
-    // The header, the block and the lengths of three texts have 124 bytes. So with 4 bytes of text,
-    // an entry fills two units of 64 bytes.
+    // The header, the fields of fixed length and the lengths of three texts have 124 bytes. So with
+    // 4 bytes of text, an entry fills two units of 64 bytes.
     for (length, frame) in [(4, 128), (5, 192)] {
         let before = used(&storage);
         catalog

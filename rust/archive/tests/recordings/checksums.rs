@@ -50,7 +50,7 @@ fn the_session_id_of_a_data_frame_is_the_checksum_of_its_aligned_payload_07_51()
 }
 
 #[test]
-fn a_changed_byte_of_a_payload_or_of_its_alignment_is_detected_07_51() {
+fn a_changed_byte_in_the_alignment_after_a_payload_is_detected_07_51() {
     let storage = MemoryStorage::new();
     let end = record(&storage, Checksum::Crc32c);
     // The offset of a byte of the alignment after a payload of one byte. The frame of an empty message follows.

@@ -179,7 +179,7 @@ fn the_error_of_an_invalid_header_field_has_the_file_and_the_position_08_27() {
 }
 
 #[test]
-fn a_frame_that_exceeds_the_mtu_the_term_or_the_file_is_an_error_08_27() {
+fn a_frame_of_length_0_or_longer_than_the_limit_or_the_file_is_an_error_08_27() {
     let recording = Recording::new(0);
     let fault_of = |length: i32| {
         recording.write("3-0.rec", 0, &length.to_le_bytes());

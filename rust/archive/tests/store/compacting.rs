@@ -25,9 +25,10 @@ fn ids(storage: &MemoryStorage) -> Vec<i64> {
     entries.map(|entry| entry.descriptor.recording_id).collect()
 }
 
-/// A compaction writes all entries that it keeps, so it must remove more entries than it keeps.
+/// A compaction writes all entries that it keeps. So it is due only if it removes more entries than it keeps, and at
+/// least 256 entries.
 #[test]
-fn a_compaction_is_due_if_most_entries_can_be_removed() {
+fn a_compaction_is_due_if_it_removes_most_entries_and_at_least_256() {
     for (kept, deleted, due) in [(3, 255, None), (3, 256, Some(3)), (256, 256, None)] {
         let (storage, store) = prepared(kept, deleted);
         assert_eq!(store.due_compaction(), due, "{kept} {deleted}");
@@ -50,7 +51,8 @@ fn after_a_compaction_the_recordings_stay_and_their_ids_are_not_used_again() {
     assert_eq!(store.next_recording_id(), 303);
 }
 
-/// The next opening of the store finds the files that a deletion has left only by the entry of their recording.
+/// A failed deletion leaves files. The next opening of the store finds these files only if the catalog still has the
+/// entry of their recording.
 #[test]
 fn the_entry_stays_while_a_file_of_its_recording_exists() {
     let (storage, mut store) = prepared(1, 0);

@@ -358,7 +358,7 @@ proptest! {
     }
 
     #[test]
-    fn without_an_index_a_range_begins_at_a_segment_and_has_all_its_messages(
+    fn without_an_index_a_range_begins_at_a_segment_base_and_no_message_of_the_range_is_missing(
         steps in prop::collection::vec(steps(), 1..300),
         offsets in prop::collection::vec((any::<prop::sample::Index>(), -3_000_000..3_000_000_i64), 1..16),
         is_stopped: bool,
@@ -390,7 +390,7 @@ proptest! {
             prop_assert!(since.position <= until.position);
             for (message_end, arrived_us) in &ends {
                 prop_assert!(*message_end > since.position || *arrived_us < time_us);
-                // The search cannot know that the files of an active recording were copied and have too late times.
+                // The search cannot know that the files of an active recording were copied. So their times are too late.
                 if is_stopped || !is_copied {
                     prop_assert!(*message_end <= until.position || *arrived_us >= time_us);
                 }
@@ -484,7 +484,8 @@ fn messages_of_lost_entries_belong_to_each_range_that_may_contain_them() {
     assert_eq!((within.position, within.is_approximate), (ends[1], true));
     let until = recorded.find(end, TimeEdge::Until, FIRST_US + 6_000_000);
     assert!(until.position >= ends[5], "{until:?}");
-    // A later message with an earlier time shows that the messages without entries are before the range.
+    // A later message has a time before the range. So the messages without entries, which precede it, are before the
+    // range too.
     let after = since(FIRST_US + 20_000_000);
     assert_eq!((after.position, after.is_approximate), (ends[18], false));
 }

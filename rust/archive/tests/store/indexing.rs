@@ -249,7 +249,7 @@ fn an_extension_continues_after_the_existing_entries() {
 }
 
 #[test]
-fn an_extension_repairs_a_missing_or_damaged_index_without_unknown_times() {
+fn an_extension_repairs_a_missing_or_damaged_index_and_keeps_the_entries_before_the_damage() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
         (|storage| storage.remove("0-0.idx").unwrap(), 0),
@@ -783,7 +783,7 @@ fn an_extension_writes_entries_after_an_entry_with_a_time_before_the_epoch() {
     assert_eq!(times(&storage, 0, 0).last(), Some(&(end, Some(1_001_000))));
 }
 
-/// A frame with pages of zeros needs an index entry as a proof.
+/// A frame with pages of zeros needs an index entry as a proof that the frame is not torn.
 #[test]
 fn a_recording_ends_before_the_block_if_its_proof_cannot_be_written() {
     let (storage, mut store, clock) = new_store(indexed());

@@ -191,7 +191,7 @@ fn a_migration_of_recordings_that_meet_within_a_segment_is_refused() {
 
 /// 07-111
 #[test]
-fn a_migration_from_an_unknown_active_or_identical_recording_is_refused() {
+fn a_migration_is_refused_if_a_recording_is_unknown_or_both_are_the_same_or_the_source_is_active() {
     let (_, mut store) = prepared();
     let session = store.start_recording(image(JOIN)).unwrap();
     assert_eq!(refusal(store.migrate_segments(7, 1)).0, 5);

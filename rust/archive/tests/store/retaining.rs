@@ -248,7 +248,7 @@ fn after_a_killed_retention_the_files_agree_with_the_catalog_and_needed_data_exi
 }
 
 #[test]
-fn files_that_the_disk_did_not_delete_go_with_the_next_deletion_or_at_the_next_start() {
+fn files_that_could_not_be_deleted_are_deleted_by_the_next_deletion_or_at_the_next_start() {
     let removal = |new_start_position| RetentionOutcome {
         recording_id: 0,
         start_position: 0,

@@ -46,7 +46,7 @@ fn a_truncated_recording_ends_at_the_position_and_zeros_follow_in_its_file() {
 /// 07-108: truncates to the stop position, to a segment base, to a padding frame, and to the start
 /// position.
 #[test]
-fn a_recording_can_be_truncated_to_any_frame_to_its_start_and_to_its_end() {
+fn a_recording_can_be_truncated_to_its_start_to_its_end_and_to_any_frame() {
     let (storage, mut store) = prepared();
     let stop = positions(&store, 0).1;
     assert_eq!(truncate(&mut store, stop).unwrap(), 0);
@@ -96,7 +96,7 @@ fn a_position_that_cannot_be_an_end_is_refused_and_nothing_changes() {
 
 /// 07-108: other recordings are not affected.
 #[test]
-fn a_deletion_or_an_extension_is_refused_until_the_files_are_deleted() {
+fn a_deletion_or_an_extension_is_refused_until_the_files_of_a_truncation_are_deleted() {
     let (_, mut store) = prepared();
     recorded(&mut store, 0, 1);
     let stop = 3 * FRAME + START;

@@ -77,7 +77,7 @@ fn a_repair_writes_the_stop_position_of_a_recording_with_a_killed_recorder() {
 
 /// 07-133
 #[test]
-fn a_repair_makes_a_broken_recording_invalid_and_valid_again_with_correct_frames() {
+fn a_repair_marks_a_broken_recording_as_invalid_and_as_valid_after_its_frames_are_restored() {
     let (storage, mut store) = empty();
     recorded(&mut store, 0, 200);
     drop(store);
