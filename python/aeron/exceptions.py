@@ -1,8 +1,8 @@
 """All exceptions of this package. Their root is :class:`AeronError`.
 
 If the driver refuses a command, the client raises the subclass of :class:`RegistrationError` for the error code. The
-message is the driver's text. Every other class also derives from a built-in exception for its kind of failure, so
-``except TimeoutError`` and ``except ValueError`` work as with the standard library. If no other built-in exception
+message is the driver's text. Each class except the root also derives from a built-in exception for its kind of failure,
+so ``except TimeoutError`` and ``except ValueError`` work as with the standard library. If no other built-in exception
 fits, the class derives from ``RuntimeError``.
 """
 

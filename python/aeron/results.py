@@ -1,4 +1,4 @@
-"""Results of an offer that sent nothing: integers that are false, and equal Aeron's result codes.
+"""Results of an offer that sent nothing. They are integers with Aeron's result codes, and are false in a condition.
 
 ``while not publication.offer(data): idle()`` retries after each of the three results. A comparison such as ``==
 aeron.BACK_PRESSURED`` distinguishes them. A position is never false: a stream's position after a message is at

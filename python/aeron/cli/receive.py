@@ -71,9 +71,9 @@ class _Transfer:
         """Writes a chunk. Returns whether the chunk is the last one of the file."""
         end = chunk.offset + len(chunk.data)
         if chunk.offset < 0 or end > self.length:
-            raise BadMessageError(f"bytes {chunk.offset} to {end} are not within its {self.length} bytes")
+            raise BadMessageError(f"bytes {chunk.offset} to {end} are not within the {self.length} bytes of the file")
         if chunk.offset != self._received:
-            raise BadMessageError(f"bytes {chunk.offset} to {end} do not follow the {self._received} bytes before")
+            raise BadMessageError(f"bytes {chunk.offset} to {end} do not follow the first {self._received} bytes")
         self._file.write(chunk.data)
         self._received = end
         return end == self.length
@@ -102,7 +102,7 @@ class _Store:
         self.complete = 0
 
     def on_message(self, payload: bytes, header: aeron.Header) -> None:
-        """Handles one message. A poll calls it."""
+        """Handles one message. A poll calls this method."""
         session_id = header.session_id
         try:
             message = decode(payload)

@@ -85,7 +85,7 @@ class _Printer:
         self.messages = 0
 
     def on_available_image(self, image: aeron.Image) -> None:
-        """Queues the start of an image. The client calls it on another thread."""
+        """Queues the start of an image. The client calls this method on another thread."""
         text = (
             f"Available image on {self._stream} sessionId={image.session_id} mtu={image.mtu_length} "
             f"term-length={image.term_buffer_length} from {printable(image.source_identity)}"
@@ -93,12 +93,12 @@ class _Printer:
         self._images.put((image.session_id, text))
 
     def on_unavailable_image(self, image: aeron.Image) -> None:
-        """Queues the end of an image. The client calls it on another thread."""
+        """Queues the end of an image. The client calls this method on another thread."""
         text = f"Unavailable image on {self._stream} sessionId={image.session_id}"
         self._images.put((image.session_id, text))
 
     def on_message(self, payload: bytes, header: aeron.Header) -> None:
-        """Prints a message, after the start of its image. A poll calls it."""
+        """Prints a message, but first the start of its image. A poll calls this method."""
         self.print_images()
         with contextlib.suppress(Empty):
             while header.session_id not in self._announced:

@@ -59,7 +59,7 @@ def check_equal(made: npt.NDArray[np.void], expected: npt.NDArray[np.void]) -> N
     """Checks that Spark's bars are equal to the bars of pandas. Sums of doubles may differ in their last digits.
 
     Raises:
-        RuntimeError: a bar is missing, occurs twice, or differs. The text names the bar.
+        RuntimeError: a bar is missing, occurs twice, or differs. The text names the bar, or the numbers of bars.
     """
     for name in ("start", "symbol"):
         missing = np.setdiff1d(expected[name], made[name])

@@ -93,7 +93,7 @@ def check(received: npt.NDArray[np.void], written: npt.NDArray[np.void], trades:
     The last digits of the VWAP may differ. All other figures must be identical.
 
     Raises:
-        RuntimeError: a bar differs, or trades are missing. The text names the bar.
+        RuntimeError: a bar differs, or bars or trades are missing. The text contains both bars or both numbers.
     """
     if len(received) != len(written):
         raise RuntimeError(f"{len(received):,} bars were received, but {len(written):,} are in the Parquet files")

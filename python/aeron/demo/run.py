@@ -20,7 +20,7 @@ from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
 LIMIT = 16_384
-"""Maximum number of messages per poll. With frames of 88 bytes, a poll reads at most 1.4 MiB of the log."""
+"""Maximum number of messages per poll. With aligned frames of 96 bytes, a poll reads at most 1.5 MiB of the log."""
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class BatchCommit:
     """
 
     def __init__(self, options: RecordedWriteOptions, batch_id: int, staged: Sequence[StagedPartition]) -> None:
-        """Checks that the partitions belong to one query and batch. There is at least one."""
+        """Checks that the partitions belong to one query and batch. At least one partition is required."""
         tasks = {(partition.task.query, partition.task.batch_id) for partition in staged}
         if len(tasks) != 1 or next(iter(tasks))[1] != batch_id:
             raise AeronSparkError(f"batch {batch_id} on {options.channel}: its tasks were for {sorted(tasks)}")

@@ -17,9 +17,9 @@ MAX_STATE_LENGTH = 16 * 1024
 
 @dataclass(frozen=True)
 class DecidedBatch:
-    """A batch, and the decision which staged recordings it consists of.
+    """A batch, and the staged recordings of which it consists.
 
-    After the archive has stored the decision, the batch is appended completely, even if processes are killed.
+    After the archive has stored this decision, the batch is appended completely, even if processes are killed.
 
     `position` is the end of the recording before the batch, in bytes. `recordings` are the ids of the staged recordings
     in the order of the partitions, and `messages` is the number of messages in all of them.

@@ -24,7 +24,7 @@ pub struct Property {
 /// Reason why a property file was refused. Line numbers begin at 1.
 #[derive(Debug, thiserror::Error)]
 pub enum PropertiesError {
-    /// The line does not have the form `name=value`.
+    /// The line does not have the form `name=value`, or contains bytes or escapes that are not valid in the dialect.
     #[error("properties file line {0} malformed")]
     Malformed(usize),
     /// The line, or the property joined up to this line, is not shorter than [`MAX_PROPERTY_LENGTH`]. Or the line is

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_outlives_a_signal_until_its_barrier_is_closed_03_122() {
+    fn a_signal_wakes_each_barrier_and_does_not_kill_the_process_03_122() {
         let _turn = lock(&TURN);
         for signal in [SIGINT, SIGTERM] {
             let barriers = [(); 2].map(|()| ShutdownSignalBarrier::new().unwrap());

@@ -17,13 +17,13 @@ pub struct YieldingIdleStrategy;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoOpIdleStrategy;
 
-/// `sleep-ns`: parks for a fixed time.
+/// `sleep-ns`: parks for a fixed number of nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingIdleStrategy {
     period_ns: u64,
 }
 
-/// `sleep-ms`: sleeps for a fixed time.
+/// `sleep-ms`: parks for a fixed number of milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct SleepingMillisIdleStrategy {
     period_ms: u64,
@@ -43,7 +43,7 @@ impl Default for SleepingIdleStrategy {
 }
 
 impl SleepingMillisIdleStrategy {
-    /// Sleeps for `period_ms` milliseconds each time.
+    /// Parks for `period_ms` milliseconds each time.
     pub fn new(period_ms: u64) -> Self {
         Self { period_ms }
     }

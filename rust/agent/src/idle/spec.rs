@@ -23,7 +23,7 @@ pub enum IdleStrategySpec {
     },
     /// `sleep-ms`
     SleepingMillis {
-        /// Length of each sleep in milliseconds.
+        /// Length of each park in milliseconds.
         period_ms: u64,
     },
     /// `backoff`

@@ -51,7 +51,7 @@ fn a_runner_runs_its_agent_at_most_once_03_117() {
 }
 
 #[test]
-fn after_other_errors_the_loop_counts_the_error_and_continues_03_117() {
+fn after_a_failed_duty_cycle_the_loop_counts_the_error_and_continues_03_117() {
     let journal = Journal::default();
     let script = [
         Err(AgentError::failed("first")),
