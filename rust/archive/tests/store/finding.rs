@@ -390,7 +390,7 @@ proptest! {
             prop_assert!(since.position <= until.position);
             for (message_end, arrived_us) in &ends {
                 prop_assert!(*message_end > since.position || *arrived_us < time_us);
-                // Not checked for copied files of an active recording: the search cannot know that their times are too late.
+                // The copied files of an active recording have times that are too late, which the search cannot know.
                 if is_stopped || !is_copied {
                     prop_assert!(*message_end <= until.position || *arrived_us >= time_us);
                 }
