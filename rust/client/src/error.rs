@@ -23,7 +23,7 @@ pub enum Error {
     /// No live driver responded within the driver timeout, or the driver of a running client has ended.
     #[error("{0}")]
     DriverTimeout(DriverTimeout),
-    /// The driver closed this client because its heartbeat was too old.
+    /// The driver closed this client because the client's heartbeat was too old.
     #[error("client {client_id} was timed out by the media driver")]
     ClientTimeout {
         /// Id of the client.

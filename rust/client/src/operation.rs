@@ -122,10 +122,10 @@ impl<T: Clone> PendingOperation<T> {
         }
     }
 
-    /// Refuses to wait inside a handler of the client.
+    /// Refuses to wait for an unfinished operation inside a handler of the client.
     ///
     /// # Errors
-    /// [`Error::ReentrantCall`] inside a handler of the client.
+    /// [`Error::ReentrantCall`] inside a handler of the client, if the operation is not finished.
     pub fn check_may_wait(&self) -> Result<()> {
         match &self.state {
             OperationState::Pending(steps) => steps.check_may_wait(),

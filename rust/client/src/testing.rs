@@ -55,7 +55,7 @@ struct State {
     sent: Vec<(i32, Vec<u8>)>,
     /// Start position of new publications.
     start_position: i64,
-    /// Whether clients that connect search for logs in files, which do not exist.
+    /// Whether new clients search for logs in files. There are no such files.
     hides_logs: bool,
     /// Number of commands on the closing channel that are still to be refused.
     closing_refusals: usize,

@@ -34,7 +34,7 @@ use crate::start_error::StartError;
 pub struct Assembly {
     /// The loops, in the order in which they are closed.
     pub loops: Vec<Loop>,
-    /// Lets other threads run the sender and the receiver for a turn. `Some` if both share a thread.
+    /// Lets other threads run the sender and the receiver for a turn. `Some` for `SHARED_NETWORK` and `SHARED`.
     pub network_turns: Option<AgentTurns>,
     /// Set by the conductor when a client terminates the driver.
     pub is_terminated: Arc<AtomicBool>,

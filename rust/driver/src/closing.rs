@@ -99,7 +99,7 @@ impl Closing {
 ///
 /// The wait has three parts. The first part lasts until all published bytes are sent. The second part lasts until live
 /// receivers have consumed these bytes, at most for the linger time of the publications. In the last, short part, this
-/// driver's own receiver informs the senders of its images that it leaves.
+/// driver's own receiver announces to the sender of each image that it leaves the stream.
 #[derive(Debug)]
 pub struct Drain {
     unsent_bytes: i64,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drain_without_unconsumed_streams_ends_after_the_first_report() {
+    fn a_drain_without_unconsumed_streams_ends_with_the_second_report() {
         let (closing, start) = (Closing::default(), Instant::now());
         let mut drain = Drain::new(&closing, start);
         closing.report(report(&[], 0));

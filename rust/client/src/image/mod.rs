@@ -186,8 +186,8 @@ impl Image {
         self.core.state.cause()
     }
 
-    /// Whether the stream has ended and everything that the publisher sent before was consumed. After the close,
-    /// returns the last value before the close.
+    /// Whether the stream has ended and is consumed up to its end. After the close, returns the last value before the
+    /// close.
     pub fn is_end_of_stream(&self) -> bool {
         if self.is_closed() {
             return self.core.last.is_end_of_stream.load(Ordering::Relaxed);

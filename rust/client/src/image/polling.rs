@@ -72,8 +72,8 @@ impl Image {
     /// Calls `handler` with one block: whole frames with their headers, at most `limit` bytes. Returns the length of
     /// the block.
     ///
-    /// A padding frame is a separate block, and may be longer than `limit`. If any other next frame is longer than
-    /// `limit`, returns 0. After an error of the handler or [`Action::Abort`] the block is not consumed.
+    /// A padding frame is a separate block, and may be longer than `limit`. If the next frame is not padding and is
+    /// longer than `limit`, returns 0. After an error of the handler or [`Action::Abort`] the block is not consumed.
     ///
     /// # Errors
     /// The same errors as [`poll`](Self::poll).

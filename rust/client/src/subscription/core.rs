@@ -28,8 +28,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) channel: String,
     pub(super) stream_id: i32,
     channel_status_id: AtomicI32,
-    /// Dropped when the subscription closes: handlers may refer to objects that refer to the subscription, and neither
-    /// would be freed.
+    /// Dropped when the subscription closes. Handlers may own objects that own the subscription, and such a cycle would
+    /// never be freed.
     handlers: Mutex<SubscriptionHandlers>,
     pub(super) state: OpenState,
     /// Changed by the conductor, which then increments `version`. Pollers read only the version while it is unchanged.

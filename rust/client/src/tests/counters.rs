@@ -88,7 +88,7 @@ fn keys_and_labels_that_are_too_long_are_refused_before_anything_is_sent() {
 
 /// 03-113
 #[test]
-fn counter_handlers_are_called_for_the_counters_of_all_clients_and_heartbeats() {
+fn counter_handlers_are_called_for_the_counters_and_heartbeats_of_all_clients() {
     let driver = FakeDriver::new();
     let log = Log::default();
     let aeron = driver.connect(|context| log.attach(context));

@@ -332,7 +332,7 @@ fn an_exclusive_publication_stores_its_tail_first_and_stays_at_the_end_of_its_st
 
 /// 03-96
 #[test]
-fn padding_that_is_too_long_and_blocks_for_another_position_are_refused() {
+fn a_block_that_does_not_continue_the_stream_is_refused_and_so_is_padding_that_is_too_long() {
     let streams = streams();
     let publication = streams.exclusive();
     let max = publication.max_message_length();

@@ -33,7 +33,7 @@ fn connecting_sends_no_command() {
 
 /// 03-70. Of 01-44, the part about the label.
 #[test]
-fn the_heartbeat_counter_is_found_named_once_and_refreshed_every_half_second() {
+fn a_client_finds_its_heartbeat_counter_names_it_once_and_refreshes_it_every_half_second() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|context| context.client_name = "pricing".to_owned());
     let _subscription = aeron.add_subscription(CHANNEL, 1).unwrap();
@@ -164,7 +164,7 @@ fn a_client_ends_when_the_driver_times_out_the_client() {
         client_id: 77,
     }));
     driver.run_ms(&open.aeron, 5);
-    assert!(!open.aeron.is_closed(), "that was another client");
+    assert!(!open.aeron.is_closed(), "the event was for another client");
     let client_id = open.aeron.client_id();
     driver.transmit(&Event::ClientTimeout(event::ClientTimeout { client_id }));
     driver.run_ms(&open.aeron, 5);
@@ -207,8 +207,8 @@ fn a_client_ends_when_the_driver_was_closed() {
     assert_dead(&open, "error 1000");
 }
 
-/// A clock that ends the driver when the client reads the time. The client does so after it has read the driver's
-/// heartbeat, and before it reads its own heartbeat counter.
+/// A clock that ends the driver when the client reads the time. The client reads the time after the driver's heartbeat,
+/// and before the client's own heartbeat counter.
 struct LastMoment {
     driver: Arc<FakeDriver>,
     is_near: Arc<AtomicBool>,
@@ -653,7 +653,7 @@ fn the_close_of_a_client_while_the_ring_is_full_is_repeated_until_it_is_sent() {
 }
 
 #[test]
-fn a_closing_client_does_not_wait_for_a_driver_that_has_ended_or_does_not_read() {
+fn a_closing_client_waits_at_most_for_the_driver_timeout_and_not_at_all_if_the_driver_has_ended() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
     driver.mute();

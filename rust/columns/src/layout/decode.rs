@@ -193,7 +193,7 @@ fn column(field: &LayoutField, rows: usize) -> Box<dyn ColumnDecoder> {
     }
 }
 
-/// Converts a value to the column's type. Such a value is never malformed.
+/// Converts a value of a type that has no malformed values to the column's type.
 fn sound<T: From<U>, U>(value: U) -> (T, bool) {
     (value.into(), true)
 }

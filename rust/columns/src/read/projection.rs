@@ -107,7 +107,7 @@ const HEADER_COLUMNS: [(&str, ColumnSource); 10] = [
     ("flags", ColumnSource::Flags),
 ];
 
-/// Header columns that are among the default columns.
+/// Number of header columns, from the first on, that are among the default columns.
 const DEFAULT_HEADER_COLUMNS: usize = 5;
 
 impl Projection {

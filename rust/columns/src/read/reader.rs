@@ -86,7 +86,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     }
 }
 
-/// Returns the rows of the next staged messages, without the dropped ones.
+/// Returns the rows of the next staged messages, without the dropped rows.
 fn take_rows<'a>(
     staged: &'a mut StagedMessages,
     row_limit: usize,

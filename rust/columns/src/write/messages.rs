@@ -81,7 +81,7 @@ impl<'a> Payloads<'a> {
     pub fn records(bytes: &'a [u8], length: usize) -> Self {
         let count = bytes.len().checked_div(length).unwrap_or_default();
         let records = FixedLengthMessages::new(bytes, length, length, count);
-        Self::Fixed(records.expect("so many are there"))
+        Self::Fixed(records.expect("`bytes` contains `count` records"))
     }
 
     /// Returns the number of payloads.

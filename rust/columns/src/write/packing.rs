@@ -56,7 +56,7 @@ impl Packing {
 
     fn messages(&self, length: usize, count: usize) -> Payloads<'_> {
         let records = FixedLengthMessages::new(&self.pending, length, length, count);
-        Payloads::Fixed(records.expect("so many are pending"))
+        Payloads::Fixed(records.expect("`count` messages are pending"))
     }
 
     /// Returns the reserved values of the messages that are not sent yet. Message numbers are in the order of sending.

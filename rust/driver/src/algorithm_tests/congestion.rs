@@ -262,7 +262,7 @@ proptest! {
 
 /// 04-166
 #[test]
-fn a_round_trip_is_measured_every_four_round_trips_and_its_time_is_counted() {
+fn the_rtt_is_measured_every_four_round_trips_and_written_to_the_counter() {
     let (shared, indicator) = (RttShared::new(INITIAL_RTT), counter());
     let mut meter = RttMeter::new(shared.clone(), indicator.clone(), 0);
     assert_eq!(shared.get_ns(), INITIAL_RTT);

@@ -277,7 +277,7 @@ fn a_gap_of_an_unreliable_stream_is_due_at_once_and_padding_in_it_completes_the_
 }
 
 #[test]
-fn a_scan_of_invalid_frames_returns_an_error() {
+fn a_scan_of_invalid_frames_or_from_an_invalid_position_returns_an_error() {
     let mut image = Image::new();
     image.log.term(0).store_i32_relaxed(0, 7);
     image.sees(64);

@@ -401,7 +401,7 @@ proptest! {
     }
 
     #[test]
-    fn no_script_of_naks_makes_the_handler_panic_or_send_unsent_data(
+    fn no_script_of_naks_makes_the_handler_panic_or_retransmit_from_an_unsent_position(
         term_shift in 16..=30u32,
         start_term in 0..1i64 << 31,
         naks in prop::collection::vec(any::<(i64, usize, i64)>(), 0..40),
