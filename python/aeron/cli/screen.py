@@ -31,7 +31,7 @@ def watch(render: Callable[[], list[str]], pause: Callable[[], bool], *, advice:
 
 
 def fit(lines: list[str], height: int, advice: str) -> list[str]:
-    """Returns ``lines``. If they do not fit ``height`` lines, the last one gives the number of hidden lines."""
+    """Returns the lines that fit a screen of ``height`` lines. If some do not fit, the last line gives their number."""
     if len(lines) <= height:
         return lines
     shown = lines[: max(height - 1, 0)]
