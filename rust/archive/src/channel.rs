@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stripped_channel_has_no_parameter_that_only_publications_use() {
+    fn the_stripped_channel_has_no_spy_prefix_and_no_parameters_such_as_mtu_and_linger() {
         let stripped = |channel| stripped(channel).unwrap();
         assert_eq!(stripped("aeron:ipc?term-length=64k|mtu=1408"), "aeron:ipc");
         assert_eq!(

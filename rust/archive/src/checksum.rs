@@ -2,8 +2,7 @@
 //!
 //! An archive that writes checksums stores the checksum of a data frame in the frame's session id field. The session id
 //! itself is in the recording's catalog entry. The checksum covers the bytes after the frame's header, up to the
-//! aligned end of the frame. A padding frame has no checksum, and its session id is
-//! not replaced.
+//! aligned end of the frame. A padding frame has no checksum: its session id field has the session id.
 
 use std::str::FromStr;
 

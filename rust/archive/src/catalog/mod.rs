@@ -2,8 +2,8 @@
 //!
 //! One file, `archive.catalog`, has a header and then the entries. Each entry has a state. [`Catalog`] has a copy of
 //! the file in memory, and writes each change to the file at once. If the process is killed at any moment, the file can
-//! still be opened. If the call of a change has returned, the file then has the change. A change that a kill interrupts
-//! leaves a valid file:
+//! still be opened. If the method of a change returned before the kill, the file has the change. A change that a kill
+//! interrupts leaves a valid file:
 //!
 //! * the next recording id in the header is increased before the entry with that id is written, so no id is used twice;
 //! * an entry is first written with length 0, and its length is written last: an entry with length

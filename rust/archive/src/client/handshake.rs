@@ -72,7 +72,7 @@ impl Handshake {
         }
     }
 
-    /// Returns the step that the handshake waits for, for error texts.
+    /// Returns the step that the handshake waits for. Error texts contain it.
     pub(super) const fn awaited(&self) -> &'static str {
         match self.phase {
             Phase::AwaitRequestStream => "an archive that subscribes to the request channel",
@@ -204,7 +204,7 @@ impl Handshake {
 
     /// Sends a keep-alive, the last message of the handshake. The archive repeats the connect response
     /// until it receives a request. If the archive is too old for the archive id request, the
-    /// keep-alive is the first such request.
+    /// keep-alive is the first request in the session.
     fn send_keep_alive(&self) -> Result<Option<Phase>> {
         let request = ArchiveRequest::KeepAlive(KeepAliveRequest {
             control_session_id: self.control_session_id,

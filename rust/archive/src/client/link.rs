@@ -172,7 +172,8 @@ impl ArchiveLink {
         }
     }
 
-    /// Removes and returns the outcome of a replay request. A replay that starts after the message timeout is stopped.
+    /// Removes and returns the outcome of a replay request. If the message timeout has passed and the replay starts
+    /// later, the link stops this replay.
     pub(super) fn take_replay(&mut self, ticket: &Ticket<i64>) -> Answered<i64> {
         let answered = self.take(ticket);
         if let (Answered::Expired, Some(session)) = (&answered, self.session()) {

@@ -181,8 +181,8 @@ impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
 }
 
 impl ArchiveCall<ExtensionPage<ListedInfo>> {
-    /// Lists names, metadata and links of recordings from an index on. Without `recording_id`,
-    /// lists all recordings. If `name` is empty, lists recordings with any name.
+    /// Lists the recordings that have a name, metadata or a link, from an index on. Without `recording_id`, lists all
+    /// of them. If `name` is empty, lists recordings with any name and without a name.
     pub fn list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
         let name = name.to_owned();
         Self::page(

@@ -75,8 +75,8 @@ impl AeronArchive {
         ))
     }
 
-    /// Finds the recording with the highest id that has this session id and stream id and a channel
-    /// that contains `channel_fragment`. The id is at least `min_recording_id`. Returns the id.
+    /// Finds the last recording with this session id, this stream id, and a channel that contains `channel_fragment`.
+    /// Returns its id, or `None` if no recording from `min_recording_id` on matches.
     ///
     /// # Errors
     /// See [`AeronArchive`]; a negative `min_recording_id` is refused.

@@ -1,5 +1,5 @@
-//! [`ArchiveOperation`]: one request to the archive, or several requests and commands to the driver in sequence. It
-//! ends with the result of the last one.
+//! [`ArchiveOperation`]: one request to the archive, or a sequence of requests to the archive and commands to the
+//! driver. The last of them has the result of the operation.
 
 mod earliest_replay;
 mod extension;
@@ -42,7 +42,7 @@ enum OperationState<T> {
 
 /// The steps of an operation.
 pub(super) trait Steps<T>: Send {
-    /// Returns the correlation id of the last sent request; -1 before the first request.
+    /// Returns the correlation id of the request of the current step; -1 if this step has not sent a request.
     fn correlation_id(&self) -> i64;
     /// Makes progress without waiting. Returns `None` until the result is available.
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>>;
@@ -64,7 +64,8 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
         Self::new(archive, CallSteps(ticket))
     }
 
-    /// Returns the correlation id of the operation's last request; -1 before the first request.
+    /// Returns the correlation id of the request of the operation's current or last step; -1 if this step has not sent
+    /// a request to the archive, for example because it waits for the driver.
     pub fn correlation_id(&self) -> i64 {
         self.correlation_id
     }

@@ -1,4 +1,4 @@
-//! [`Core`]: the data of a persistent subscription in every state, and the transitions that several states use.
+//! [`Core`]: the data that a persistent subscription has in every state, and the transitions that several states use.
 
 use aeron_client::{Aeron, ErrorCode};
 
@@ -12,7 +12,7 @@ use super::set_up::{AwaitedReplayPlan, SetUp};
 use super::state::SubscriptionState;
 use super::status::PersistentSubscriptionStatus;
 
-/// The data of a persistent subscription in every state.
+/// The data that a persistent subscription has in every state.
 pub(super) struct Core {
     pub(super) aeron: Aeron,
     pub(super) settings: Settings,

@@ -23,8 +23,8 @@ pub(super) fn send(core: &mut Core, now_ns: i64) -> Transition {
     })
 }
 
-/// Receives the descriptor of the recording. If the subscription continues before the start position of the recording,
-/// asks for copies in object storage.
+/// Receives the descriptor of the recording. If the next message is before the start position of the recording, asks
+/// for copies in object storage.
 pub(super) fn receive(
     core: &mut Core,
     ticket: &Ticket<Option<RecordingDescriptor>>,

@@ -92,7 +92,8 @@ pub(super) struct Replaying {
 
 /// The distance of the replay from the live stream.
 enum Approach {
-    /// Far from the live stream: the end of the recording is requested when the replay reaches the position `ask_at`.
+    /// Far from the live stream. When the replay reaches the position `ask_at`, the archive is asked where the
+    /// recording ends.
     Distant {
         ask_at: i64,
     },
@@ -176,8 +177,7 @@ impl Replaying {
         Transition::to(SubscriptionState::Switch(Box::new(switching)))
     }
 
-    /// Requests the end of the recording, and adds the live subscription when the replay is close
-    /// to that end.
+    /// Asks the archive where the recording ends, and adds the live subscription when the replay is close to this end.
     fn come_closer(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
         match &mut self.approach {
             Approach::Distant { ask_at } if self.replay.image.position() < *ask_at => None,
@@ -242,7 +242,7 @@ mod tests {
 
     /// 11-17
     #[test]
-    fn the_live_stream_is_joined_a_quarter_of_a_term_before_the_end_of_the_recording() {
+    fn the_live_subscription_is_added_a_quarter_of_a_term_before_the_end_of_the_recording() {
         assert!(!is_caught_up(49_151, 65_536, 16_384));
         assert!(is_caught_up(49_152, 65_536, 16_384));
         assert!(is_caught_up(0, 0, 16_384));

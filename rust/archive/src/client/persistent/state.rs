@@ -57,7 +57,7 @@ impl SubscriptionState {
         }
     }
 
-    /// Returns the state that follows a loss of the session; `None` if the current state does not need the archive.
+    /// Returns the state that follows a loss of the session; `None` if the current state continues without a session.
     pub(super) fn without_archive(&self, core: &mut Core) -> Option<Self> {
         match self {
             Self::Replay(replaying) => replaying.keep_position(core),

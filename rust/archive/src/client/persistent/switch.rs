@@ -12,7 +12,7 @@ pub(super) struct Switching {
     live: LiveStream,
     join_window: i64,
     /// End of the first frame of the live image that was not skipped; `None` before there is such a frame. The replay
-    /// is read up to the begin of this frame. It is valid only for this attempt to switch.
+    /// is read up to the begin of this frame. The value is valid only for this attempt to switch.
     switch_position: Option<i64>,
 }
 

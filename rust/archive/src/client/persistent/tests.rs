@@ -122,7 +122,7 @@ fn a_missing_archive_is_reported_after_each_timeout_and_the_subscription_continu
 
 /// 11-6, 11-67
 #[test]
-fn the_initial_join_difference_is_no_join_difference_and_close_keeps_the_client() {
+fn the_counters_have_their_initial_values_and_close_keeps_the_client() {
     let mut fixture = Fixture::new(|_, context| context.listener = None);
     let values = |fixture: &Fixture| {
         let counters = &fixture.subscription.core.counters;

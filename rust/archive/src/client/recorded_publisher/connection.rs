@@ -47,7 +47,7 @@ pub(super) enum ConnectionEvent {
     SessionLost,
     /// An attempt to connect the client or to open a session failed. Another attempt follows.
     AttemptFailed(RecordedPublisherError),
-    /// Such an attempt failed, and another attempt would fail too.
+    /// An attempt to connect the client or to open a session failed, and another attempt would fail too.
     Unusable(RecordedPublisherError),
 }
 

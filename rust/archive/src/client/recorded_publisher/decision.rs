@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recording_that_ends_before_its_reported_or_after_its_sent_position_is_refused() {
+    fn a_recording_that_lacks_dropped_messages_or_has_bytes_that_were_not_sent_is_refused() {
         let ours = known(true);
         for stop_position in [1024, 2048, 4096] {
             let stopped = recording(OURS, stop_position);

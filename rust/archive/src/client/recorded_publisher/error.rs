@@ -73,9 +73,9 @@ pub enum RecordedPublisherError {
         /// Session id of the other publisher.
         session_id: i32,
     },
-    /// The recording ends before a position that the archive had reported as recorded. The messages
-    /// between the two positions are lost: the recording was truncated, or the archive's machine lost
-    /// power.
+    /// The recording ends before the end of the messages that the archive had reported as recorded and the publisher no
+    /// longer keeps. The messages between the two positions are lost: the recording was truncated, or the archive's
+    /// machine lost power.
     #[error(
         "recording {recording_id} ends at position {stop_position}, although it was recorded up to position {recorded_position}"
     )]
@@ -84,7 +84,7 @@ pub enum RecordedPublisherError {
         recording_id: i64,
         /// Stop position of the recording.
         stop_position: i64,
-        /// Position up to which the archive had reported the stream as recorded.
+        /// Position up to which the publisher keeps no messages, because the archive had reported them as recorded.
         recorded_position: i64,
     },
     /// The recording ends at a position that is not the end of a frame of the kept messages.

@@ -251,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn the_last_frames_of_a_message_are_equal_to_the_frames_of_the_whole_message(
+        fn the_last_frames_of_a_message_have_the_bytes_that_the_whole_message_has_there(
             begin in 0..TERM_LENGTH as i64 / 32,
             length in 225..TERM_LENGTH / 8 + 1,
             cut in 1..40_i64,

@@ -198,7 +198,7 @@ fn closing_the_publisher_closes_its_client_and_later_offers_are_refused() {
     assert_eq!(fixture.clients().len(), 1);
 }
 
-/// A recording of the publisher that has stopped.
+/// Returns the descriptor of a stopped recording of the publisher.
 fn stopped_at(stop_position: i64) -> RecordingDescriptor {
     RecordingDescriptor {
         control_session_id: 0,

@@ -150,7 +150,7 @@ impl Parties {
         if self.archive.aeron().is_closed() {
             return;
         }
-        // If the removal fails, the driver does not have the destination, and there is nothing to remove.
+        // If the command cannot be sent, the destination may remain. It receives nothing after the replay has ended.
         drop(
             self.subscription
                 .async_remove_destination(&self.params.replay_destination),
