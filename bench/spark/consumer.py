@@ -2,10 +2,11 @@
 
 `DIRECTORY CHANNEL STREAM ROWS PARTITIONS FORM MODULUS`
 
-FORM is `typed` for records of `TYPED_TYPE`, or `text` for messages that begin with a number of sixteen digits. Row n
-contains the number n modulo MODULUS. The rows are divided into PARTITIONS equal ranges. The rows of one partition
-arrive in order, and rows of different partitions may interleave. At the end, the process prints the number of received
-rows and the number of faults.
+FORM is `typed` for records of `TYPED_TYPE`, or `text` for messages of equal length that begin with a number of sixteen
+digits. Row n contains the number n modulo MODULUS. The rows are divided into PARTITIONS equal ranges. The number of a
+row identifies its partition, so MODULUS must be at least ROWS if there are several partitions. The rows of one
+partition arrive in order, and rows of different partitions may interleave. At the end, the process prints the number of
+received rows and the number of faults.
 """
 
 import sys

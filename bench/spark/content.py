@@ -33,7 +33,8 @@ _START_NS = 1_700_000_000_000_000_000
 
 @dataclass(frozen=True)
 class Kind:
-    """Messages of one length. `rate` is roughly the number of messages that Spark reads per second."""
+    """Messages of one kind. `length` is their length in bytes; for JSON it is approximate. `rate` is roughly the number
+    of messages that Spark reads per second."""
 
     name: str
     length: int

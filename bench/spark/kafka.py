@@ -126,8 +126,8 @@ class Arrivals:
         self._stamps_and_delays += [(stamp, now - stamp) for stamp in stamps]
 
     def percentiles(self):
-        """Returns percentiles of the latency in milliseconds. Only messages that were sent after the query had settled
-        count."""
+        """Returns percentiles of the latency in milliseconds. Messages that were sent before the query had settled do
+        not count."""
         settled = min(stamp for stamp, _ in self._stamps_and_delays) + SETTLE_S * 1_000_000_000
         delays = [delay / 1e6 for stamp, delay in self._stamps_and_delays if stamp >= settled]
         return {"p50": statistics.median(delays), "p99": statistics.quantiles(delays, n=100)[98]}

@@ -165,8 +165,8 @@ class CountingStreamWriter(DataSourceStreamArrowWriter):
 
 
 class ByHand(DataSource):
-    """A source that yields one tuple for each `recv` of pyzmq. Options: number of `rows`, and `address` of the
-    socket."""
+    """A source that yields one tuple for each `recv` of pyzmq. Options: `kind` of rows, number of `rows`, and `address`
+    of the socket."""
 
     @classmethod
     def name(cls):

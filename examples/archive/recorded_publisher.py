@@ -1,7 +1,7 @@
 """Publishes messages that an archive records.
 
 The archive is on the same driver, unless --control names an archive on another host. That archive receives the stream
-over the network, so --channel must name an address of its host.
+over the network, so --channel must name an address of the archive's host.
 """
 
 from __future__ import annotations

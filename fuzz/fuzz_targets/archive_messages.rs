@@ -1,6 +1,6 @@
 //! Messages of the archive's control protocol, and the messages that this project adds. Any bytes are decoded or
-//! refused on each of the three streams. A decoded message survives encoding and decoding. A decoder of only the ids of
-//! a request finds the same ids before and after.
+//! refused on each of the three streams. A decoded message survives encoding and decoding. `RequestIds`, which decodes
+//! only the ids of a request, finds the same ids in the input and in the encoded message.
 #![no_main]
 
 use aeron_protocol::archive::extension::{ExtensionRequest, ExtensionResponse};

@@ -259,8 +259,8 @@ impl Driver {
             seed,
         };
         let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
-        let core =
-            DriverCore::new(&context, &cnc, loss_report, surroundings).expect("names need nothing");
+        let core = DriverCore::new(&context, &cnc, loss_report, surroundings)
+            .expect("the name resolver is there");
         Self {
             events: BroadcastReceiver::new(cnc.to_clients().clone())
                 .expect("the length is that of a broadcast"),

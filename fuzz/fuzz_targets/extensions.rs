@@ -116,7 +116,7 @@ fn retain(store: &mut Store) {
             let extent = extents
                 .iter()
                 .find(|it| it.recording_id == id)
-                .expect("its own");
+                .expect("one of these recordings");
             let readers = store.extensions().readers_of(id);
             let holders = Holders {
                 readers: readers

@@ -17,7 +17,7 @@ const FRAME_LENGTH: usize = 96;
 const FRAMES: usize = 40;
 const END: i64 = (FRAMES * FRAME_LENGTH) as i64;
 const SLOT_LENGTH: usize = 64;
-/// Length of a frame with empty pages, which may be torn.
+/// Length of a frame that may be torn, because some of its pages are empty.
 const DOUBTFUL_LENGTH: usize = 9_056;
 
 type Server = ArchiveStore<MemoryStorage>;

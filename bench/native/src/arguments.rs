@@ -94,5 +94,5 @@ impl Arguments {
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
     value
         .parse()
-        .map_err(|_| format!("{name}={value} is not a number"))
+        .map_err(|_| format!("{name}={value} is not a valid value"))
 }

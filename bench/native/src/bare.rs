@@ -1,5 +1,5 @@
 //! Measures the limit of the machine's memory. One thread copies messages into a ring buffer of the size of a log, and
-//! another thread clears the buffer after the copies.
+//! another thread clears the bytes that were copied.
 //!
 //! A publisher of any library must copy the same bytes, and do more work. So no library can be faster with a log of
 //! this length and with the same window.

@@ -1,5 +1,5 @@
 """The ``aeron`` command: a driver, an archive, publishers, subscribers, and views of the files of driver and archive.
-Each subcommand is a module.
+Each subcommand of ``aeron`` except ``driver`` has a module.
 
 ``aeron driver`` is ``aeronmd`` and ``aeron archive run`` is ``aeronarchive``. Both start as fast as these programs,
 because the libraries of the command line are imported only for the other commands.

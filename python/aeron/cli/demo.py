@@ -91,7 +91,7 @@ _LONGEST_BAR_S = 100_000_000
     show_default=True,
     help="Directory for bars.html (needs plotly) and the bars in Parquet.",
 )
-@click.option("--symbol", help="Symbol of a file without a symbol column (default: its name).")
+@click.option("--symbol", help="Symbol of a file without a symbol column (default: the file's name).")
 @click.option("--time-column", help="Column of the time.")
 @click.option("--price-column", help="Column of the price.")
 @click.option("--quantity-column", help="Column of the quantity.")

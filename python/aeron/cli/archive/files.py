@@ -57,7 +57,7 @@ def json_option(function: F) -> F:
 def all_option(function: F) -> F:
     """Adds the option ``--all``: all segment files instead of the last one."""
     return click.option(
-        "-a", "--all", "all_segments", is_flag=True, help="Read all segment files, not just the last one."
+        "-a", "--all", "all_segments", is_flag=True, help="Process all segment files, not just the last one."
     )(function)
 
 

@@ -114,7 +114,7 @@ def retention_cell(keeping: Keeping) -> str:
         return f"held by {holder}" if outcome.reader is None else f"held by {holder} {printable(outcome.reader)}"
     limits = []
     if keeping.room_bytes is not None:
-        # Only whole segments are deleted, so that a policy may be above its limit by less than a segment.
+        # Only whole segments are deleted, so the bytes may be above the limit by less than a segment.
         limits.append(f"after {max(keeping.room_bytes, 0):,} bytes")
     if policy.max_age_ms is not None:
         limits.append(f"after {policy.max_age_ms:,} ms")

@@ -51,8 +51,8 @@ class _StagedQuery:
 def command() -> None:
     """List and delete the rows that tasks of exactly-once Spark queries have staged in a running archive.
 
-    A query deletes its staged rows when it has committed their batch. The rows of a query that is never started again
-    stay.
+    A query deletes its staged rows when it has committed their batch. If a query is never started again, its staged
+    rows stay.
     """
 
 
