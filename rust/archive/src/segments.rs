@@ -9,7 +9,7 @@ use crate::catalog::RecordingDescriptor;
 /// Extension of a segment file's name, without the dot.
 pub const SEGMENT_EXTENSION: &str = "rec";
 
-/// Name of a file that belongs to one segment of a recording: the segment itself, or a sidecar.
+/// Name of a file that belongs to one segment of a recording: the segment itself, or a sidecar, such as its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentFileName<'a> {
     /// Recording id.

@@ -262,7 +262,7 @@ fn the_last_error_that_no_request_waits_for_stays_readable_after_the_queue_is_em
 }
 
 #[test]
-fn a_listing_ends_after_its_count_or_with_the_response_that_no_recording_follows() {
+fn a_listing_ends_after_its_count_or_with_the_response_recording_unknown() {
     let mut peer = Peer::new();
     let full = peer.submit(&ArchiveCall::list_recordings(0, 2));
     peer.describe(full.correlation_id(), 3);

@@ -33,9 +33,9 @@ impl fmt::Display for DamagedExtensions {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             formatter,
-            "{EXTENSIONS_FILE_NAME} was damaged and is now {}: until they are set again, the archive has no named \
-             readers, no retention policies, and no names and metadata of recordings; it resumes no recording; no data \
-             of recordings is lost",
+            "{EXTENSIONS_FILE_NAME} was damaged and is now {}: the archive has no named readers, no retention policies, \
+             and no names and metadata of recordings until they are set again; it resumes no recording; no data of \
+             recordings is lost",
             self.name
         )
     }
@@ -47,8 +47,8 @@ pub(super) struct ExtensionFile<S: Storage> {
     sync_level: SyncLevel,
     /// The open file, and the end of its last record.
     open: Option<(S::File, u64)>,
-    /// Length after the last compaction by this process; 0 before it. So the first change after a start compacts a long
-    /// file, and the file does not become longer from start to start.
+    /// Length after the last compaction by this process; 0 before its first compaction. So the first change after a
+    /// start compacts a long file, and the file does not become longer from start to start.
     compacted_length: u64,
 }
 

@@ -85,12 +85,12 @@ impl<S: Storage> Extensions<S> {
         Ok(())
     }
 
-    /// Returns the readers by recording and name.
+    /// Returns all readers, sorted by recording and name.
     pub fn readers(&self) -> impl Iterator<Item = &NamedReader> {
         self.state.readers.values()
     }
 
-    /// Returns the readers of one recording by name.
+    /// Returns the readers of one recording, sorted by name.
     pub fn readers_of(&self, recording_id: i64) -> impl Iterator<Item = &NamedReader> {
         let range = (recording_id, String::new())..(recording_id.saturating_add(1), String::new());
         self.state.readers.range(range).map(|(_, reader)| reader)
@@ -121,12 +121,12 @@ impl<S: Storage> Extensions<S> {
         self.state.policies.len()
     }
 
-    /// Returns the recordings that have a name, metadata or a link, by id.
+    /// Returns the recordings that have a name, metadata or a link, sorted by id.
     pub fn infos(&self) -> impl Iterator<Item = (i64, &RecordingLabels)> {
         self.state.infos.iter().map(|(id, info)| (*id, info))
     }
 
-    /// Returns the recordings with at least this id that have a name, metadata or a link, by id.
+    /// Returns the recordings with at least this id that have a name, metadata or a link, sorted by id.
     pub fn infos_from(&self, recording_id: i64) -> impl Iterator<Item = (i64, &RecordingLabels)> {
         let infos = self.state.infos.range(recording_id..);
         infos.map(|(id, info)| (*id, info))
@@ -146,8 +146,7 @@ impl<S: Storage> Extensions<S> {
             .unwrap_or_default()
     }
 
-    /// Returns the recording subscriptions that the archive resumes at its next start, by stream
-    /// and channel.
+    /// Returns the recording subscriptions that the archive resumes at its next start, sorted by stream and channel.
     pub fn subscriptions(&self) -> impl Iterator<Item = &ResumableSubscription> {
         self.state.subscriptions.values()
     }
@@ -160,8 +159,8 @@ impl<S: Storage> Extensions<S> {
             .get(&(stream_id, channel.to_owned()))
     }
 
-    /// Returns the segments of a recording that the archive has begun to delete without a request. The deletion is in
-    /// progress, or a kill has interrupted it.
+    /// Returns the segments of a recording, if the archive has begun to delete them without a request. The deletion is
+    /// in progress, or a kill has interrupted it.
     pub fn deletion(&self, recording_id: i64) -> Option<&SegmentDeletion> {
         self.state.deletions.get(&recording_id)
     }

@@ -21,7 +21,7 @@ use super::state::{
 /// Length of the header of the file in bytes.
 pub(super) const FILE_HEADER_LENGTH: usize = ExtensionFileLayout::LENGTH;
 const RECORD_HEADER_LENGTH: usize = ExtensionRecordLayout::LENGTH;
-/// Upper bound for the length of a record: that of the longest metadata with the longest name.
+/// Upper bound for the length of a record. The longest record has the longest metadata and the longest name.
 const MAX_RECORD_LENGTH: usize = 32 * 1024;
 /// Records begin at multiples of this number of bytes.
 const ALIGNMENT: usize = 8;

@@ -201,8 +201,8 @@ impl TimeSearch {
         Ok(self.search_bytes(written_us))
     }
 
-    /// Searches the segment by its index. If the edge is not in the segment, moves `reached` after
-    /// the indexed messages.
+    /// Searches the segment by its index. If the edge is not in the segment, moves `reached` to
+    /// the end of the indexed messages.
     fn search_entries<F: StorageFile>(
         &mut self,
         arrivals: &SegmentArrivals<'_, F>,
@@ -223,7 +223,7 @@ impl TimeSearch {
         Ok(None)
     }
 
-    /// Moves `reached` after the last messages of an active recording, which have no entry yet.
+    /// Moves `reached` to the end of the last messages of an active recording, which have no entry yet.
     /// These messages arrived within a millisecond after the last entry. If that millisecond may
     /// end after the given time, `reached` stays, and the messages belong to the range.
     fn pass_rest<S: Storage>(

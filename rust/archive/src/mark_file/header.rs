@@ -171,7 +171,7 @@ impl MarkFileState {
     }
 }
 
-/// Offset and length of the block.
+/// Offset, length and schema version of the block.
 struct Layout {
     start: usize,
     block_length: usize,

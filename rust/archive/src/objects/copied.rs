@@ -75,7 +75,7 @@ impl CopiedSegments {
     }
 
     /// Returns the base of the first segment from `first_base` on, and before `end_base`, that has no copy; `end_base`
-    /// if all have.
+    /// if all these segments have copies.
     #[must_use]
     pub fn first_missing(&self, first_base: i64, end_base: i64, segment_length: i64) -> i64 {
         let mut expected = first_base;

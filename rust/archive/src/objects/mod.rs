@@ -97,7 +97,7 @@ pub enum CopierEvent {
         /// Position of the segment's first byte.
         base: i64,
     },
-    /// Something failed. If it was a copy, the copier tries again later.
+    /// An operation failed. If a segment could not be copied, the copier tries again later.
     Failed {
         /// The failure with its reason, and the time of the next attempt.
         text: String,

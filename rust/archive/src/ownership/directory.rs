@@ -216,7 +216,7 @@ impl OwnedDirectory {
     /// writes, the lock file does not name the owner in the mark file.
     fn establish(found: FoundLock, request: &OwnershipRequest<'_>) -> Result<Self, OwnershipError> {
         let io = |doing, source| io_error(doing, request.directory, source);
-        let boot_id = boot_id().map_err(|source| io("find the machine of", source))?;
+        let boot_id = boot_id().map_err(|source| io("read the boot id for", source))?;
         let (directory_id, nonce) = match found.record {
             Some(record) => (record.directory_id, record.nonce),
             None => {

@@ -218,8 +218,8 @@ impl OwnershipLock {
     /// or is damaged, the inner option is `None`.
     ///
     /// # Errors
-    /// The file does not exist, or cannot be opened or locked. If no process holds the lock, also if the file cannot be
-    /// read or is damaged.
+    /// The file does not exist, or cannot be opened or locked. If no process holds the lock, a file that cannot be read
+    /// or is damaged is also an error.
     pub fn look(path: &Path) -> Result<(Option<Option<i64>>, Option<LockRecord>), LockError> {
         let found = lock_file::LockFile::look(path)
             .and_then(|found| found.ok_or_else(|| io::ErrorKind::NotFound.into()))
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_of_an_earlier_version_is_read_and_its_reserved_field_is_cleared() {
+    fn the_reserved_field_is_written_as_zero_and_its_value_from_an_earlier_version_is_ignored() {
         let mut layout = *LockRecordLayout::of(&record().encode());
         assert_eq!(layout.reserved_after_owner, [0; 8]);
         // Earlier versions wrote a hash of options here.

@@ -74,8 +74,8 @@ impl RecordingExtent {
         base.min(self.last_base())
     }
 
-    /// Returns whether a removal that was computed from `earlier` is still valid: both extents are
-    /// of the same recording and have the same range. An active recording may have become longer.
+    /// Returns whether a removal that was computed from `earlier` is still valid: both extents have the same range. An
+    /// active recording may have become longer. The caller passes two extents of the same recording.
     pub fn is_still(&self, earlier: &Self) -> bool {
         let is_same_end = match self.stop_timestamp_ms {
             Some(_) => self.end_position == earlier.end_position,

@@ -8,8 +8,8 @@ pub struct Holders<'a> {
     /// Name and position of each reader that has not expired. With object storage, they hold nothing, because they can
     /// read the copies.
     pub readers: Vec<(&'a str, i64)>,
-    /// Name of a reader that has reached the end of the recording and must continue in a linked recording. The former
-    /// recording is then not deleted as a whole.
+    /// Name of a reader that has reached the end of the recording and must continue in a linked recording. The
+    /// recording that the reader leaves is then not deleted as a whole.
     pub leaving_reader: Option<&'a str>,
     /// The lowest position that a replay may still read.
     pub lowest_replay_position: Option<i64>,

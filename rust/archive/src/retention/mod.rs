@@ -5,7 +5,7 @@
 //! 2. [`removals`] computes the part of each recording that the policy allows to delete. Its input
 //!    is the [extents](RecordingExtent) of all recordings of the policy. [`needs_segment_time`]
 //!    returns whether an extent needs the time of a further segment.
-//! 3. [`outcome`] reduces such a part by the data that its [`Holders`] still need: readers, replays,
+//! 3. [`outcome`] reduces such a part by the data that its [`Holders`] still need. Holders are readers, replays,
 //!    changes in progress, and segments that have no copy in object storage yet.
 //!
 //! Only whole segments are deleted, from the start of a recording, and never the segment with the end of the recording.

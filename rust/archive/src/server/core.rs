@@ -141,7 +141,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     /// # Panics
     /// If the start has already returned the archive. It may also panic after an error.
     pub fn poll(&mut self) -> Result<Option<ArchiveCore<S>>, ArchiveStartError> {
-        let surroundings = self.surroundings.as_ref().expect("the start goes on");
+        let surroundings = self.surroundings.as_ref().expect("the start has not ended");
         surroundings.aeron.do_work();
         let now_ns = surroundings.nano_clock.nano_time();
         match &mut self.step {
@@ -174,7 +174,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     }
 
     fn open_store(&self, counters: ArchiveCounters) -> Result<OpenedStore<S>, ArchiveStartError> {
-        let surroundings = self.surroundings.as_ref().expect("the start goes on");
+        let surroundings = self.surroundings.as_ref().expect("the start has not ended");
         let now_ms = surroundings.epoch_clock.time_ms();
         let options = store_options(&self.context, &self.choices, surroundings.boot_id);
         let (mut store, recovered) =
@@ -194,7 +194,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
     }
 
     fn finish(&mut self, events: RecordingEvents) -> Result<ArchiveCore<S>, ArchiveStartError> {
-        let surroundings = self.surroundings.take().expect("the start goes on");
+        let surroundings = self.surroundings.take().expect("the start has not ended");
         let over = StartStep::ArchiveId {
             deadline_ns: i64::MIN,
         };
@@ -348,8 +348,8 @@ where
     }
 }
 
-/// Removes the catalog entries of deleted recordings if that is due. If it fails, for example because the disk is full,
-/// this is reported, and the archive runs with the old catalog.
+/// Removes the catalog entries of deleted recordings if a compaction is due. If the compaction fails, for example because
+/// the disk is full, the archive reports the error and runs with the old catalog.
 fn compact_catalog<S: Storage + Clone>(
     store: &mut ArchiveStore<S>,
     now_ms: i64,

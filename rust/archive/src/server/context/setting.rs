@@ -103,10 +103,10 @@ impl ArchiveSetting {
         }
     }
 
-    /// Returns the problem of a text that does not match this grammar, and the remedy.
+    /// Returns the problem of a text that does not match the grammar of the setting, and the remedy.
     fn misfit(&self) -> (String, &'static str) {
         let (problem, remedy) = match self.grammar {
-            Grammar::Boolean => ("is neither yes nor no", "use true or false"),
+            Grammar::Boolean => ("is neither true nor false", "use true or false"),
             Grammar::Size(..) => (
                 "is not a size",
                 "use bytes, or a number with a suffix k, m or g",

@@ -53,7 +53,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.change_info(request.recording_id, |info| info.metadata = metadata)
     }
 
-    /// Lists the recordings that have a name, metadata or a link.
+    /// Lists the recordings that have a name, metadata or a link, and match the request.
     ///
     /// # Errors
     /// The same errors as [`DescriptorPage::of`]. The name is not valid.
