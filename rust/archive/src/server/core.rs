@@ -348,8 +348,8 @@ where
     }
 }
 
-/// Removes the catalog entries of deleted recordings if a compaction is due. If the compaction fails, for example because
-/// the disk is full, the archive reports the error and runs with the old catalog.
+/// Removes the catalog entries of deleted recordings if a compaction is due. If the compaction fails, for example
+/// because the disk is full, the archive reports the error and runs with the old catalog.
 fn compact_catalog<S: Storage + Clone>(
     store: &mut ArchiveStore<S>,
     now_ms: i64,
