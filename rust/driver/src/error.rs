@@ -57,7 +57,7 @@ impl DriverError {
         }
     }
 
-    /// Replaces the text for the error log by `message`.
+    /// Sets a separate text for the error log: the first line of the text for the client, and `message`.
     ///
     /// The error log never removes a text. Texts that differ only in a number would fill the log. The text for the log
     /// therefore does not contain the number. The client still receives the number.

@@ -31,7 +31,7 @@ impl LogId {
     }
 }
 
-/// Creates, extends and removes logs.
+/// Creates, allocates and removes logs.
 pub trait LogStorage: Send {
     /// Returns the number of bytes that can still be allocated for logs.
     fn usable_space(&self) -> io::Result<u64>;
@@ -49,6 +49,8 @@ pub trait LogStorage: Send {
     }
 
     /// Removes a log. The memory of the log lives until the last reference to the memory is dropped.
+    ///
+    /// If the log does not exist, [`MappedLogs`] does nothing, and [`HeapLogs`] returns an error.
     fn remove(&mut self, log: LogId) -> io::Result<()>;
 }
 

@@ -62,7 +62,7 @@ impl MediaDriver {
         Self::start(context, false)
     }
 
-    /// Starts a driver without a thread for the conductor, which the caller runs.
+    /// Starts a driver without a thread for the conductor. The caller runs the conductor.
     ///
     /// In the modes [`ThreadingMode::Shared`] and [`ThreadingMode::Invoker`], the caller runs all agents. The caller
     /// must call [`do_work`](Self::do_work) often, and [`idle`](Self::idle) in between.
@@ -202,7 +202,7 @@ impl MediaDriver {
             .expect("the CnC file that this driver created has valid sections");
         let now_ms = SystemEpochClock.time_ms();
         for id in self.cnc.counters().ids() {
-            // The state may be invalid, because any process can write to the counters file.
+            // The state of a counter may be invalid, because any process can write to the CnC file.
             let _ = counters.free(id, now_ms);
         }
     }
@@ -252,7 +252,7 @@ impl MediaDriver {
     }
 }
 
-/// Warns of socket buffers that the system grants shorter than configured, and refuses buffers too short to work with.
+/// Warns of socket buffers that are shorter than configured. Returns an error if a buffer is too short for the driver.
 fn check_socket_buffers(context: &Context) -> Result<(), StartError> {
     let probe = SocketBufferProbe::new(context).map_err(|error| StartError::socket(&error))?;
     for short_buffer in probe.short_buffers(context) {

@@ -61,7 +61,7 @@ impl Clients {
         Ok(&mut self.0[index])
     }
 
-    /// Adds a reference to a publication to a client.
+    /// Adds a publication reference to a client.
     pub fn refer(
         &mut self,
         client_id: i64,

@@ -1,5 +1,5 @@
-//! The conductor's part of the shutdown of a driver. It ends the network publications and the images without a
-//! subscriber, and reports the remaining work.
+//! The conductor's part of the shutdown of a driver. The conductor ends the network publications, announces to senders
+//! that this receiver leaves the images, and reports the remaining work.
 
 use std::sync::Arc;
 

@@ -67,7 +67,7 @@ impl Conductor {
         }
     }
 
-    /// Handles the other side's announcement of the session that carries its responses.
+    /// Handles the announcement in which the other side names the session of its responses.
     ///
     /// Sets the session of the subscription that receives the responses. If the subscription already has this session,
     /// requests a SETUP for the session.

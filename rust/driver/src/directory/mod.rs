@@ -29,8 +29,7 @@ use crate::start_error::StartError;
 /// Maximum wait for a lock that a tool may hold while it reads the directory.
 const LOOK_TIME: Duration = Duration::from_millis(50);
 /// Time during which the creation of the directory and its lock file is retried while other drivers start and close in
-/// the same directory. A process on a busy machine may pause for longer than [`LOOK_TIME`], so that time would be too
-/// short.
+/// the same directory. [`LOOK_TIME`] would be too short, because a process on a busy machine may pause for longer.
 const CREATION_TIME: Duration = Duration::from_secs(5);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(1);
 

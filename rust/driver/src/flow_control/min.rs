@@ -15,7 +15,8 @@ const GROUP_TAG_LENGTH: usize = 8;
 pub struct GroupConfig {
     /// Only receivers with this tag belong to the group. If the tag is `None`, all receivers do.
     pub group_tag: Option<i64>,
-    /// Minimum number of receivers. If the group has fewer, nothing is sent and the publication is not connected.
+    /// Minimum number of receivers. If the group has fewer, the sender limit does not rise and the publication is not
+    /// connected.
     pub group_min_size: usize,
     /// Time without a status message after which a receiver is removed.
     pub receiver_timeout_ns: i64,

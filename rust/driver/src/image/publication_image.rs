@@ -77,7 +77,7 @@ pub struct ImageCounters {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImageTick {
     Nothing,
-    /// Announce the end of the image to the subscribers, and request the release of the image from the receiver.
+    /// Announce the end of the image to the subscribers, and ask the receiver to release the image.
     Unavailable,
     /// Delete the image.
     EndOfLife,

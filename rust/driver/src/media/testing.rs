@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn gso_batches_arrive_as_datagrams_and_a_full_socket_accepts_only_whole_batches() {
+    fn gso_batches_arrive_as_datagrams_and_only_batches_that_are_sent_completely_are_counted() {
         let mut network = MemoryNetwork::new();
         let mut to = network.open(&spec("127.0.0.1:5000", None)).unwrap();
         let mut from = network

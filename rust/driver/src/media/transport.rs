@@ -192,7 +192,7 @@ impl<'a> GsoBatch<'a> {
         self.offset
     }
 
-    /// Returns the bytes of all datagrams, 1 to [`MAX_GSO_BATCH_LENGTH`].
+    /// Returns the total length of the datagrams in bytes, 1 to [`MAX_GSO_BATCH_LENGTH`].
     pub fn length(&self) -> usize {
         self.length
     }
@@ -221,7 +221,7 @@ impl<'a> GsoBatch<'a> {
         (length > 0).then_some(GsoBatch { length, ..*self })
     }
 
-    /// Returns a batch of one datagram for each datagram.
+    /// Returns each datagram as a batch of its own.
     pub fn datagrams(&self) -> impl Iterator<Item = GsoBatch<'a>> + use<'a> {
         let (memory, length) = (self.memory, self.datagram_length);
         let end = self.offset + self.length;

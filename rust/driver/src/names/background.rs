@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// Maximum number of threads. Further names wait until a thread has finished.
 const MAX_LOOKUPS: usize = 32;
 
-/// Wraps a resolver with calls that block.
+/// Wraps a blocking resolver.
 ///
 /// While a name is being resolved, the result is a [temporary](DriverError::is_temporary) error. The caller must repeat
 /// the call in each duty cycle. Otherwise the result is dropped.

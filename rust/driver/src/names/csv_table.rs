@@ -1,4 +1,4 @@
-//! [`CsvTableNames`]: a table of names for tests of changing addresses. Each name has two addresses and a counter that
+//! [`CsvTableNames`]: a table of names for tests in which addresses change. Each name has two hosts and a counter that
 //! selects one.
 
 use std::net::IpAddr;

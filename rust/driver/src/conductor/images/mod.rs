@@ -152,7 +152,7 @@ impl Images {
     }
 }
 
-/// Requests the release of an image from the receiver, and announces to the subscribers that the image ends.
+/// Asks the receiver to release an image, and announces to the subscribers that the image ends.
 fn end(image: &PublicationImage, endpoints: &mut Endpoints, outlets: &mut ConductorOutlets) {
     let config = image.config();
     let (endpoint, correlation_id) = (config.endpoint, config.correlation_id);

@@ -69,7 +69,9 @@ impl Publications {
         })
     }
 
-    /// Creates a publication without references and adds its client. Returns the index of the publication.
+    /// Creates a publication without references. If the client of the request is new, adds it to `clients`.
+    ///
+    /// Returns the index of the publication.
     pub fn create_ipc(
         &mut self,
         plan: &IpcPlan,
@@ -133,8 +135,8 @@ impl Publications {
         Some(request.response_correlation_id)
     }
 
-    /// Rejects an IPC publication: unlinks its subscribers for the image liveness timeout, and announces the reason to
-    /// the publisher.
+    /// Rejects an IPC publication: unlinks its subscribers until the image liveness timeout has passed, and announces
+    /// the reason to the publisher.
     pub fn reject_ipc(
         &mut self,
         image_id: i64,

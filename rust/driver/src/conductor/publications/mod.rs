@@ -145,8 +145,9 @@ impl Publications {
         }
     }
 
-    /// Updates positions and limits, and requests the pages that the next limits need. Returns the number of moved
-    /// limits and page requests.
+    /// Updates positions and limits, and requests the pages that the next limits need.
+    ///
+    /// Returns the number of limits that moved, plus the number of page requests.
     pub fn update(&mut self, outlets: &mut ConductorOutlets) -> usize {
         let mut work_count = 0;
         let commands = &mut outlets.resource_commands;

@@ -78,7 +78,7 @@ fn open_multicast(spec: &SocketSpec, multicast: &MulticastSpec) -> io::Result<So
     })
 }
 
-/// Returns a non-blocking socket of the family of `address` that is closed on `exec`.
+/// Returns a non-blocking socket of the family of `address`. The socket is closed on `exec`.
 fn new_socket(address: &SocketAddr) -> io::Result<UdpSocket> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::INET,

@@ -24,7 +24,8 @@ const IPV6_MULTICAST_ALL: c_int = 29;
 #[repr(C, align(8))]
 struct ControlBuffer([u8; 64]);
 
-/// Properties of a received message.
+/// Properties of a received message: a datagram, or a train, which is several datagrams that the kernel delivers in one
+/// buffer.
 pub struct Received {
     /// Length of each datagram of a train except the last; `None` for a single datagram.
     pub segment_length: Option<usize>,

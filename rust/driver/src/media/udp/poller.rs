@@ -1,4 +1,5 @@
-//! [`UdpPoller`]: finds readable sockets. With few sockets, it reports all of them. With many sockets, it calls epoll.
+//! [`UdpPoller`]: finds readable sockets. On Linux, it calls epoll if there are many sockets. Otherwise it reports all
+//! sockets.
 
 use std::io;
 #[cfg(target_os = "linux")]

@@ -10,7 +10,7 @@ use crate::media::transport::GsoBatch;
 
 /// Properties of a received message.
 pub struct Received {
-    /// Always `None`: there are no trains.
+    /// Always `None`: the system never joins datagrams.
     pub segment_length: Option<usize>,
     /// Source address.
     pub source: SocketAddr,
@@ -18,7 +18,7 @@ pub struct Received {
     pub timestamp_ns: Option<i64>,
 }
 
-/// Sends the first GSO batch, which must be one datagram. Returns 1.
+/// Sends the first GSO batch, which must be one datagram. Returns 1, or 0 if `batches` is empty.
 ///
 /// For a longer batch, returns the error of a kernel without segmentation offload.
 pub fn send(
@@ -42,8 +42,9 @@ pub fn send(
     Ok(1)
 }
 
-/// Receives up to `limit` datagrams one by one, each into `capacity` bytes of `memory`. Returns the number of
-/// datagrams, at least one.
+/// Receives up to `limit` datagrams one by one, each into the first `capacity` bytes of `memory`.
+///
+/// Returns the number of datagrams, at least one.
 pub fn receive(
     socket: &UdpSocket,
     limit: usize,
@@ -69,7 +70,7 @@ pub fn receive(
     Ok(limit)
 }
 
-/// Returns an error: there are no trains.
+/// Returns an error: the system cannot join datagrams.
 pub fn enable_coalescing(_socket: &UdpSocket) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

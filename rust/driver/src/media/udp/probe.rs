@@ -24,7 +24,7 @@ const PROBE_TIMEOUT: Duration = Duration::from_millis(100);
 pub struct Offload {
     /// The kernel cuts GSO batches into datagrams.
     pub segmentation: bool,
-    /// The kernel delivers trains of datagrams.
+    /// The kernel delivers several datagrams in one buffer.
     pub coalescing: bool,
 }
 

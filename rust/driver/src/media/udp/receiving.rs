@@ -1,4 +1,6 @@
 //! [`ReceiveBuffer`]: receives messages into the socket's memory and splits trains into datagrams.
+//!
+//! A *train* is a message of several datagrams that the kernel delivers in one buffer.
 
 use std::io;
 use std::net::UdpSocket;

@@ -38,7 +38,7 @@ pub enum GossipFault {
     Refused(Refusal),
 }
 
-/// Number of messages that are read at a time.
+/// Maximum number of messages in one receive call.
 const RECEIVE_LIMIT: usize = 16;
 
 impl Line {
