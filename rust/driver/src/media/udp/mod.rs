@@ -3,8 +3,8 @@
 //! On Linux, the kernel cuts a GSO batch into datagrams (segmentation offload, UDP_SEGMENT), if the kernel and the path
 //! support it. The kernel may deliver several datagrams in one buffer (a *train*, UDP_GRO), which is then split. On
 //! other systems, datagrams are sent and received one by one. The kernel is probed once. The path is tested for each
-//! destination: a batch that is refused is sent again without offload, and nothing is lost. The datagrams on the network
-//! are the same with and without offload.
+//! destination: a batch that is refused is sent again without offload, and nothing is lost. The datagrams on the
+//! network are the same with and without offload.
 //!
 //! This is the only module of the driver that may contain unsafe code, and only [`linux`] does.
 
