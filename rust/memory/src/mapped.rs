@@ -87,7 +87,7 @@ impl MappedFile {
     /// Creates the file `path` with `len` zero bytes and maps it.
     ///
     /// Fails with `AlreadyExists` if the file exists, `StorageFull` if the file system is full, `InvalidInput` if `len`
-    /// is 0. If the length cannot be set or the file cannot be mapped, removes the file again.
+    /// is 0. If a step after the creation of the file fails, removes the file again.
     pub fn create(path: &Path, len: usize, allocation: Allocation) -> io::Result<Self> {
         if len == 0 {
             return Err(io::Error::new(

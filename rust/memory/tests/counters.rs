@@ -271,7 +271,7 @@ fn system_counters_have_the_first_ids_and_their_labels() {
 
 /// 01-21
 #[test]
-fn the_control_protocol_version_is_read_only_from_the_system_counter_43() {
+fn the_control_protocol_version_comes_from_the_system_counter_43_and_no_other() {
     let mut c = counters(50);
     assert_eq!(c.manager.reader().control_protocol_version(), 0);
     let system = SystemCounters::allocate(&mut c.manager, &labels(), 0).unwrap();
@@ -392,7 +392,7 @@ fn a_handle_adds_raises_and_replaces_the_value() {
 }
 
 #[test]
-fn sections_with_lengths_that_do_not_match_are_refused() {
+fn sections_with_invalid_lengths_are_refused() {
     for (metadata, values) in [(511, 128), (512, 132), (516, 128), (508, 127)] {
         let sections = (SharedBuffer::heap(metadata), SharedBuffer::heap(values));
         assert!(

@@ -204,7 +204,7 @@ fn the_cached_head_is_refreshed_only_when_the_claim_needs_it() {
 
 /// 01-28
 #[test]
-fn reading_counts_messages_stops_at_the_end_and_zeroes_the_consumed_bytes() {
+fn a_read_counts_only_messages_and_stops_at_the_end_and_zeroes_the_consumed_bytes() {
     let (ring, mut consumer) = ring_at(CAPACITY as i64 - 64);
     let aborted = ring.try_claim(1, 8).unwrap();
     ring.abort(aborted).unwrap();

@@ -30,7 +30,7 @@ const QUEUE_CAPACITY: usize = 64;
 /// Time after which the outcome of a fetch is forgotten if no replay has taken it. A waiting replay asks in each duty
 /// cycle.
 const OUTCOME_AGE: Duration = Duration::from_secs(5);
-/// Maximum time that the end of the archive waits for work that the runtime cannot cancel.
+/// Maximum time for which the closing archive waits for work that the runtime cannot cancel.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 const ENDED: &str = "the object thread has ended: restart the archive";
 

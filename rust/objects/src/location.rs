@@ -37,7 +37,7 @@ pub struct ObjectLocation {
     pub timeout_ms: u64,
 }
 
-/// Open object storage.
+/// Handle on object storage that is open.
 #[derive(Clone)]
 pub struct ObjectStorage {
     pub(crate) store: Arc<dyn ObjectStore>,

@@ -6,7 +6,7 @@ use crate::{broadcast, ring};
 const MIB: usize = 1 << 20;
 const MAX_LENGTH: usize = i32::MAX as usize;
 
-/// Lengths of the sections in bytes, trailers included, and of the pages that files are aligned to.
+/// Lengths of the sections in bytes, with their trailers, and the page size to which the driver aligns its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CncLengths {
     /// To-driver ring: 768 bytes plus a power of two of at least 1 MiB.

@@ -76,8 +76,8 @@ impl<W: Words> CountersManager<W> {
         &self.reader
     }
 
-    /// Creates a counter at `now_ms` (epoch). Uses the id that was freed first if its reuse time is reached, else a new
-    /// id.
+    /// Creates a counter at `now_ms` (epoch). Uses the first freed id of which the reuse time is reached. If there is
+    /// none, uses a new id.
     pub fn allocate(
         &mut self,
         new: &NewCounter<'_>,

@@ -126,10 +126,10 @@ impl<W: Words> LogMetadata<W> {
             .store_i32_release(IS_CONNECTED, i32::from(connected));
     }
 
-    /// Sets whether the stream has a subscriber, if several threads each know a part of the stream's subscribers. Each
-    /// thread first stores its own part, then calls this method. `find` loads all parts and returns whether there is a
-    /// subscriber. After the last of several calls, the stored value is correct for all parts. Stores the value only if
-    /// it has changed.
+    /// Like [`set_is_connected`](Self::set_is_connected), for a stream of which several threads each know a part of the
+    /// subscribers. Each thread first stores its own part, then calls this method. `find` loads all parts and returns
+    /// whether there is a subscriber. After the last of several calls, the stored value is correct for all parts. Stores
+    /// the value only if it has changed.
     pub fn show_connected(&self, find: impl Fn() -> bool) {
         // If two threads each store their own part and then load all parts, at least one of them sees both stores.
         let find = || {

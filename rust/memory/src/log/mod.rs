@@ -43,7 +43,7 @@ pub enum LogError {
     #[error("MTU {0} is not a multiple of 32 from 64 to 65504")]
     MtuLength(i64),
     /// The memory cannot hold three terms and the metadata, or its length is not a multiple of 4096 bytes.
-    #[error("log of {length} bytes is not a multiple of 4096 of at least {needed} bytes")]
+    #[error("log of {length} bytes: the length must be a multiple of 4096, and at least {needed}")]
     Length {
         /// Length of the memory in bytes.
         length: usize,

@@ -38,7 +38,7 @@ impl CorruptLog {
         Self {
             position: term_begin,
             value: offset as i64,
-            what: "as the tail offset of the term (not a multiple of 32 in a term of the stream)",
+            what: "as the tail offset of the term (not a multiple of 32, or the term precedes the stream)",
         }
     }
 
@@ -47,7 +47,7 @@ impl CorruptLog {
         Self {
             position,
             value: position,
-            what: "as a subscriber position (not a multiple of 32 in the stream)",
+            what: "as a subscriber position (negative, or not a multiple of 32)",
         }
     }
 }
@@ -269,7 +269,7 @@ impl<'a, W: Words> Cursor<'a, W> {
         self.offset = fragment.offset;
     }
 
-    /// Moves back to `position`. A fragment that this cursor returned begins at this stream position.
+    /// Moves back to `position`: the stream position at which a fragment that this cursor returned begins.
     pub fn return_to_position(&mut self, position: i64) {
         let offset = position - self.term_begin;
         assert!(

@@ -1,7 +1,7 @@
 //! Unblocking: completes a claim that a dead publisher will never finish, so that consumers can continue.
 //!
-//! The driver decides whether a publisher is dead. The result cannot be distinguished from the publisher's own
-//! padding.
+//! The driver decides whether a publisher is dead. Readers cannot distinguish the padding of the driver from padding of
+//! the publisher.
 
 use super::buffers::LogBuffers;
 use super::frame::{

@@ -157,7 +157,7 @@ fn messages_longer_than_a_payload_are_divided_into_fragments_01_59() {
 }
 
 #[test]
-fn a_message_over_the_maximum_is_refused_unless_the_position_limit_is_reached_first_01_59() {
+fn the_position_limit_is_checked_before_the_maximum_length_of_a_message_01_59() {
     let log = log();
     let appender = ConcurrentAppender::new(log.clone());
     let mut exclusive = ExclusiveAppender::new(log.clone()).unwrap();

@@ -274,8 +274,8 @@ impl MessageBatch for DeadlyBehind<'_> {
 }
 
 #[test]
-fn a_run_has_at_most_the_maximum_message_length_and_is_padded_whole_until_its_last_store() {
-    // A message may have 8192 bytes in a log of 64 KiB.
+fn a_run_has_at_most_the_maximum_message_length_and_is_padded_as_a_whole_if_its_publisher_dies() {
+    // With terms of 64 KiB, a message may have at most 8192 bytes.
     let messages = vec![vec![1; 992]; 40];
     for dies_behind in 0..8 {
         let log = log();

@@ -81,7 +81,7 @@ fn claim_and_die(log: &Log, length: usize) {
 }
 
 #[test]
-fn a_term_whose_publisher_died_at_its_end_is_padded_and_rotated_01_74() {
+fn the_end_of_a_term_that_a_dead_publisher_claimed_is_padded_and_the_log_rotates_01_74() {
     let start = TERM as i64 - 128;
     let log = log_of(&description(), start);
     claim_and_die(&log, 128);

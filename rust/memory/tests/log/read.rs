@@ -154,7 +154,7 @@ fn a_bounded_read_ends_with_the_frame_that_begins_before_the_bound_01_70() {
 }
 
 #[test]
-fn a_block_has_whole_frames_and_padding_is_a_separate_block_01_70() {
+fn padding_is_a_separate_block_and_other_blocks_have_whole_frames_01_70() {
     let log = log_with_padding();
     let block_at = |position: i64, limit: usize| {
         let mut cursor = log.cursor(position).unwrap();

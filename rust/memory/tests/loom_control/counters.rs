@@ -150,7 +150,7 @@ fn a_reader_sees_a_label_before_or_after_an_append() {
 }
 
 #[test]
-fn without_releasing_the_length_of_a_label_half_of_the_label_is_seen() {
+fn without_releasing_its_length_a_label_is_seen_half_appended() {
     check_fails("half a label", || {
         append(Some(Weakness::Release(LABEL_LENGTH)))
     });

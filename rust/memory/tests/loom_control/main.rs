@@ -4,9 +4,10 @@
 //! in which one access is weaker than the algorithm requires. These variants must fail; otherwise the model would not
 //! test that ordering.
 //!
-//! Loom varies the order of an access only with the last access before it to the same word. If one thread loads a word
-//! and then stores to it, loom does not vary the order of this store with earlier loads by other threads. So if a model
-//! needs this order, the thread that only loads is the spawned thread, which runs second in the first execution.
+//! For each access, loom tries only one other order: it swaps the access and the previous access to the same word. If a
+//! thread loads a word and then stores to it, the previous access is this load. So loom does not swap the store with
+//! earlier loads by other threads. If a model needs both orders of such a store and a load, it spawns the thread that
+//! only loads. The spawned thread runs second in the first execution.
 #![cfg(loom)]
 
 mod broadcast;

@@ -16,7 +16,8 @@ const MAX_RUN_LENGTH: usize = 64 * 1024;
 
 /// The messages of a batch.
 ///
-/// A message must have the same length in each call; if a batch changes during the call, the call panics.
+/// [`message`](Self::message) must always return the same length for the same index. If a length changes while the
+/// batch is appended, the append panics.
 pub trait MessageBatch {
     /// Returns the number of messages.
     fn count(&self) -> usize;
@@ -97,9 +98,9 @@ impl MessageBatch for FixedLengthMessages<'_> {
 /// Result of appending a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
-    /// Number of messages appended; 0 only if the batch was empty.
+    /// Number of messages appended; 0 only if there was no message to append.
     pub messages: usize,
-    /// Stream position after the last appended message; if the batch was empty, the publisher's position.
+    /// Stream position after the last appended message; if no message was appended, the publisher's position.
     pub position: i64,
 }
 
