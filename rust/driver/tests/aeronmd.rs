@@ -170,7 +170,7 @@ fn a_signal_ends_the_driver_and_its_number_is_the_exit_status() {
 
 /// A driver must close in an orderly way even if it cannot write its output.
 #[test]
-fn a_driver_with_closed_output_streams_ends_normally() {
+fn a_driver_with_a_closed_standard_output_ends_normally() {
     let (_place, dir) = place();
     let mut driver = Running::start(
         aeronmd(&dir).env("AERON_DIR_DELETE_ON_SHUTDOWN", "true"),

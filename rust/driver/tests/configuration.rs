@@ -88,7 +88,7 @@ fn a_property_sets_the_variable_with_the_corresponding_name() {
     assert_eq!(context.unicast_flow_control_supplier, "x");
 }
 
-/// 05-47: settings for the event log of the C driver are accepted and have no effect.
+/// 05-47: variables for the event log of the C driver are accepted and have no effect.
 #[test]
 fn variables_that_are_not_settings_are_ignored() {
     let (context, warnings) =

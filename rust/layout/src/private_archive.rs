@@ -1,5 +1,5 @@
-//! Files of an archive that only this project uses: the lock file of a private archive, the index file of each segment,
-//! and the file of extensions.
+//! Files that Aeron's archive does not have: the lock file of a private archive, the index file of each segment, and
+//! the file of extensions.
 
 use crate::declare::layout;
 use crate::{I32, I64, U32};

@@ -185,7 +185,7 @@ impl SharedBuffer {
     }
 }
 
-// SAFETY: `Memory` is only ever dropped, by its last owner.
+// SAFETY: nothing accesses a `Memory` except its drop, which the last owner runs.
 unsafe impl Send for Memory {}
 // SAFETY: as for Send.
 unsafe impl Sync for Memory {}
@@ -373,7 +373,7 @@ impl Words for SharedBuffer {
             bad_word(offset, 8 * N, self.len);
         }
         for (i, value) in values.into_iter().enumerate() {
-            // SAFETY: the first word is aligned and the following ones are in bounds, as above (see `word`).
+            // SAFETY: the checks above make sure that all words are aligned and in bounds (see `word`).
             let word =
                 unsafe { AtomicI64::from_ptr(self.start.as_ptr().add(offset + 8 * i).cast()) };
             word.store(value, Ordering::Relaxed);

@@ -2,8 +2,8 @@
 //!
 //! If the file system cannot provide a page, the system kills a process that touches the page. A publisher below its
 //! limit may append a message of the maximum length. Several publishers may do so at the same time, and subscribers
-//! read the frame header after these messages. The limit is therefore lower than the end of the allocated pages. The
-//! distance is the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
+//! read the frame header after these messages. The file system must therefore have room for bytes after
+//! the limit: the *reserve* for [`PUBLISHERS_AT_ONCE`] messages of the maximum length.
 //!
 //! Messages of the maximum length are longer than the first window of a long term, and hardly any program sends such
 //! messages. Therefore, only a part of the reserve is allocated: as many bytes as the window has. The rest is promised:

@@ -86,7 +86,7 @@ impl Subscriber {
         &self.config.channel
     }
 
-    /// Returns the counter that is freed with the subscriber; `None` if the counter is already freed.
+    /// Returns the id of the counter that is freed with the subscriber; `None` if the counter is already freed.
     pub fn position_counter_id(&self) -> Option<i32> {
         self.position.as_ref().map(AtomicCounter::id)
     }

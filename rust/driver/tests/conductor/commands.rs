@@ -27,7 +27,7 @@ fn an_unknown_command_is_only_recorded_in_the_error_log() {
 
 /// 03-50, 03-51, 04-34
 #[test]
-fn a_command_shorter_than_its_length_fields_is_only_recorded_in_the_error_log() {
+fn a_malformed_command_is_only_recorded_in_the_error_log() {
     let mut driver = TestDriver::new();
     driver.send_raw(type_id::ADD_PUBLICATION, &[0; 16]);
     let mut channel_beyond_the_end = [0; 33];
@@ -297,7 +297,7 @@ fn a_rejection_of_an_unknown_image_or_with_a_reason_that_is_too_long_is_refused(
             .unwrap(),
         "OperationSuccess"
     );
-    // This driver accepts a command without padding after its fields. A C driver refuses such a command.
+    // This driver accepts a rejection of 36 bytes, with an empty reason. A C driver refuses rejections below 40 bytes.
     let mut body = [0; 36];
     body[8..16].copy_from_slice(&77_i64.to_le_bytes());
     body[16..24].copy_from_slice(&publication.registration_id.to_le_bytes());

@@ -248,7 +248,7 @@ fn messages_of_a_destination_have_timestamps_at_the_offsets_of_the_subscription(
 }
 
 #[test]
-fn the_address_counter_of_a_destination_has_the_id_of_its_subscription() {
+fn the_address_counter_of_a_destination_has_the_registration_id_of_the_subscription() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(MDS, STREAM);
     add_receive(

@@ -196,7 +196,7 @@ fn the_session_id_of_a_revoked_publication_can_be_used_again() {
 
 /// 04-84
 #[test]
-fn a_claim_without_a_frame_length_and_later_data_is_not_unblocked() {
+fn a_claim_without_a_frame_length_is_not_unblocked_if_no_data_follows() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication("aeron:ipc", STREAM);
     driver.add_subscription("aeron:ipc", STREAM);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::harness::{CLIENT, STREAM, TERM, TestDriver};
 
-/// Generates the type id and the body of a command. The body has small ids and a channel that is often valid, or is
-/// random bytes.
+/// Generates the type id and the body of a command. Some bodies have small ids and a channel that is often valid. The
+/// other bodies are random bytes.
 fn command() -> impl Strategy<Value = (i32, Vec<u8>)> {
     let channel = prop_oneof![
         Just("aeron:ipc".to_owned()),

@@ -168,7 +168,7 @@ fn an_image_can_join_a_stream_shortly_before_the_end_of_the_log() {
         assert_eq!(
             told_last,
             told(position),
-            "the window is not shortened at the end of the log, where the first partition follows"
+            "the window extends beyond the end of the log into the first term buffer"
         );
         source.data(&driver, position, 32, 1);
         source.data(&driver, 3 * TERM, 1024, 1);
@@ -257,8 +257,8 @@ fn a_second_subscriber_joins_at_the_position_of_the_slowest_subscriber() {
     assert_eq!(images[0].position.get(), 1024);
 }
 
-/// 04-162, 04-163: the counters of an image have the first subscriber as owner, and that subscription decides whether
-/// the log is sparse.
+/// 04-162, 04-163: the client of the first subscription owns the counters of an image. The first subscription also
+/// decides whether the log is sparse.
 #[test]
 fn the_first_subscription_owns_the_counters_of_an_image_and_decides_about_sparse_pages() {
     let mut driver = TestDriver::new();

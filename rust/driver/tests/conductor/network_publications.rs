@@ -124,7 +124,7 @@ fn a_session_is_unique_on_its_endpoint_and_stream() {
 
 /// 05-24
 #[test]
-fn a_session_id_with_a_tag_copies_session_mtu_and_term_length() {
+fn a_publication_with_the_session_id_of_a_tag_copies_session_id_mtu_and_term_length() {
     let mut driver = TestDriver::new();
     let lender = driver.add_publication(
         &format!("{CHANNEL}|tags=1,77|mtu=2048|term-length=128k"),
@@ -342,7 +342,7 @@ fn a_spy_finds_its_channel_by_tag() {
 
 /// 01-77
 #[test]
-fn a_revoked_publication_is_not_connected_again_by_receivers_without_the_revocation() {
+fn a_revoked_publication_is_not_connected_again_by_receivers_that_do_not_know_of_the_revocation() {
     let mut driver = TestDriver::new();
     let publication = driver.add_publication(CHANNEL, STREAM);
     driver.add_publication(CHANNEL, STREAM);

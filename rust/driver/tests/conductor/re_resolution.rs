@@ -38,7 +38,7 @@ fn a_stream_is_sent_to_the_new_address_if_no_receiver_responds_at_the_old_addres
 
 /// 04-173
 #[test]
-fn an_unchanged_address_is_not_a_change_and_an_unknown_name_is_recorded() {
+fn a_lookup_with_the_same_address_is_not_counted_and_an_unknown_name_is_recorded() {
     let mut driver = TestDriver::new();
     driver.names.set("moving.example", Some("127.0.0.1"));
     driver.add_publication(CHANNEL, STREAM);

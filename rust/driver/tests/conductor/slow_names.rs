@@ -7,7 +7,8 @@ use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
 
 const CHANNEL: &str = "aeron:udp?endpoint=far.example:20170";
 
-/// Returns a driver that waits for a name lookup to add a publication, and the command's correlation id.
+/// Returns a driver with a command that waits for a name lookup, and the command's correlation id. The command adds a
+/// publication.
 fn driver_that_waits() -> (TestDriver, i64) {
     let mut driver = TestDriver::new();
     driver.names.set_slow("far.example");

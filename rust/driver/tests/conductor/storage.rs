@@ -255,7 +255,7 @@ fn a_connected_publisher_has_the_whole_window() {
 
 /// A publisher that appends before the publication is connected does not prevent the connection.
 #[test]
-fn a_publisher_that_appends_before_the_connection_is_connected_too() {
+fn a_publication_becomes_connected_even_if_its_publisher_has_already_appended() {
     const MIB: i64 = 1024 * 1024;
     for (channel, subscribed) in ROUTES {
         let mut driver = TestDriver::new();

@@ -171,7 +171,7 @@ fn replay(source: &str, configure: impl FnOnce(&mut Context)) -> TestDriver {
         driver.hear();
         driver.use_ids_up_to(entry["decoded"]["correlation_id"].as_i64().unwrap_or(-1));
         driver.send_raw(entry["msg_type_id"].as_i64().unwrap() as i32, &body(entry));
-        // The sender learns of the rejection only from the next status message.
+        // The sender receives the rejection only when the next status message would be due.
         driver.advance(if name.ends_with("/reject_image_udp") {
             3 * TICK
         } else {

@@ -37,8 +37,8 @@ fn a_released_port_is_leased_again_after_the_other_ports() {
     assert_eq!([0; 3].map(|any| lease(&mut ports, any)), [501, 502, 500]);
 }
 
-/// A port that channels name explicitly is not leased to other channels. It is free again after the last of the naming
-/// channels has released it.
+/// A port that channels name explicitly is not leased to channels with port 0. It is free again after each channel that
+/// names it has released it.
 #[test]
 fn ports_in_channels_are_skipped_until_the_last_channel_is_removed() {
     let mut ports = PortManager::new(Some(500..=501));

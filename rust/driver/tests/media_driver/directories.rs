@@ -1,4 +1,4 @@
-//! Tests of the directory of a driver: of a living, dead or killed driver, and with the files of others.
+//! Tests of the directory of a driver that runs, has ended or was killed, and of directories with foreign files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -178,7 +178,7 @@ fn a_driver_without_our_lock_is_active_if_its_process_lives_and_its_heartbeat_is
 }
 
 #[test]
-fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_stays() {
+fn a_driver_without_our_lock_is_dead_if_its_process_has_ended_and_its_heartbeat_does_not_advance() {
     let place = Place::new();
     leave_foreign_driver(&place, NO_PROCESS);
     drop(place.launch());
@@ -389,7 +389,7 @@ fn a_damaged_cnc_file_is_refused_unless_its_deletion_is_configured() {
 
 /// This differs from 01-5 and 04-15: the directory of an active driver is not deleted.
 #[test]
-fn the_directory_can_be_deleted_at_the_start_and_the_end_but_not_of_an_active_driver() {
+fn a_directory_can_be_deleted_at_the_start_and_the_end_unless_its_driver_is_active() {
     let place = Place::new();
     let first = place.launch();
     let context = Context {

@@ -36,7 +36,7 @@ pub fn receiver(bind: &str) -> SocketSpec {
     }
 }
 
-/// Returns the specification of a sender's socket, bound to any port of `bind` and connected to `to`.
+/// Returns the specification of a sender's socket, bound to `bind` and connected to `to`.
 pub fn sender(bind: &str, to: SocketAddr) -> SocketSpec {
     SocketSpec {
         connect: Some(to),

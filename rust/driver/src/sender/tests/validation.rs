@@ -295,7 +295,7 @@ fn a_status_message_beyond_the_join_position_validates_its_address() {
 }
 
 #[test]
-fn a_nak_after_the_join_position_validates_its_address() {
+fn a_nak_at_the_join_position_validates_its_address() {
     let mut stream = Running::new();
     let join = stream.publication.position();
     stream.victim_at(join);
