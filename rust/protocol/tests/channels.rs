@@ -330,9 +330,9 @@ fn a_session_id_with_a_tag_takes_session_id_mtu_and_term_length_of_a_publication
     );
 }
 
-/// `response-correlation-id` names the request stream: an id, `prototype`, or -1 for none.
+/// `response-correlation-id` connects a request stream with its response stream.
 #[test]
-fn a_response_channel_names_its_image_or_subscription() {
+fn a_response_correlation_id_is_an_id_or_prototype_or_minus_1_for_none() {
     let params = publication("aeron:udp?control-mode=response|response-correlation-id=prototype");
     assert_eq!(
         params.response_correlation,

@@ -314,7 +314,7 @@ fn reserved_types_are_refused_on_both_sides() {
     }
 }
 
-/// A datagram that was sent to a real driver.
+/// One or more datagrams that were sent to a real driver.
 struct Case {
     name: String,
     target: String,

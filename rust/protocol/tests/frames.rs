@@ -473,7 +473,7 @@ fn consecutive_frames_cover_their_aligned_lengths() {
 
 /// 02-109
 #[test]
-fn no_frame_lies_outside_its_term() {
+fn a_frame_outside_its_term_is_refused() {
     let verdict = |term_offset, lengths: &[usize], padding| {
         walk(&datagram(term_offset, lengths, padding), TERM_LENGTH)
     };

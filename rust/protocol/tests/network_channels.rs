@@ -36,7 +36,7 @@ fn assert_refused<T: std::fmt::Debug>(answer: Result<T, UriError>, message: &str
 
 /// 05-25
 #[test]
-fn durations_have_units_and_an_untethered_linger_follows_the_window_limit() {
+fn durations_have_units_and_the_default_of_the_untethered_linger_is_the_window_limit() {
     for (text, expected_ns) in [
         ("0", 0),
         ("1000", 1000),
@@ -194,7 +194,7 @@ fn timestamps_are_8_bytes_apart_and_may_use_the_reserved_value() {
 
 /// `response-correlation-id` connects a request stream with its response stream; -1 means no connection.
 #[test]
-fn a_publication_names_the_image_that_it_responds_to_or_the_subscription_of_its_responses() {
+fn a_response_correlation_id_is_a_number_and_minus_1_means_no_connection() {
     let correlation = |text: &str| {
         publication(&format!("response-correlation-id={text}"))
             .map(|params| params.response_correlation)

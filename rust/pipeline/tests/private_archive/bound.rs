@@ -460,7 +460,7 @@ fn only_the_owner_has_access_to_the_files() {
 /// 08-30
 #[cfg(target_os = "linux")]
 #[test]
-fn the_used_bytes_never_exceed_the_limit_plus_one_segment_and_the_index() -> io::Result<()> {
+fn the_used_bytes_never_exceed_the_limit_plus_a_block_a_segment_and_the_index() -> io::Result<()> {
     const TOTAL: i64 = 10 << 30;
     const LIMIT: u64 = 256 << 20;
     let mut term = Stream::new(0);

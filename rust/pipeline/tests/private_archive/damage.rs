@@ -264,7 +264,8 @@ fn a_missing_last_segment_with_logged_data_is_a_loss() {
     assert!(rows.len() > 100);
 }
 
-/// 08-27: if a tool has changed the stop position to a position below a logged one, the logged data after it is lost.
+/// 08-27: if a tool has moved the stop position below a logged position, the logged data after the new stop position is
+/// lost.
 #[test]
 fn a_stop_position_that_a_tool_has_changed_is_used() {
     let dead = Dead::new(true);

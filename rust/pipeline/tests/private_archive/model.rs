@@ -457,8 +457,8 @@ impl World {
         Ok(())
     }
 
-    /// Drops the gaps before recordings that have no complete message, because their process was killed. The archive
-    /// ignores such a recording: the next recording reports the gap since the last recording with messages.
+    /// Drops the gaps before recordings in which no message begins, for example because of a kill. The archive ignores
+    /// such a recording: the next recording reports the gap since the last recording with a head.
     fn forget_missed_without_rows(&mut self) {
         let heads: Vec<_> = self.ended.values().filter_map(|(head, _)| *head).collect();
         let recordings: Vec<_> = self

@@ -180,7 +180,7 @@ fn an_unfinished_message_over_several_segments_is_complete_in_the_new_recording(
 
 /// 08-20
 #[test]
-fn the_next_recording_begins_at_the_end_in_the_entry_of_a_purged_recording() {
+fn the_next_recording_begins_at_the_stop_position_of_a_purged_recording() {
     let all = stream();
     let stop = all.messages[7].end;
     let mut returning = Returning::new(stream(), stop);

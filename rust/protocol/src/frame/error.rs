@@ -3,12 +3,12 @@
 /// Reason why a frame is invalid. The whole datagram is dropped and counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// The datagram ends before the fixed part of its frame.
-    #[error("datagram of {length} bytes is shorter than the {required} of its frame's fixed part")]
+    /// The datagram ends before the end of the fixed part of a frame or entry.
+    #[error("{length} bytes are left for a frame or entry of at least {required} bytes")]
     TooShort {
-        /// Length of the datagram in bytes.
+        /// Number of bytes from the start of the frame or entry to the end of the datagram.
         length: usize,
-        /// Length of the fixed part in bytes.
+        /// Number of bytes that are required.
         required: usize,
     },
     /// A version of the protocol other than 0.
@@ -18,7 +18,9 @@ pub enum FrameError {
     #[error("frame type={0} is unknown or not expected here")]
     Type(i16),
     /// A frame length that is negative, shorter than a header, or longer than the received bytes.
-    #[error("frame_length={frame_length} does not fit in the {available} received bytes")]
+    #[error(
+        "frame_length={frame_length} is less than a header, or exceeds the {available} received bytes"
+    )]
     FrameLength {
         /// Frame length in the frame.
         frame_length: i32,
@@ -26,7 +28,7 @@ pub enum FrameError {
         available: usize,
     },
     /// A data datagram whose length is not a multiple of the frame alignment.
-    #[error("datagram of {0} bytes of data is not a multiple of 32")]
+    #[error("the length of a data datagram, {0} bytes, is not a multiple of 32")]
     UnalignedDatagram(usize),
     /// No frame of the term can begin at this offset.
     #[error("term_offset={term_offset} is not a multiple of 32 within term_length={term_length}")]
@@ -78,8 +80,10 @@ pub enum FrameError {
         /// Length of the stream's terms in bytes.
         term_length: usize,
     },
-    /// A range of missing bytes that exceeds its term.
-    #[error("{length} bytes missing from offset {term_offset} exceed term_length={term_length}")]
+    /// A range of missing bytes that has a negative length or exceeds its term.
+    #[error(
+        "missing range: length={length} at offset {term_offset} is negative, or exceeds term_length={term_length}"
+    )]
     MissingRange {
         /// Term offset of the first missing byte.
         term_offset: i32,
@@ -89,7 +93,9 @@ pub enum FrameError {
         term_length: usize,
     },
     /// A text that exceeds its error frame, or is too long.
-    #[error("error_length={error_length} is not from 0 to 1023 within frame_length={frame_length}")]
+    #[error(
+        "error_length={error_length} is not from 0 to 1023, or exceeds frame_length={frame_length}"
+    )]
     ErrorLength {
         /// Declared length of the text in bytes.
         error_length: i32,
@@ -99,8 +105,8 @@ pub enum FrameError {
     /// An entry with an unknown address type. It is logged as an error and not counted as an invalid packet.
     #[error("Invalid res type on entry: {0}")]
     ResolutionType(i8),
-    /// A name that exceeds its datagram.
-    #[error("name_length={name_length} does not fit in the {available} received bytes")]
+    /// A name length that is negative or exceeds the datagram.
+    #[error("name_length={name_length} is negative, or exceeds the {available} received bytes")]
     NameLength {
         /// Declared length of the name in bytes.
         name_length: i16,

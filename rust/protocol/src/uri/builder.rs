@@ -283,7 +283,7 @@ setters! {
     channel_send_timestamp_offset: &str = key::CHANNEL_SND_TIMESTAMP_OFFSET;
     /// Reserved name; ignored by drivers.
     response_endpoint: &str = key::RESPONSE_ENDPOINT;
-    /// Request stream of a response channel: a correlation id of at least −1, or `prototype`.
+    /// Connection of a request stream with its response stream: an id of at least −1, or `prototype`.
     response_correlation_id: &str = key::RESPONSE_CORRELATION_ID;
     /// Delay before the first NAK, in nanoseconds.
     nak_delay_ns: i64 = key::NAK_DELAY;
@@ -380,7 +380,8 @@ fn canonical_term_offset(text: &str) -> Result<String, UriError> {
     }
 }
 
-/// Refuses a port above 65535. A text without a port may be a name whose port the driver's resolver knows.
+/// Refuses a port that is not a number from 0 to 65535. A text without a port may be a name whose port the driver's
+/// resolver knows.
 fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     let after_host = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
     match after_host.rsplit_once(':') {

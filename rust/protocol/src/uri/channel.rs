@@ -86,8 +86,8 @@ impl ChannelUri {
     }
 
     /// Parses a channel. If a key is repeated, the last value applies for `endpoint`, `interface`, `control`,
-    /// `control-mode`, `ttl` and `tags`, and the first value for all other keys. An empty value at the end of the text
-    /// means that the parameter is absent; only an empty `tags` is an error.
+    /// `control-mode`, `ttl` and `tags`, and the first value for all other keys. An empty value is an error, with one
+    /// exception: at the end of the text, it means that the parameter is absent. An empty `tags` is an error there too.
     ///
     /// # Errors
     /// Code 1 if the syntax is invalid, if the channel has more than [`MAX_CHANNEL_LENGTH`] bytes or a NUL byte, if it

@@ -116,7 +116,7 @@ pub struct PublicationParams {
     pub max_resend: i32,
     /// Whether the publication sends responses.
     pub is_response: bool,
-    /// The request stream to which the responses belong.
+    /// Connection of a request stream with its response stream.
     pub response_correlation: Option<ResponseCorrelation>,
     /// Time for which an untethered subscriber may limit the window, in nanoseconds.
     pub untethered_window_limit_timeout_ns: i64,

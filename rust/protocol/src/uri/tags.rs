@@ -17,10 +17,11 @@ pub enum ControlMode {
     Response,
 }
 
-/// The request stream of a response channel.
+/// Connection of a request stream with its response stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ResponseCorrelation {
-    /// Correlation id of an image, or registration id of a response subscription.
+    /// In the channel of responses: correlation id of the request image. In the channel of requests: registration id of
+    /// the response subscription.
     Id(i64),
     /// A publication that only reserves a port for later response publications, and sends nothing.
     Prototype,
@@ -75,7 +76,7 @@ impl ChannelUri {
         }
     }
 
-    /// Returns the request stream of a response channel; `None` if `response-correlation-id` is absent or −1.
+    /// Returns the connection with a request or response stream; `None` if `response-correlation-id` is absent or −1.
     ///
     /// # Errors
     /// Code 11 if the text is neither `prototype` nor an int64 of at least −1.

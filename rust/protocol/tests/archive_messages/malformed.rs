@@ -109,7 +109,7 @@ fn the_error_for_an_unknown_template_has_the_template_id_07_08() {
 }
 
 #[test]
-fn a_message_of_another_stream_is_an_unknown_template() {
+fn each_message_is_decoded_on_exactly_one_stream() {
     for message in messages() {
         let bytes = message.encode_now(&message.sample());
         let streams = [
@@ -175,7 +175,7 @@ fn an_undefined_number_is_an_error_but_the_ids_can_be_read() {
 }
 
 #[test]
-fn the_ids_of_a_request_are_read_with_any_bytes_after_them() {
+fn the_ids_of_a_request_are_read_even_if_all_later_bytes_are_missing() {
     for message in messages() {
         let values = message.sample();
         let bytes = message.encode_now(&values);

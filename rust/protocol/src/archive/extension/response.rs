@@ -70,7 +70,7 @@ archive_message! {
         pub start_position: i64,
         /// Start position after the deletion; the stop position if the whole recording is deleted.
         pub new_start_position: i64,
-        /// Start position that the policy alone would cause, if nothing prevented a part of the deletion.
+        /// Start position after the deletion, if nothing prevented a part of it.
         pub allowed_position: i64,
         /// Whether the whole recording is deleted.
         pub is_purge: bool,

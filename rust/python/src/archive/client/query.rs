@@ -166,7 +166,7 @@ archive_methods! {
     /// Finds the newest recording of a session and stream.
     ///
     /// Args:
-    ///     channel: Text that the stripped channel of the recording contains.
+    ///     channel: Text that the original channel of the recording contains.
     ///     stream_id: Stream id.
     ///     session_id: Session id of the publisher.
     ///     min_recording_id: Lowest recording id to consider.
