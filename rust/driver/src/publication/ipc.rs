@@ -118,7 +118,7 @@ impl IpcPublication {
         self.published.metadata().set_publication_revoked();
     }
 
-    /// Begins the image liveness timeout, during which a rejected publication has no subscribers, or restarts it.
+    /// Begins or restarts the image liveness timeout. Until it ends, a rejected publication has no subscribers.
     ///
     /// Returns `true` if the timeout has just begun. The caller must then unlink the subscribers.
     pub fn reject(&mut self, now_ns: i64) -> bool {
@@ -142,7 +142,7 @@ impl IpcPublication {
         }
     }
 
-    /// Updates the position and limit counters, and cleans the log before the slowest subscriber.
+    /// Updates the position and limit counters, and cleans the part of the log that all subscribers have consumed.
     ///
     /// Returns whether the limit moved.
     pub fn update_limit(&mut self) -> bool {

@@ -18,8 +18,8 @@ use crate::stream::{
     IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
 };
 
-/// Time in ns that publishers have to complete a message after a closing driver has ended their publication. The
-/// publishers did not close the publication, so one of them may be appending.
+/// Time in ns for publishers to complete a message after a closing driver has ended their publication. The publishers
+/// did not close the publication, so one of them may be appending.
 const APPEND_TIME_NS: i64 = 100_000_000;
 
 /// Life cycle of a publication.
@@ -242,7 +242,7 @@ impl NetworkPublication {
         }
     }
 
-    /// Updates the position and limit counters, and cleans the log before the slowest consumer.
+    /// Updates the position and limit counters, and cleans a part of the log that all consumers have consumed.
     ///
     /// Returns whether the limit moved.
     pub fn update_limit(&mut self) -> bool {

@@ -11,7 +11,8 @@ use super::image::ReceiverImage;
 use super::sessions::ForgettableState;
 use crate::stream::StreamSession;
 
-/// A command of the conductor. It has no effect if the endpoint, destination or image does not exist.
+/// A command of the conductor. It has no effect if the endpoint, destination or image does not exist. An exception is
+/// [`Self::AddImage`].
 pub enum ReceiverCommand {
     /// Adds an endpoint and receives from its destinations.
     AddEndpoint {
@@ -56,11 +57,11 @@ pub enum ReceiverCommand {
         endpoint: ReceiveEndpointId,
         destination: DestinationId,
     },
-    /// Adds an image. From then on, the image receives data.
+    /// Adds an image. From then on, the image receives data if its endpoint exists.
     AddImage(Box<ReceiverImage>),
     /// Removes the image with this correlation id. The receiver replies with [`ReceiverEvent::ImageReleased`].
     RemoveImage(i64),
-    /// Forgets the state of a session if it is `state`.
+    /// Forgets a session if its state is `state`.
     RemoveState {
         endpoint: ReceiveEndpointId,
         session: StreamSession,

@@ -14,8 +14,8 @@ use crate::media::UdpChannel;
 use crate::media::timestamps::{EpochNanos, stamp_received};
 use crate::media::transport::{Datagram, Socket};
 
-/// Time without a frame, in ns, after which a sender is inactive. An inactive sender is sent only rejections and SETUP
-/// requests. If the channel contains the sender's control name, the name is looked up again.
+/// Time without a frame, in ns, after which a sender is inactive. Only rejections and SETUP requests are sent to an
+/// inactive sender. If the channel contains the sender's control name, the name is looked up again.
 pub const ACTIVITY_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// The address to which a destination sends its control frames.

@@ -159,7 +159,7 @@ impl Dispatcher {
         }
     }
 
-    /// Forgets the state of a session if it is `state`.
+    /// Forgets a session if its state is `state`.
     pub fn forget(&mut self, session: StreamSession, state: ForgettableState) {
         let state = match state {
             ForgettableState::CoolDown => SessionState::CoolDown,

@@ -10,7 +10,7 @@ pub(super) struct Feedback {
     pub deadline_ns: i64,
     pub status_message_change_number: i64,
     pub missing_change_number: i64,
-    /// Whether a newer image of the session sends the control frames.
+    /// Whether a newer image of the session sends the status messages, response setups and rejections.
     pub is_superseded: bool,
     pub rejection: Option<Box<[u8]>>,
 }
@@ -42,7 +42,8 @@ impl Feedback {
         self.last_position + self.half_term_length
     }
 
-    /// Stops the control frames of this image, because a newer image of the session sends them.
+    /// Stops the status messages, response setups and rejections of this image, because a newer image of the session
+    /// sends them.
     pub fn supersede(&mut self) {
         self.is_superseded = true;
     }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_is_sent_a_request_every_second_until_it_is_removed() {
+    fn a_destination_sends_a_request_every_second_until_it_is_removed() {
         let mut setups = PendingSetups::default();
         setups.add_periodic(7, 0);
         assert_eq!(setups.next_due(PENDING_SETUP_TIMEOUT_NS), None);

@@ -21,7 +21,7 @@ pub struct ResourceInbox {
     pub(super) images: QueueConsumer<ResourceCommand>,
 }
 
-/// Creates empty lanes. The counter `failed_offers` counts the commands for which a lane was full.
+/// Creates empty lanes. The counter `failed_offers` counts the attempts to add a command to a full lane.
 pub fn lanes(failed_offers: &AtomicCounter<SharedBuffer>) -> (ResourceCommands, ResourceInbox) {
     let (clients, for_clients) = queue(failed_offers.clone());
     let (images, for_images) = queue(failed_offers.clone());

@@ -52,8 +52,8 @@ pub struct ResourceCounters {
 /// Limits for the use of the file system.
 #[derive(Clone, Debug)]
 pub struct StorageLimits {
-    /// Whether the creation of a log requires more free space than it allocates at once, and warns if the space is low.
-    /// The space for the bytes to allocate is always checked.
+    /// Whether the creation of a log also requires free space that it does not allocate at once, and records a warning
+    /// if the space is low. The bytes that the creation allocates must always be free.
     pub perform_checks: bool,
     /// Free space in bytes below which a warning is recorded.
     pub low_space_warning: u64,

@@ -16,8 +16,8 @@ use super::validation::Unvalidated;
 
 /// Maximum number of destinations of an endpoint with dynamic control.
 pub const MAX_DYNAMIC_DESTINATIONS: usize = 1024;
-/// Time without a message after which a dynamic destination is removed, and the name of a manual destination is
-/// resolved again.
+/// Time without a status message after which a dynamic destination is removed, and the name of a manual destination
+/// is resolved again.
 pub const DESTINATION_TIMEOUT_NS: i64 = 5_000_000_000;
 
 /// Registration id of a destination that no command added.
@@ -267,7 +267,8 @@ impl DestinationTracker {
         }
     }
 
-    /// Calls `re_resolve` for each manual destination without a recent message, and restarts the destination's timeout.
+    /// Calls `re_resolve` for each manual destination without a recent status message, and restarts the destination's
+    /// timeout.
     pub fn check_re_resolution(
         &mut self,
         now_ns: i64,

@@ -321,7 +321,7 @@ impl SendEndpoint {
         Ok(())
     }
 
-    /// Calls `re_resolve` for each name if no message has arrived from its address for too long.
+    /// Calls `re_resolve` for each name if no status message has arrived from the address of the name for too long.
     pub(super) fn check_re_resolution(
         &mut self,
         now_ns: i64,

@@ -11,7 +11,7 @@ pub enum SenderEvent {
     EndpointReleased(SendEndpointId),
     /// The sender has dropped the publication with this registration id.
     PublicationReleased(i64),
-    /// No message has arrived for a while from the address of a name. The conductor resolves the name again.
+    /// No status message has arrived for a while from the address of a name. The conductor resolves the name again.
     ReResolve {
         endpoint: SendEndpointId,
         /// The name, as written in the channel.

@@ -294,7 +294,7 @@ impl Sender {
 
     fn add_publication(&mut self, id: SendEndpointId, publication: Box<SenderPublication>) {
         let Some(slot) = self.slot_of(id) else {
-            debug_assert!(false, "endpoint {id} comes before its publications");
+            debug_assert!(false, "endpoint {id} of the publication does not exist");
             return;
         };
         let index = self.publications.len();

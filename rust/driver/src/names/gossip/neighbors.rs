@@ -62,7 +62,7 @@ impl Neighbors {
         }
     }
 
-    /// Adds a driver, or updates it. The time of the last activity changes only by entries that the driver itself sent.
+    /// Adds a driver, or updates it. Only an entry with `is_self` changes the time of a known driver's last activity.
     ///
     /// # Errors
     /// [`MAX_NEIGHBORS`] neighbors are known already.
@@ -161,8 +161,8 @@ impl Neighbors {
         }
     }
 
-    /// Removes the drivers for which `is_alive` returns false. The argument is the time of a driver's last activity in
-    /// milliseconds.
+    /// Removes the drivers for which `is_alive` returns false. The argument of `is_alive` is the time of the driver's
+    /// last activity in milliseconds.
     pub fn retain(&mut self, is_alive: impl Fn(i64) -> bool) {
         self.known
             .retain(|_, neighbor| is_alive(neighbor.time_of_last_activity_ms));

@@ -38,7 +38,7 @@ impl NameRecords {
 
     /// Adds or updates the name of a driver, and the driver as a neighbor.
     ///
-    /// The time of a neighbor's last activity changes only by entries that the neighbor itself sent.
+    /// Only an entry with `is_self` changes the time of a known neighbor's last activity.
     ///
     /// # Errors
     /// There is no room for another name or neighbor.

@@ -517,7 +517,7 @@ fn tell_many(network: &MemoryNetwork, driver: &mut Driver, count: usize) {
 }
 
 #[test]
-fn an_address_is_sent_at_most_ten_bytes_for_each_byte_that_it_has_sent() {
+fn at_most_ten_bytes_are_sent_to_an_address_for_each_byte_that_arrived_from_it() {
     let mut network = MemoryNetwork::new();
     let mut driver = Driver::new(&mut network, "alpha", ALPHA, &[]);
     tell_many(&network, &mut driver, 200);

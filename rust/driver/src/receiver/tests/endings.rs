@@ -21,7 +21,7 @@ fn released(rig: &mut Rig) -> Vec<i64> {
 
 /// 02-68. 04-151: the receiver's part.
 #[test]
-fn the_end_of_the_stream_is_the_position_of_its_last_heartbeat() {
+fn the_stream_ends_at_the_position_of_the_first_heartbeat_that_announces_the_end() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());

@@ -214,7 +214,7 @@ fn no_data_is_stored_beyond_the_allocated_pages() {
 
 /// 02-53
 #[test]
-fn a_setup_for_an_existing_image_only_keeps_its_source_active() {
+fn a_setup_for_an_existing_image_has_no_effect_except_to_keep_its_source_active() {
     let mut rig = Rig::new();
     let endpoint = rig.subscribed(UNICAST);
     let image = rig.image(&endpoint, setup());
@@ -277,7 +277,7 @@ fn several_destinations_fill_one_image_and_each_source_gets_control_frames() {
 }
 
 #[test]
-fn a_new_destination_with_a_known_control_address_is_sent_status_messages_at_once() {
+fn status_messages_go_to_the_control_address_of_a_new_destination_before_a_frame_arrives() {
     let mut rig = Rig::new();
     let first = rig.subscribed(UNICAST);
     rig.image(&first, setup());

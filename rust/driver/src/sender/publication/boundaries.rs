@@ -76,7 +76,8 @@ impl FrameBoundaries {
         }
     }
 
-    /// Returns whether a frame of `log` begins at `position`, which must have been sent less than a term length ago.
+    /// Returns whether a frame of `log` begins at `position`. The position must be less than a term length before the
+    /// sender position.
     pub fn begins_frame(&self, log: &LogBuffers<SharedBuffer>, position: i64) -> bool {
         let positions = log.positions();
         let term_begin = positions.term_begin(position);

@@ -120,7 +120,7 @@ pub struct SenderPublication {
     time_of_last_setup_ns: i64,
     time_of_last_data_or_heartbeat_ns: i64,
     time_of_last_data_ns: Option<i64>,
-    /// Whether each datagram of the last batch that was sent contained a single frame.
+    /// Whether the first datagram of the last batch that was sent contained a single frame.
     was_last_frame_alone: bool,
     /// Whether the last status message of a unicast stream announced that the receiver leaves.
     has_last_receiver_left: bool,

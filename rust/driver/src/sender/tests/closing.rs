@@ -128,7 +128,7 @@ fn a_receiver_that_leaves_at_the_end_ends_the_linger_of_unicast_but_not_of_multi
 }
 
 #[test]
-fn the_linger_after_a_receiver_that_left_before_the_end_lasts_until_the_end_was_sent() {
+fn if_the_receiver_left_early_the_publication_lingers_until_the_end_of_the_stream_was_sent() {
     let mut rig = Rig::new();
     let publication = rig.connected();
     leave(&mut rig, &publication);
@@ -182,13 +182,12 @@ fn heartbeats_of_an_ended_stream_continue_until_the_publication_is_removed() {
 }
 
 #[test]
-fn the_address_of_a_removed_endpoint_can_be_bound_again() {
+fn a_new_endpoint_in_the_slot_of_a_removed_endpoint_receives_control_frames() {
     let mut rig = Rig::new();
     let id = rig.unicast().id;
     rig.command(SenderCommand::RemoveEndpoint(id));
     assert_eq!(rig.events(), [SenderEvent::EndpointReleased(id)]);
-    // A new endpoint reuses the slot of the removed endpoint. The new endpoint must not get control frames for the
-    // removed endpoint.
+    // The new endpoint reuses the slot of the removed endpoint.
     let endpoint = rig.unicast();
     let publication = rig.publication(endpoint);
     rig.connect(&publication);

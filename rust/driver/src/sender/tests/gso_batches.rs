@@ -98,7 +98,7 @@ fn the_limit_of_messages_per_send_counts_batches_04_99() {
 }
 
 #[test]
-fn batches_after_a_refused_batch_are_sent_after_it() {
+fn a_batch_that_the_socket_accepts_only_in_part_is_sent_again_from_its_start() {
     let mut rig = Rig::new();
     let mut publication = rig.connected();
     for length in [1_000, 1_000, 1_376, 1_376] {

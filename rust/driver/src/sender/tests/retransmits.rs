@@ -22,7 +22,7 @@ fn sent(rig: &mut Rig, count: usize) -> Publication {
 
 /// 02-39, 04-114
 #[test]
-fn a_nak_causes_a_retransmit_of_the_range_in_datagrams_of_the_mtu_at_once() {
+fn a_nak_causes_a_retransmit_at_once_in_datagrams_of_at_most_the_mtu() {
     let mut rig = Rig::new();
     let publication = sent(&mut rig, 8);
     rig.nak(&publication, 1_056, 3 * 1_056);
@@ -68,7 +68,7 @@ fn a_nak_for_another_range_of_a_unicast_stream_causes_a_retransmit_at_once() {
 
 /// 02-42, 04-119
 #[test]
-fn naks_of_a_group_beyond_the_limit_of_ranges_in_flight_are_counted_as_overflow() {
+fn in_a_group_naks_for_more_ranges_than_the_limit_are_counted_as_overflow() {
     let mut rig = Rig::new();
     let (endpoint, _) = rig.mdc(DestinationControl::Dynamic);
     let options = Options {

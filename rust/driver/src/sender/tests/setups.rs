@@ -44,7 +44,7 @@ fn a_setup_contains_the_sender_position_and_not_the_publisher_position_02_10() {
     rig.sent();
     rig.cycle();
     let Some(Seen::Setup(setup)) = rig.seen().into_iter().find(is_setup) else {
-        panic!("a setup was asked for");
+        panic!("no SETUP was sent for the request");
     };
     assert_eq!(setup.initial_term_id, INITIAL_TERM);
     assert_eq!(
