@@ -1,5 +1,6 @@
-//! Errors for polls of an object that ended with its client. A poll of such an object that finds nothing raises, unless
-//! the program closed the object or its client.
+//! Errors for polls of an object that ended with its client.
+//!
+//! If such a poll finds nothing, the poll raises, unless the program closed the object or its client.
 
 use aeron_client::{CloseCause, Error, Image, Subscription};
 use pyo3::prelude::*;

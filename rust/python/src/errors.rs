@@ -103,7 +103,7 @@ pub fn from_offer(error: OfferError, cause: impl FnOnce() -> CloseCause) -> PyEr
     }
 }
 
-/// Returns `error`. If an error closed the object, this error becomes the `__cause__` of `error`.
+/// Returns `error`, with the reason of the close as its `__cause__` if there is one.
 pub fn because(error: PyErr, cause: &CloseCause) -> PyErr {
     if let Some(cause) = &cause.0 {
         Python::attach(|py| error.set_cause(py, Some(from_client(cause))));

@@ -270,14 +270,14 @@ pub fn attach(f: impl FnOnce(Python<'_>)) {
         f(py);
     };
     // The outer guard is for objects that are dropped while the thread attaches. The inner guard stops the thread
-    // before the attachment ends, because that end fails after the interpreter has ended.
+    // before the thread detaches, because detaching fails after the interpreter has ended.
     stopping_on_unwind(|| Python::attach(|py| stopping_on_unwind(|| run(py))));
 }
 
 /// Names this thread if the program has imported `threading`. Returns whether the program has imported it.
 ///
-/// The module is not imported here, because `threading` regards the thread that imports it as the main thread. At
-/// its end, the interpreter would wait for this thread.
+/// The module is not imported here, because `threading` regards the thread that imports it as the main thread. The
+/// end of the interpreter would then wait for this thread.
 fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let modules = py.import("sys")?.getattr("modules")?;
     let Ok(threading) = modules.get_item("threading") else {

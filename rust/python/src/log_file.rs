@@ -196,7 +196,10 @@ impl PyLogFile {
         Ok(PyBytes::new(py, &payload))
     }
 
-    /// Unmaps the file. All other methods then raise `InvalidArgumentError`. Idempotent.
+    /// Unmaps the file. Idempotent.
+    ///
+    /// All other methods then raise `InvalidArgumentError`. So do all attributes except `initial_term_id`,
+    /// `term_length`, `mtu_length` and `page_size`.
     fn close(&self) {
         self.log
             .write()

@@ -325,8 +325,8 @@ fn timed_out(outlet: &impl Outlet) -> PyErr {
     }
 }
 
-/// Appends as many messages as there is room for, from index `first` on. Returns their number, which is 0 if a later
-/// attempt may succeed.
+/// Appends as many messages as there is room for, from index `first` on. Returns the number of appended messages. If no
+/// message can be appended now, but a later attempt may succeed, the number is 0.
 pub fn offer_batch<M: MessageBatch + Sync>(
     py: Python<'_>,
     outlet: &impl Outlet,

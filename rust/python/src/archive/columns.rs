@@ -12,7 +12,7 @@ use pyo3::types::PyIterator;
 use super::recording::PyRecording;
 use crate::pipeline::PyColumnBatch;
 
-/// Returns a record batch with a row for each recording and a column for each attribute of a recording.
+/// Returns a record batch with a row for each recording and a column for each field of a recording.
 #[pyfunction]
 pub fn _recording_columns(recordings: &Bound<'_, PyAny>) -> PyResult<PyColumnBatch> {
     let recordings: Vec<Py<PyRecording>> = PyIterator::from_object(recordings)?

@@ -165,7 +165,7 @@ impl PersistentSubscriptionListener for EventQueue {
     }
 }
 
-/// Error: another thread is polling the subscription.
+/// Error: another poll of the subscription is under way, on another thread or on this thread.
 struct PollInProgress;
 
 impl SharedPersistentSubscription {
@@ -635,8 +635,8 @@ impl PyPersistentSubscription {
         Ok(self.get()?.is_closed())
     }
 
-    /// A condition that is true if a poll would find a message or an event, or if the subscription is closed. Each
-    /// check takes one step of the subscription, and consumes no message.
+    /// A condition that is true if a poll would find a message or an event, or if the subscription is closed or has
+    /// failed. Each check takes one step of the subscription, and consumes no message.
     #[getter(_is_ready)]
     fn is_ready(&self) -> PyResult<Condition> {
         let shared = Arc::clone(self.get()?);

@@ -88,7 +88,7 @@ impl Replay {
                 "ended at position {position}, and its archive does not confirm that it is complete ({error})"
             ),
             ReplayProgress::NeverBegan => {
-                "ended with the session before a message was received".to_owned()
+                "ended before its first message, because the control session ended".to_owned()
             }
         };
         if self.subscription.is_closed() {
@@ -124,8 +124,8 @@ impl Replay {
             (None, None) if self.link.is_connected() => return ReplayProgress::Running,
             (None, None) => return ReplayProgress::NeverBegan,
         };
-        // The archive revokes the publication of a replay that it ends early, and closes that of a complete replay. If
-        // the archive was killed, the driver closes the publication too.
+        // The archive closes the publication of a complete replay, and revokes the publication of a replay that the
+        // archive ends early. The driver also closes the publication of an archive that was killed.
         match is_revoked {
             true => ReplayProgress::Broken(position),
             false => self.after_end_of_stream(position, confirmation),

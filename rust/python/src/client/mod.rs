@@ -231,7 +231,7 @@ impl PyAeron {
         }
     }
 
-    /// Creates a handler that the client owns, and drops handlers of the client that native code has released.
+    /// Creates a handler that the client owns. Also drops the client's handlers that native code has released.
     fn keep(&self, py: Python<'_>, handler: Callable) -> PyResult<EventHandler> {
         let handler = EventHandler::new(py, handler.0)?;
         let kept = handler.clone_ref(py);

@@ -43,7 +43,7 @@ pub fn offer_arrow(
     })?;
     if rows.headers.stream_ids.is_some() {
         let reason =
-            "a publication has one stream: a column 'stream_id' cannot route its rows, drop it";
+            "a publication has one stream and cannot use the column 'stream_id': drop the column";
         return Err(raise("InvalidArgumentError", reason));
     }
     let reserved = rows

@@ -96,7 +96,7 @@ impl PyLayout {
             .ok_or_else(|| {
                 raise(
                     "ArgumentTypeError",
-                    "expected an Arrow record batch, from which records are made",
+                    "only an Arrow record batch can be converted to records: pass one",
                 )
             })?;
         let batch = RecordBatch::from(batch.as_struct());
