@@ -128,8 +128,8 @@ impl<W: Words> LogMetadata<W> {
 
     /// Like [`set_is_connected`](Self::set_is_connected), for a stream of which several threads each know a part of the
     /// subscribers. Each thread first stores its own part, then calls this method. `find` loads all parts and returns
-    /// whether there is a subscriber. After the last of several calls, the stored value is correct for all parts. Stores
-    /// the value only if it has changed.
+    /// whether there is a subscriber. After the last of several calls, the stored value is correct for all parts.
+    /// Stores the value only if it has changed.
     pub fn show_connected(&self, find: impl Fn() -> bool) {
         // If two threads each store their own part and then load all parts, at least one of them sees both stores.
         let find = || {
