@@ -3,8 +3,8 @@
 //! A copy has four steps: the object is written, it is read back, the manifest in the storage and then the local
 //! manifest are replaced, and the archive gets the event. If the process is killed before the local manifest names the
 //! copy, the next process copies the segment again. It does not write an object that already exists with the right
-//! length; it only reads this object back. If the process is killed after that, the next process reports the copy from
-//! the local manifest.
+//! length; it only reads this object back. If the process is killed after the local manifest names the copy, the next
+//! process reports the copy from the local manifest.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;

@@ -301,7 +301,7 @@ fn a_copy_that_fails_is_reported_and_tried_again() {
 }
 
 #[test]
-fn a_segment_is_not_copied_before_the_storage_has_its_manifest() {
+fn a_segment_does_not_count_as_copied_until_the_manifest_is_stored() {
     let mut world = World::new(Mode::RefusesManifests);
     world.request_copy();
     assert!(world.failure().contains("manifest.json: "));

@@ -98,7 +98,7 @@ proptest! {
 }
 
 #[test]
-fn of_several_objects_with_the_same_base_the_last_one_counts() {
+fn the_last_listed_object_with_a_base_counts_unless_the_manifest_names_one() {
     let mut manifest = manifest(&[]);
     let key = |crc32c| SegmentKey {
         base: SEGMENT,

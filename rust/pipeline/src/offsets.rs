@@ -1,8 +1,8 @@
 //! [`Offset`]: the positions up to which a query has consumed the recordings of an archive. Spark keeps the text of the
 //! offset in the checkpoint.
 //!
-//! Spark compares the texts of offsets. Therefore each offset is written as exactly one text. The parser refuses a text
-//! that differs in more than blanks, and the error gives the reason.
+//! Spark compares the texts of offsets. Therefore an offset has only one valid text. The parser refuses a text that
+//! differs in more than blanks, and the error gives the reason.
 
 use std::fmt;
 
@@ -434,7 +434,7 @@ mod tests {
 
         /// 08-36
         #[test]
-        fn parsed_text_is_written_unchanged_and_the_parser_never_panics(text in ".{0,200}") {
+        fn the_text_of_a_parsed_offset_gives_the_same_offset_and_the_parser_never_panics(text in ".{0,200}") {
             if let Ok(offset) = Offset::parse(&text) {
                 prop_assert_eq!(Offset::parse(&offset.to_string()).unwrap(), offset);
             }

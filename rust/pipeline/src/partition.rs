@@ -36,7 +36,7 @@ pub struct ArchiveLocation {
     /// Absolute path of the directory.
     pub path: String,
     /// Nonce of `private.lock`; `None` if the archive is not private. If it is `None`, readers do not check the session
-    /// id of frames, because this field may hold a checksum.
+    /// id of frames, because the archive may store a checksum in place of the session id.
     pub nonce: Option<String>,
     /// Boot id of the machine that has the archive.
     pub boot_id: String,

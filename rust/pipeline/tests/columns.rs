@@ -660,7 +660,7 @@ fn names(columns: Option<&[&str]>, format: &ValueFormat) -> Result<Vec<String>, 
 }
 
 #[test]
-fn without_names_all_columns_of_the_payload_and_the_header_are_selected() {
+fn without_names_the_columns_of_the_payload_and_five_columns_of_the_header_are_selected() {
     let headers = [
         "stream_id",
         "session_id",

@@ -201,8 +201,8 @@ impl LiveSource {
         Ok(end.to_string())
     }
 
-    /// Returns the partitions of the batch from `start` to `end`. Spark has logged both offsets before. Opens the
-    /// archive of `end` if it is not open.
+    /// Returns the partitions of the batch from `start` to `end`. Spark has already logged both offsets, except with
+    /// asynchronous progress tracking. Opens the archive of `end` if it is not open.
     ///
     /// # Errors
     /// The same errors as [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.

@@ -170,7 +170,7 @@ fn messages_that_are_shorter_than_a_record_get_no_partition_of_their_own() {
 }
 
 #[test]
-fn a_range_without_a_message_at_the_end_of_a_recording_gives_no_piece() {
+fn a_range_without_messages_gives_no_piece() {
     let empty = Model::of(&[]);
     let range = Range {
         messages: &empty,

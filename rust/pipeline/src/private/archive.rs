@@ -223,7 +223,7 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     }
 }
 
-/// Returns the recording of an image that begins at `start_position`.
+/// Describes the recording of an image. The recording begins at `start_position`.
 fn describe(image: &ImageDescription, start_position: i64, now_ms: i64) -> NewRecording {
     NewRecording {
         start_timestamp_ms: now_ms,

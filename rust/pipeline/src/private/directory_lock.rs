@@ -419,7 +419,7 @@ mod tests {
         assert!(error.contains("mark file version 9.1.0"), "{error}");
     }
 
-    /// A kill between the two files of a new archive leaves an empty lock file.
+    /// A kill between the creation of the lock file and that of the mark file leaves an empty lock file.
     #[test]
     fn an_archive_whose_first_owner_was_killed_at_once_can_be_taken() {
         let world = World::new();

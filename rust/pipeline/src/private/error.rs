@@ -55,7 +55,7 @@ pub enum PrivateError {
     },
     /// A process outside this project has started an archive in the directory.
     #[error(
-        "private archive {} is in use by an archive of process {pid}, which writes its mark file",
+        "private archive {} is in use: an archive of process {pid} writes its mark file",
         path.display()
     )]
     Foreign {

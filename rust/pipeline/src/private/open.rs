@@ -260,7 +260,7 @@ impl DeadRecording {
             "recording {recording_id} of stream {stream_id} session {session_id} was not stopped by its writer: it ends at {stop_position}"
         );
         if self.is_torn {
-            line += ", a torn frame after it was removed";
+            line += ", and a torn frame after this position was removed";
         }
         let recorded = self.recorded;
         if recorded > *stop_position {

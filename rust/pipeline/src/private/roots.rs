@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_in_memory_is_used_if_it_has_enough_space_and_the_log_line_gives_the_reason() {
+    fn the_first_root_with_enough_space_is_used_and_the_log_line_gives_the_reason() {
         let small = tempfile::tempdir().unwrap();
         let large = tempfile::tempdir().unwrap();
         let roots = [small.path().to_owned(), large.path().to_owned()];

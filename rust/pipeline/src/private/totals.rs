@@ -81,7 +81,7 @@ impl Totals {
         };
         let length = file.length()?;
         if length > MAX_LENGTH {
-            let text = format!("{TOTALS_FILE} has {length} bytes, at most {MAX_LENGTH} are right");
+            let text = format!("{TOTALS_FILE} has {length} bytes, more than {MAX_LENGTH}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let mut text = vec![0; length as usize];

@@ -182,7 +182,7 @@ mod tests {
 
     /// 08-54
     #[test]
-    fn a_worker_with_another_boot_path_or_nonce_gets_an_error_with_both_hosts_and_the_path() {
+    fn a_worker_with_another_boot_id_path_or_nonce_gets_an_error_with_both_hosts_and_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let lock = own(directory.path());
         let here = ArchiveLocation {

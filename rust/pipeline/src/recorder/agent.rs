@@ -56,8 +56,8 @@ pub(super) struct RecorderAgent {
     absence: String,
     /// Set while the recorder has no connection and tries to connect again.
     outage: Option<Outage>,
-    /// Time for which the recorder tries to connect again after its client ended because the client or the driver did
-    /// not run in time.
+    /// Time for which the recorder tries to connect again if its client has ended only because the client or the driver
+    /// was late.
     driver_timeout: Duration,
     has_warned_of_space: bool,
     is_purging: bool,

@@ -88,9 +88,9 @@ impl Ledger {
         self.log_totals(shared);
     }
 
-    /// Settles the gaps without an exact end. Such a gap remains after a kill between the start of the recording that
-    /// follows the gap and the store of the gap's exact end. If that recording has a message, the join position stays
-    /// the end of the gap. Otherwise the gap is removed, and the session's next recording reports it again.
+    /// Settles the gaps without an exact end. A kill leaves such a gap if the recording after the gap has begun and the
+    /// exact end is not stored yet. If this recording has a message, the join position stays the end of the gap.
+    /// Otherwise the gap is removed, and the session's next recording reports it again.
     fn settle_after_kill(&mut self, archive: &PrivateArchive<Directory>, shared: &SharedRecorder) {
         let pending: Vec<i64> = self
             .totals
@@ -450,7 +450,7 @@ mod tests {
         let gap = ledger.settle(5, 1001 * 32 - 64, &shared).unwrap();
         assert_eq!((gap.from, gap.to), (Some(64), Some(1001 * 32)));
         assert!(is_counted(&shared, 1001 * 32 - 64, 0));
-        assert_eq!(ledger.settle(5, 32, &shared), None, "once");
+        assert_eq!(ledger.settle(5, 32, &shared), None, "a gap is settled once");
     }
 
     #[test]

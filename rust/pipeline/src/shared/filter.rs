@@ -10,7 +10,7 @@ use crate::error::LiveError;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueRanges(Option<Vec<(i64, i64)>>);
 
-/// Conditions that a row must all fulfil. A range is left out only if no row in it fulfils all conditions.
+/// Conditions on rows. A row matches if it fulfils all of them. A range is left out only if it has no matching row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowFilter {
     /// Recording ids.
@@ -19,7 +19,7 @@ pub struct RowFilter {
     pub stream_id: ValueRanges,
     /// Session ids.
     pub session_id: ValueRanges,
-    /// Positions after the messages of rows.
+    /// Positions of rows. The position of a row is the one after its message.
     pub position: ValueRanges,
     /// Arrival times in microseconds since the epoch.
     pub timestamp_us: ValueRanges,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_those_of_any_range() {
+    fn a_value_in_one_of_the_ranges_is_among_the_values() {
         let values = ValueRanges::new(vec![(1, 3), (7, 7)]);
         assert!([1, 3, 7].into_iter().all(|value| values.has(value)));
         assert!([0, 4, 6, 8].into_iter().all(|value| !values.has(value)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_has_all_values_and_no_range_has_none() {
+    fn the_default_has_all_values_and_an_empty_list_of_ranges_has_none() {
         assert!(ValueRanges::default().has(i64::MIN));
         assert_eq!(ValueRanges::default().bounds(), (i64::MIN, i64::MAX));
         let none = ValueRanges::new(Vec::new());

@@ -36,7 +36,7 @@ pub(super) struct ArchiveView {
 pub(super) struct RecordedMessages<'a> {
     pub archive: &'a ArchiveView,
     pub recording: &'a SharedRecording,
-    /// Whether counts may be upper bounds. If so, no frames are read only to count messages.
+    /// Whether counts may be upper bounds. If so, a recording without an index is not read only to count its messages.
     pub may_estimate: bool,
 }
 

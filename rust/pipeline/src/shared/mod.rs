@@ -40,6 +40,6 @@ pub use self::reader_position::QueryReader;
 pub use self::recordings::{ChannelSelection, SharedSelection};
 pub use self::source::{SharedSettings, SharedSource};
 
-/// Function that a waiting call checks. `true` ends the wait with
+/// Interrupt check of a waiting call. `true` ends the wait with
 /// [`LiveCode::Interrupted`](crate::error::LiveCode::Interrupted).
 pub type ReadInterrupted = fn() -> bool;

@@ -32,7 +32,7 @@ pub enum ReadPositions {
 #[error("{0}")]
 pub struct PositionsError(String);
 
-/// The end of the range to which positions belong.
+/// The bound of a range: its start or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeEnd {
     /// Recordings without a position are read from their start.

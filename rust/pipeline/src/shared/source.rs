@@ -50,7 +50,7 @@ pub struct SharedSettings {
     pub needs_timestamp: bool,
     /// The named reader that stores the committed offset. `None`: the query has no named reader.
     pub reader: Option<QueryReader>,
-    /// Function that a waiting hook checks.
+    /// Interrupt check of a waiting hook.
     pub is_interrupted: ReadInterrupted,
 }
 
@@ -182,7 +182,8 @@ impl SharedSource {
         }
     }
 
-    /// Returns the partitions of the batch from `start` to `end`. Spark has logged both offsets before.
+    /// Returns the partitions of the batch from `start` to `end`. Spark has already logged both offsets, except with
+    /// asynchronous progress tracking.
     ///
     /// # Errors
     /// The same errors as [`latest_offset`](Self::latest_offset), or the batch cannot be read any more.
@@ -680,7 +681,7 @@ fn shared(text: &str) -> Result<Offset, LiveError> {
         ArchiveName::Private(_) => {
             let name = offset.archive();
             let text = format!(
-                "the checkpoint belongs to archive {name}: start with a new checkpoint and with its offset as startingOffsets"
+                "the checkpoint belongs to archive {name}: start with a new checkpoint, and set startingOffsets to the offset of the old one"
             );
             Err(LiveError::new(LiveCode::Offset, text))
         }

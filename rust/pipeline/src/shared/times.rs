@@ -63,7 +63,7 @@ pub(super) struct SegmentTimes {
 }
 
 impl SegmentTimes {
-    /// Returns the times after a further entry of the index.
+    /// Returns `times` extended by the next entry of the index.
     pub(super) fn with(times: Option<Self>, entry: &IndexEntry) -> Option<Self> {
         let Some(time) = entry.arrival_us else {
             let indexed_end = entry.end_position;

@@ -15,8 +15,8 @@ pub struct SinkProgress {
     pub rows: u64,
     /// Number of these rows that were published.
     pub published: u64,
-    /// Whether the published rows are the first rows of the partition. If the rows belong to several streams, they may
-    /// be other rows, because rows are published stream by stream.
+    /// Whether the published rows are the first rows of the partition. With several streams, they need not be the first
+    /// ones, because rows are published stream by stream.
     pub is_prefix: bool,
 }
 

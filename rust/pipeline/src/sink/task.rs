@@ -111,7 +111,7 @@ impl SinkTask {
         self.rows += batch.num_rows() as u64;
         let settings = Arc::clone(&self.settings);
         if matches!(settings.reserved_value, ReservedValue::Keys(_)) && self.rows > MAX_MESSAGES {
-            let limit = format!("more than {MAX_MESSAGES} rows, the most that have keys");
+            let limit = format!("more than {MAX_MESSAGES} rows, the maximum with message keys");
             return Err(self.failed(limit + ": use more partitions, or reservedValue=zero"));
         }
         match &settings.typed {
