@@ -87,7 +87,7 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
-    """Runs the schedules of some seeds. Returns their findings by seed. A panic is a finding too."""
+    """Runs the schedules of some seeds. Returns their findings by seed. With one seed, a panic is a finding too."""
     kind = mutant.get("schedules", mutant.get("crate"))
     options = [f"--{kind}"] if kind else []
     run = subprocess.run(

@@ -752,7 +752,8 @@ impl Argument for DestinationName {
 publication_class! {
     /// A publication that clients of the same driver share. Any number of threads may send at the same time.
     ///
-    /// Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
+    /// These methods wait: `publish`, `claim`, `flush`, `wait_connected`, `add_destination`, `remove_destination`, and
+    /// `offer_arrow` with a `timeout`. No other method blocks. Thread-safe.
     ///
     /// Example:
     ///     ```python
@@ -765,9 +766,11 @@ publication_class! {
 publication_class! {
     /// A publication that is the only writer of its log. Sending is faster than with `Publication`.
     ///
-    /// One thread at a time may be inside a sending method. In a second thread the method raises
-    /// `ReentrantCallError`. All other methods are thread-safe. Sending never blocks; only `publish`, `claim`,
-    /// `flush` and the `wait_` methods wait.
+    /// One thread at a time may be inside a sending method. In a second thread, a sending method raises
+    /// `ReentrantCallError`. All other methods are thread-safe.
+    ///
+    /// These methods wait: `publish`, `claim`, `flush`, `wait_connected`, `add_destination`, `remove_destination`, and
+    /// `offer_arrow` with a `timeout`. No other method blocks.
     ///
     /// Example:
     ///     ```python

@@ -415,7 +415,7 @@ impl PySubscription {
         Ok((!batch.is_empty()).then_some(batch))
     }
 
-    /// Whether iterators must end, because the program closed the subscription or its replay is complete. Raises if the
+    /// Whether iterators must end: the program has closed the subscription, or the replay is complete. Raises if the
     /// subscription ended with its client, or the replay ended before it was complete.
     #[getter(_is_over)]
     fn is_over(&self) -> PyResult<bool> {

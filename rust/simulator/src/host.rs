@@ -122,7 +122,7 @@ impl Host {
         };
         let loss_report = SharedBuffer::heap(LOSS_REPORT_LENGTH);
         let core = DriverCore::new(&self.context, &cnc, loss_report, surroundings)
-            .expect("a driver on the smallest memory starts");
+            .expect("a driver with this memory starts");
         cnc.to_driver().next_correlation_id();
         cnc.to_driver().set_consumer_heartbeat_ms(clock.now_ms());
         cnc.publish();

@@ -171,7 +171,7 @@ fn show_result(kind: &str, seed: u64, result: Result<impl std::fmt::Debug, Failu
     }
 }
 
-/// Runs many schedules of a kind with archives on all processors.
+/// Runs many schedules of one kind with archives. Uses all processors.
 fn run_kind<O: Default + std::fmt::Debug + Send>(
     kind: &str,
     seeds: &[u64],

@@ -163,8 +163,8 @@ impl SimulatedDisk {
         self.storage.names().unwrap_or_default()
     }
 
-    /// Kills the process in the next write to a file of this kind that crosses the end of a page. At most `pages` pages
-    /// of the write are done, but never all of them.
+    /// Kills the process in the next write that crosses the end of a page in a file of this kind. At most `pages` pages
+    /// are written, and always fewer than the whole write has.
     pub fn tear_write(&self, file: FileKind, pages: usize) {
         *lock(&self.tear) = Some(Tear { file, pages });
     }
@@ -234,7 +234,7 @@ impl SimulatedDisk {
         }
     }
 
-    /// Ends the faults of compactions that have not occurred yet.
+    /// Cancels the pending faults of compactions.
     pub fn forget_compaction_fault(&self) {
         let mut compaction = lock(&self.compaction);
         compaction.fault = None;
@@ -253,7 +253,7 @@ impl SimulatedDisk {
         loss.is_some_and(|loss| loss.after_ns == 0)
     }
 
-    /// Returns the number of new catalogs that were written.
+    /// Returns the number of new catalogs that the archive began to write.
     pub fn compactions(&self) -> u64 {
         lock(&self.compaction).count
     }
@@ -328,7 +328,7 @@ impl FileKind {
     /// Returns the kind of a file by its name.
     fn of(name: &str) -> Option<Self> {
         match name {
-            // A new catalog keeps its handle when it gets its name.
+            // The archive renames a new catalog while it is open. So both names have the same kind.
             CATALOG_FILE | NEW_CATALOG_FILE => Some(Self::Catalog),
             EXTENSIONS_FILE_NAME => Some(Self::Extensions),
             "archive-retention.log" => Some(Self::RetentionLog),

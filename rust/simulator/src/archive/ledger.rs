@@ -15,7 +15,7 @@ use crate::truth::Finding;
 /// Messages up to this length in bytes fit into one frame of each stream.
 const LONGEST_UNFRAGMENTED: usize = 200;
 
-/// State of a recording that the clients of its archive know.
+/// A recording, as the clients of its archive know it.
 #[derive(Clone, Debug)]
 pub struct Tape {
     /// Index of the archive.
@@ -48,7 +48,7 @@ pub struct Tape {
     pub acknowledged: i64,
     /// Positions of the counter with the times at which they were first seen, since the last fault of the archive.
     observed: Vec<(i64, i64)>,
-    /// The archive's state without faults in which these positions were seen.
+    /// The period without faults in which these positions were seen: a value of `Stage::undisturbed`.
     period: Option<(u64, u64)>,
     /// Whether a client knows that the recording is deleted.
     pub is_deleted: bool,
@@ -57,7 +57,8 @@ pub struct Tape {
     /// Whether files of a removed part may still exist, because the archive has not announced their deletion. A
     /// repeated request deletes them.
     pub may_have_removed_files: bool,
-    /// Whether the disk did not delete a segment before the start. An attachment also attaches such a segment.
+    /// Whether a segment before the start still exists, because the disk failed to delete it. An attachment also
+    /// attaches this segment.
     pub has_left_segments: bool,
     /// Whether the outcome of an extension is unknown. The recording may then become active later, when its image
     /// comes.

@@ -27,8 +27,9 @@ const CONTROL_PORT: u16 = 8_010;
 /// Channel of requests and responses on one host.
 const LOCAL_CONTROL: &str = "aeron:ipc?term-length=64k";
 
-/// The seed modulo this number decides whether clients commit positions of readers and set retention policies.
+/// The seed modulo this number selects the features of a schedule.
 const RETAINING_DIVISOR: u64 = 8;
+/// Remainders of the seeds for which clients commit positions of readers and set retention policies.
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
 /// Remainder of the seeds for which the first archive has object storage.
 const COPYING_REMAINDER: u64 = 3;

@@ -182,8 +182,8 @@ impl ArchiveServer {
         storage.fail_at(storage.steps() + steps, fault);
     }
 
-    /// Kills the process in the next write to a file of this kind that crosses the end of a page. At most `pages` pages
-    /// of the write are done.
+    /// Kills the process in the next write that crosses the end of a page in a file of this kind. At most `pages` pages
+    /// are written.
     pub fn tear_write(&mut self, file: FileKind, pages: usize) {
         self.disk.tear_write(file, pages);
     }

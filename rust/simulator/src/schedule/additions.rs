@@ -1,13 +1,14 @@
-//! Features that the first edition of schedules does not have: aborted and abandoned claims, forged NAKs, and bad
-//! network conditions for the last messages.
+//! Features that the first edition of schedules does not have: aborted claims, clients that die with an open claim,
+//! more abandoned claims, forged NAKs, bad network conditions for the last messages, and long bursts of messages of
+//! equal length in short terms, with subscribers that pause after each poll.
 
 use fastrand::Rng;
 
 use super::{DriverPlan, Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, one_of, rarely};
 use crate::network::{LossPattern, Weather};
 
-/// Adds these features to the drivers, streams and events. Returns the network conditions for the last messages, each
-/// with its start time.
+/// Adds the features of this module to the drivers, streams and events. Returns the network conditions for the last
+/// messages, each with its start time.
 pub fn draw(
     random: &mut Rng,
     drivers: &mut [DriverPlan],

@@ -272,8 +272,8 @@ impl Draw<'_> {
         }
     }
 
-    /// May make the subscribers of a publisher stop reading before the publisher leaves, so that it leaves with unsent
-    /// data.
+    /// In half of the calls, makes the subscribers of a publisher stop reading before the publisher leaves. The
+    /// publisher then leaves with unsent data.
     fn hold_back(&mut self, stream: usize, at_ns: i64) {
         if self.random.bool() {
             for number in 0..self.streams[stream].subscribers.len() {

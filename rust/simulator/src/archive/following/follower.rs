@@ -775,8 +775,8 @@ impl Follower {
         let unread = session.and_then(|session| session.next_at(position));
         let is_read = unread.is_none_or(|unread| unread.end > stop);
         let next = next.filter(|next| {
-            // While the live stream delivers messages from the gap between the two recordings, the follower stays with
-            // it.
+            // The live stream may deliver messages from the gap between the two recordings. During this time, the
+            // follower stays with the live stream.
             let has_reached = unread.is_none_or(|unread| unread.begin >= next.start_position);
             let is_live = next.session_id == session_id && self.subscription.is_some();
             is_read && (!is_live || has_reached || position <= stop)

@@ -58,7 +58,7 @@ pub enum NamedKill {
 /// How a stream gets to the archive and to its follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamForm {
-    /// Over IPC. The follower is untethered.
+    /// Over IPC.
     Ipc,
     /// Over unicast to the follower on the other host. The archive spies on the publication.
     Spied,

@@ -20,7 +20,7 @@ use crate::truth::Finding;
 
 /// Maximum time between two reads of a slow replay. The archive must not delete what such a replay still needs.
 const MAX_PAUSE_NS: i64 = 50 * MS;
-/// Part of the error of a replay with a speed if the archive does not know the recorded pace.
+/// Part of the error text if a replay has a speed, and the archive does not know the recorded pace.
 const NO_TIMES: &str = "the index has no arrival times";
 /// Channel of replays that do not use the network.
 const IPC: &str = "aeron:ipc";
@@ -485,7 +485,7 @@ impl Operator {
         let tape = stage.ledger.tape_mut(recording.tape);
         if tape.recording_id.is_some_and(|id| id != key.recording_id) {
             return Err(format!(
-                "{:?} was extended, and {key:?} runs",
+                "the extension of recording {:?} has started another recording: {key:?}",
                 tape.recording_id
             ));
         }

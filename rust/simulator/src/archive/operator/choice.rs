@@ -124,7 +124,7 @@ impl Operator {
         Some(Activity::Listing(known.collect(), operation))
     }
 
-    /// Stops running recordings after all data is recorded, and reads all recordings.
+    /// Stops each active recording after all its data is recorded. Reads all recordings.
     fn choose_verification(
         &mut self,
         archive: &AeronArchive,

@@ -18,7 +18,7 @@ const MAX_SEGMENTS: i64 = 3;
 /// Range of the maximum age in a policy, in milliseconds.
 const AGES_MS: std::ops::Range<i64> = 200..3_000;
 
-/// Range of the maximum age of a reader, in milliseconds. The reader commits less often than the shortest age.
+/// Range of the maximum age of a reader, in milliseconds. The time between two commits may be longer than the age.
 const READER_AGES_MS: std::ops::Range<i64> = 300..2_000;
 
 /// A request for retention.

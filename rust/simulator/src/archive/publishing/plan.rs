@@ -22,8 +22,8 @@ pub struct PublishingSchedule {
     /// Times at which publishers die, in nanoseconds after the start of the schedule, each with the index of the
     /// publisher.
     pub deaths: Vec<(i64, usize)>,
-    /// Times from which on the first archive is killed as soon as the last recorded frame is not the end of a message,
-    /// each with the time until the archive starts again. The archive loses this frame.
+    /// Kills of the first archive: the earliest time of the kill, and the time until the archive starts again. The kill
+    /// comes as soon as the last recorded frame is not the end of a message. The archive loses this frame.
     pub cuts: Vec<(i64, i64)>,
 }
 
