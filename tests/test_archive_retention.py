@@ -258,7 +258,7 @@ def test_a_wrong_request_is_refused(
         call(archive)
 
 
-def test_if_space_is_low_retention_runs_before_a_recording_is_refused(
+def test_retention_runs_before_a_recording_is_refused_because_of_low_space(
     driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
 ) -> None:
     with aeron.Archive(directory, driver=driver, **SETTINGS), aeron.connect_archive(client) as archive:

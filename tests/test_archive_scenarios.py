@@ -1,5 +1,5 @@
 """Runs the scenarios of `docs/archive.md` with the commands of that page. One scenario has one driver. The other has
-three drivers, on one host and on two hosts.
+three drivers, and runs twice: on one host, and on two hosts.
 
 The two hosts are network namespaces, which only root can make.
 """

@@ -106,7 +106,7 @@ def test_a_position_is_found_by_the_time_at_which_messages_arrived(archive: aero
     assert archive.find_position(past.recording_id, until=later) == expected
 
 
-def test_a_position_is_found_without_waiting(archive: aeron.AeronArchive, past: Past) -> None:
+def test_find_position_has_an_asynchronous_form(archive: aeron.AeronArchive, past: Past) -> None:
     async def find() -> aeron.FoundPosition:
         return await archive.async_find_position(past.recording_id, since=past.pause)
 
@@ -198,7 +198,7 @@ def test_a_replay_from_a_time_follows_an_active_recording(archive: aeron.AeronAr
         assert next(batches).positions[0] == 12 * 1024
 
 
-def test_a_replay_of_an_empty_time_range_raises_its_own_error(archive: aeron.AeronArchive, past: Past) -> None:
+def test_a_replay_of_an_empty_time_range_raises_empty_time_range_error(archive: aeron.AeronArchive, past: Past) -> None:
     later = datetime.now(UTC) + timedelta(hours=1)
     for times in ({"since": later}, {"until": LONG_AGO}, {"since": past.pause, "until": past.pause}):
         with pytest.raises(aeron.EmptyTimeRangeError, match=f"recording {past.recording_id} has no message"):
@@ -282,7 +282,7 @@ def test_a_replay_at_a_speed_has_the_pauses_of_the_recording(archive: aeron.Aero
         assert recorded_s * factor * 0.8 < took_s < recorded_s * factor + 3
 
 
-def test_a_replay_with_a_speed_of_a_recording_without_an_index_is_refused(
+def test_a_replay_at_a_speed_is_refused_if_the_recording_has_no_index(
     archive: aeron.AeronArchive, past: Past, directory: Path
 ) -> None:
     for path in directory.glob("*.idx"):
@@ -307,9 +307,7 @@ def test_rates_and_speeds_out_of_range_are_refused(archive: aeron.AeronArchive) 
             archive.start_replay(0, "aeron:ipc", 100, **arguments)
 
 
-def test_a_replay_with_a_rate_can_be_started_without_a_subscription(
-    archive: aeron.AeronArchive, past: Past, client: aeron.Aeron
-) -> None:
+def test_start_replay_accepts_a_rate(archive: aeron.AeronArchive, past: Past, client: aeron.Aeron) -> None:
     with client.add_subscription("aeron:ipc", 4711) as subscription:
         id = archive.start_replay(past.recording_id, "aeron:ipc", 4711, rate=100 * 1024)
         received: list[bytes] = []

@@ -14,7 +14,7 @@ import aeron
 _TERM_LENGTH = 64 * 1024
 _IPC = f"aeron:ipc?term-length={_TERM_LENGTH}"
 _MESSAGE = bytes(1000)
-# More bytes than fit into the window of a publication that nobody reads.
+# Number of messages that together are longer than the window of a publication that nobody reads.
 _COUNT = 4 * _TERM_LENGTH // len(_MESSAGE)
 
 

@@ -296,7 +296,7 @@ def test_an_idle_loop_wakes_for_each_awaited_event(client: aeron.Aeron, stream_i
 
 @needs_watcher
 @pytest.mark.usefixtures("idle_at_once")
-def test_the_native_thread_ends_with_an_idle_event_loop(stream: Stream) -> None:
+def test_the_native_thread_ends_when_its_idle_event_loop_ends(stream: Stream) -> None:
     async def main() -> None:
         reader = asyncio.ensure_future(anext(stream.subscription.batches_async()))
         await watched()

@@ -1,4 +1,4 @@
-"""Tests of ``aeron archive replicate --follow``. The copy continues after either archive or the command has ended."""
+"""Tests of ``aeron archive replicate --follow``. A copy continues after the command or an archive has ended."""
 
 from __future__ import annotations
 

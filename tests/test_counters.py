@@ -36,9 +36,8 @@ def test_the_value_of_a_counter_can_be_read_and_changed_until_the_counter_is_clo
 
 def test_the_reader_returns_every_counter(client: aeron.Aeron) -> None:
     """03-114"""
-    # The registration ids of the driver's own counters start at 0, and a new driver assigns the same small ids to
-    # clients. No counter of the driver has an id above 1000, so with such an id the reader finds the counter of the
-    # test.
+    # The search by registration id must find the counter of this test. The registration ids of the driver's own
+    # counters start at 0 and stay below 1000, but a new driver gives the same small numbers to the requests of clients.
     while client.next_correlation_id() < 1000:
         pass
     counter = client.add_counter(1001, "seen", b"the key")

@@ -130,7 +130,7 @@ def test_without_pandas_the_demo_of_crashes_says_what_to_install(monkeypatch: py
     assert "No crashes in this demo: pandas is not installed; pip install 'aeron-py[demo]'" in console.file.getvalue()
 
 
-def test_bars_are_printed_below_their_names() -> None:
+def test_a_bar_is_printed_in_the_columns_of_the_header() -> None:
     trades = generate_trades(10)
     for bar_us, start in ((SECOND_US, "00:00:01"), (60 * 10 * SECOND_US, "01-08 00:00"), (10_000, "00:00:01.000000")):
         lines = Lines(trades, bar_us)

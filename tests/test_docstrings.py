@@ -1,5 +1,4 @@
-"""Tests of the docstrings of all public names. They are complete, in the Google style, and equal in `help()` and
-stubs."""
+"""Tests that the docstrings of all public names are complete and in the Google style."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_a_channel_with_an_invalid_port_raises_the_error_for_invalid_channels(
     aeron.ChannelUriBuilder("udp", endpoint="[::1]:40123", control="a-name").validate()
 
 
-def test_an_error_with_the_general_code_and_another_text_is_a_generic_driver_error() -> None:
+def test_code_11_with_an_unknown_text_is_a_generic_driver_error_and_an_unknown_code_is_a_registration_error() -> None:
     assert type(registration_error(11, "no available ports in range 1 2")) is aeron.GenericDriverError
     assert type(registration_error(99, "new")) is aeron.RegistrationError
 

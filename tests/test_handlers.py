@@ -1,4 +1,4 @@
-"""Tests of the handlers of a client: which objects they keep alive, and when the client releases them."""
+"""Tests of the handlers of a client: which objects handlers keep alive, and when the client releases its handlers."""
 
 from __future__ import annotations
 
@@ -125,9 +125,7 @@ class Cycle:
         self.itself = self
 
 
-def test_the_garbage_collector_does_not_clear_a_handler_with_the_operation_that_added_it(
-    client: aeron.Aeron, stream_id: int
-) -> None:
+def test_collecting_an_operation_does_not_clear_the_handler_that_it_added(client: aeron.Aeron, stream_id: int) -> None:
     def on_image(_: aeron.Image, answer: str = "whole") -> str:
         return answer
 

@@ -16,7 +16,7 @@ from tests.conftest import eventually
 import aeron
 
 
-def test_an_embedded_driver_is_shared_and_leaves_no_files() -> None:
+def test_an_embedded_driver_has_threading_mode_shared_and_leaves_no_files() -> None:
     with aeron.MediaDriver() as driver:
         assert driver.threading_mode == "SHARED"
         assert driver.configuration["max_idle_park_ns"] == 10_000_000

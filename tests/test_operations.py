@@ -112,7 +112,7 @@ def _unserved(driver: aeron.MediaDriver) -> aeron.Aeron:
 
 
 @pytest.mark.parametrize("kind", adds(None, 0))  # type: ignore[arg-type]
-def test_an_invoked_client_is_run_by_its_operations(stream_id: int, kind: str) -> None:
+def test_operations_run_a_driver_and_its_client_without_threads(stream_id: int, kind: str) -> None:
     with aeron.MediaDriver(threading_mode="INVOKER") as driver, aeron.connect(driver) as client:
         first = adds(client, stream_id)[kind]()
         assert not first.result(5).is_closed

@@ -181,7 +181,7 @@ def test_an_open_driver_sends_all_messages_at_the_end_of_the_interpreter(channel
         assert time.monotonic() - start < 15
 
 
-def test_sigint_ends_the_wait_of_a_close_and_the_driver(channel: str) -> None:
+def test_sigint_ends_the_wait_of_a_close_and_the_directory_is_deleted(channel: str) -> None:
     code = """
 import sys, aeron
 driver = aeron.MediaDriver(publication_linger_timeout_ns=60_000_000_000)

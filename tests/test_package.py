@@ -68,7 +68,7 @@ except aeron.DriverTimeoutError:
 
 
 @pytest.mark.parametrize("first", ["main", "subinterpreter"])
-def test_a_subinterpreter_cannot_import_aeron_and_the_main_interpreter_can_still_catch_its_exceptions(
+def test_a_subinterpreter_cannot_import_aeron_and_the_main_interpreter_can_still_catch_exceptions_of_aeron(
     first: str,
 ) -> None:
     command = [sys.executable, "-c", _SUBINTERPRETER, first]

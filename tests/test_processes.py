@@ -437,7 +437,7 @@ def test_sigint_ends_a_wait_for_a_dead_driver_before_its_death_is_detected(tmp_p
     assert (process.returncode, stderr) == (0, "")
 
 
-def test_sigint_ends_the_start_of_a_driver_that_waits_for_an_unclear_directory(tmp_path: Path) -> None:
+def test_sigint_ends_the_start_of_a_driver_that_waits_for_an_unfinished_cnc_file(tmp_path: Path) -> None:
     import signal
 
     (tmp_path / "cnc.dat").write_bytes(bytes(4096))

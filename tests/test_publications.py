@@ -252,7 +252,7 @@ def test_the_function_for_reserved_values_is_called_once_for_each_fragment(strea
             stream.publication.offer(b"x", reserved_value=lambda _, wrong=wrong: wrong)
 
 
-def test_an_infinite_timeout_waits_for_ever(stream: Stream) -> None:
+def test_an_infinite_timeout_is_accepted(stream: Stream) -> None:
     assert stream.publication.publish(b"x", timeout=float("inf"))
     stream.subscription.wait_connected(timeout=float("inf"))
     assert len(next(stream.subscription.batches(timeout=float("inf")))) == 1

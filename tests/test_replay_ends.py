@@ -96,7 +96,7 @@ def test_a_replay_of_the_requested_length_is_complete_without_another_request(
 
 
 @pytest.mark.parametrize("length", [2 * FRAME, aeron.REPLAY_ALL_AND_FOLLOW])
-def test_a_replay_that_ends_before_the_stop_position_and_the_length_raises(
+def test_a_replay_raises_if_it_ends_before_the_stop_position_and_before_the_requested_length(
     archive: aeron.AeronArchive, scripted: ScriptedArchive, length: int
 ) -> None:
     scripted.answers["stop position"] = stopped_at(scripted, 3 * FRAME)

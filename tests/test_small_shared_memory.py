@@ -8,7 +8,7 @@ import pytest
 # Time limit for a script: a driver without free pages could wait for ever.
 TIMEOUT_S = 60
 
-TEN_LINES = """
+FIRST_MESSAGE = """
 import aeron
 
 with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
@@ -64,8 +64,8 @@ def run(script):
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:20121"])
-def test_the_ten_lines_of_the_readme_run_in_64_mib(channel):
-    assert run(TEN_LINES.format(channel=channel)) == "b'hello' 64\n"
+def test_a_publisher_and_a_subscriber_run_in_64_mib(channel):
+    assert run(FIRST_MESSAGE.format(channel=channel)) == "b'hello' 64\n"
 
 
 @pytest.mark.slow

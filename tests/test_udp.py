@@ -199,7 +199,7 @@ def test_destinations_are_added_and_removed(client: aeron.Aeron, stream_id: int)
     assert subscriptions[0].poll_batch().to_list() == subscriptions[1].poll_batch().to_list() == []
 
 
-def test_destinations_are_added_without_waiting(client: aeron.Aeron, stream_id: int) -> None:
+def test_destinations_are_added_and_removed_with_operations(client: aeron.Aeron, stream_id: int) -> None:
     channel = unicast()
     subscription = client.add_subscription(channel, stream_id)
     publication = _manual(client, stream_id)

@@ -1,8 +1,8 @@
-"""Finds words and forms in comments, docs and texts that docs/style.md replaces by plainer ones.
+"""Finds the words and forms that docs/style.md replaces by plainer ones, in comments, documents and texts.
 
 Usage: `python tools/plain_english.py [PATH ...]`. Reads the files that git lists: comments and string literals of Rust,
 Python, C and Java, comments of TOML, YAML and the Makefile, and the prose of Markdown. Words in backticks and fenced
-code are left out. Prints one line for each finding; the exit status is 1 if there is one.
+code are left out. Prints one line for each finding. If there is a finding, the exit status is 1.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def python_comments_and_strings(text: str) -> Iterator[tuple[int, str]]:
 
 
 def hash_comments(text: str) -> Iterator[tuple[int, str]]:
-    """Yields one text with the comments of a Makefile, TOML or YAML file. A line without a comment is empty."""
+    """Yields one text with the comments of a Makefile, TOML or YAML file. Each line without a comment is empty."""
     comments = (re.search(r"(?:^|\s)@?# (.*)", line) for line in text.splitlines())
     yield 1, "\n".join(comment[1] if comment else "" for comment in comments)
 
