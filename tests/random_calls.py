@@ -1,8 +1,9 @@
 """Searches for crashes with random calls of the whole package. Several threads make the calls and share all objects.
 
 ``python tests/random_calls.py SEED SECONDS [THREADS]`` prints ``survived`` and the number of calls. The seed determines
-the random numbers of each thread. The calls still differ between runs, because they depend on the objects that other
-threads have made. With ``PYTHONMALLOC=debug`` the search is slower, and finds more errors in the use of memory.
+the random numbers of each thread, except those that choose the objects to drop. The calls also differ between runs
+because they depend on the objects that other threads have made. With ``PYTHONMALLOC=debug`` the search is slower, and
+finds more errors in the use of memory.
 """
 
 from __future__ import annotations

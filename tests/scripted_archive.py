@@ -1,4 +1,7 @@
-"""A simulated archive that records requests. The test chooses the responses, even ones that no real archive sends."""
+"""A simulated archive that collects the received requests.
+
+The test chooses the responses, even ones that no real archive sends.
+"""
 
 from __future__ import annotations
 

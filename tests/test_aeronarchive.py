@@ -123,7 +123,7 @@ def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start,
     assert mark(tmp_path)[1] == -1
 
 
-def test_an_archive_without_a_driver_waits_until_a_signal(aeronarchive: Start, tmp_path: Path) -> None:
+def test_an_archive_waits_for_a_driver_and_a_signal_ends_the_wait(aeronarchive: Start, tmp_path: Path) -> None:
     """07, section 1.4, step 5"""
     process = aeronarchive(*settings(tmp_path))
     with pytest.raises(subprocess.TimeoutExpired):

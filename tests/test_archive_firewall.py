@@ -45,7 +45,7 @@ def drivers(firewall: Firewall, tmp_path: Path) -> Iterator[tuple[Path, Path]]:
         yield there, here
 
 
-def test_a_host_that_no_packet_reaches_without_a_request_replays_and_follows_a_recording(
+def test_a_client_behind_a_firewall_replays_and_follows_a_recording(
     firewall: Firewall, drivers: tuple[Path, Path]
 ) -> None:
     there, here = drivers

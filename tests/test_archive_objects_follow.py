@@ -74,7 +74,7 @@ def test_a_follower_reads_copies_and_then_joins_the_live_stream(
     archive.stop_recording(publication)
 
 
-def test_a_time_in_the_copies_begins_there(
+def test_a_follower_begins_at_a_time_in_the_copies(
     client: aeron.Aeron, start: Callable[[], aeron.Archive], stream_id: int, directory: Path
 ) -> None:
     began = datetime.now(UTC)

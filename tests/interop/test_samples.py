@@ -170,7 +170,7 @@ def test_java_receives_a_complete_file_from_our_command(kind, shared_drivers, sa
 
 @each_driver
 def test_java_samples_and_our_commands_share_a_stream(kind, shared_drivers, sample):
-    """06-23, 06-24 (9.4): every subscriber receives all messages, and all publishers have one session"""
+    """06-23, 06-24 (9.4): every subscriber receives all messages, and both publishers share one session"""
     driver = shared_drivers(kind)
     where = f"{channel()}|term-length=64k"
     with (

@@ -37,8 +37,8 @@ WORKER = """
     task.write(pa.record_batch({"value": [b"before"]}))
     task.write(pa.record_batch({"value": column}))
 """
-# Numbers of pages in the file. With 0 pages, the worker makes only the first store. With 1 page, it writes two frames.
-# With 4 pages, it writes all frames except the payload of the last one.
+# Numbers of pages in the file. With 0 pages, the worker makes only the first store. With 1 page, it writes three
+# frames. With 4 pages, it writes all frames except the payload of the last one.
 DEATHS = {"after its first store": 0, "amid the frames": 1, "before its last store": 4}
 
 

@@ -116,7 +116,7 @@ def test_a_subscription_is_refused_with_the_text_of_the_c_driver(controls, chann
     )
 
 
-def test_our_driver_records_the_errors_of_the_c_driver_for_streams_and_a_rejected_image(
+def test_our_driver_records_as_many_errors_as_the_c_driver_for_streams_and_a_rejected_image(
     start_driver, start_peer, stream
 ):
     """Neither driver prints anything."""

@@ -98,7 +98,8 @@ def test_an_image_ends_when_the_stream_has_ended_on_all_transports(sender, recei
 
 @pytest.mark.parametrize(("sender", "receiver"), [way for way in WAYS if way[1] != "c"])
 def test_a_multi_destination_subscription_receives_streams_of_every_kind_of_channel(sender, receiver, side, stream):
-    """04-72, 04-74: unicast, multicast and dynamic destinations of the other driver; a spy and IPC on its own driver
+    """04-72, 04-74: unicast, multicast and dynamic destinations of the other driver; a spy and IPC on the subscriber's
+    driver
 
     The C driver is not tested as a receiver, because it stops acknowledging the unicast stream, even if the sender is a
     C driver too.

@@ -1,4 +1,4 @@
-"""Tests of flow control and congestion control between two drivers: the receiver that limits a stream."""
+"""Tests of flow control and congestion control between two drivers: they determine which receiver limits a stream."""
 
 import time
 
@@ -126,7 +126,7 @@ def test_the_tag_of_a_multi_destination_receiver_comes_from_the_subscription_cha
 @pytest.mark.parametrize("group", ["min,g:/2", "tagged,g:7/2"], ids=["min", "tagged"])
 @each_way
 def test_a_publication_waits_for_the_required_number_of_receivers(sender, receiver, group, side, stream):
-    """04-123: the publication is not connected and does not move before the second receiver"""
+    """04-123: the publication is not connected and does not move before the second receiver joins"""
     sent_to, read_from = by_destinations(f"|fc={group}")
     publisher = side(sender)
     publication = publisher.add_publication(sent_to, stream, exclusive=True)

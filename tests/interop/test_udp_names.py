@@ -43,7 +43,7 @@ def test_drivers_exchange_their_names(sender, receiver, start_driver, start_peer
 
 
 def _for_java(kind, settings):
-    """Returns the settings without the name of the resolver if `kind` is `java`. Java chooses it by the other
+    """Returns the settings; for `java` without the supplier of the name resolver, which Java chooses by the other
     settings."""
     if kind != "java":
         return settings

@@ -217,7 +217,7 @@ def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
         took.append(process.end(signal.SIGTERM))
         assert process.process.returncode == -signal.SIGTERM
         eventually(lambda: not publication.is_connected, timeout=PATIENT_LIVENESS_S / 2)
-    # Closing the receiver takes less than 100 ms. The rest of the time is for the end of the interpreter.
+    # Closing the source takes less than 100 ms. The rest of the time is for the end of the interpreter.
     assert min(took) < 1.0, took
     publisher.stop()
     assert stop_positions(home)[-1] >= 0
@@ -229,7 +229,7 @@ def test_a_terminated_source_stops_its_recordings_and_frees_the_publisher(
     query.source.close()
 
 
-def test_a_receiver_closes_within_100_ms(
+def test_a_source_closes_within_100_ms(
     home: Path, driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int
 ) -> None:
     """08-34"""

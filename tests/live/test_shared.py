@@ -508,7 +508,7 @@ def test_credentials_are_sent_to_the_archive_and_appear_in_no_error(
     assert "wrong-word" not in "".join(query.source.take_lines())
 
 
-def test_the_committed_offset_is_a_named_reader_of_the_archive(
+def test_the_committed_offset_is_stored_as_the_position_of_a_named_reader(
     recorded: Recorded, files: SharedArchive, stream_id: int, home: Path
 ) -> None:
     query = SharedQuery(files, stream_id, starting_offsets="earliest", reader="bars", reader_max_age_ms=3_600_000)

@@ -23,7 +23,7 @@ _ENOUGH_BATCHES = 3
 
 
 def start_quickly() -> None:
-    """Sets the environment of this process, so that each JVM that it or a child starts for Spark starts quickly."""
+    """Sets environment variables, with which the JVMs of Spark in this process and its children start quickly."""
     os.environ["SPARK_LAUNCHER_OPTS"] = _OPTIONS
     os.environ["SPARK_SUBMIT_OPTS"] = _OPTIONS
     archive = _archive()
@@ -48,7 +48,7 @@ def _archive() -> Path | None:
 
 
 def _make_archive() -> None:
-    """Runs a query. At the end of its JVM, the JVM writes the classes that it has loaded."""
+    """Runs a query in a JVM. When the JVM ends, it writes its loaded classes to the archive."""
     archive = _archive()
     if archive is None or archive.exists():
         return

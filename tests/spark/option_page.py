@@ -14,7 +14,7 @@ _BEGIN, _END = "<!-- options: made from python/aeron/spark/options.py -->\n", "<
 
 
 def options_table() -> str:
-    """Returns the table between its begin mark and its end mark."""
+    """Returns the table, with the marks before and after it."""
     head = "| option | for | default | meaning | values |\n|---|---|---|---|---|\n"
     return _BEGIN + head + "".join(_line(option) for option in OPTIONS) + _END
 

@@ -78,6 +78,6 @@ def running(
 
 
 def rate_stream(spark: SparkSession) -> DataFrame:
-    """Returns a stream of one million numbered rows per second in Spark batches of 10,000 rows."""
+    """Returns a stream of numbered rows. Each Spark batch has 10,000 rows."""
     source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10_000).option("numPartitions", 2)
     return source.load()

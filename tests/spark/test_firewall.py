@@ -60,9 +60,7 @@ def running_query(namespace: str, place: Path) -> Iterator[None]:
                     each.kill()
 
 
-def test_spark_on_a_host_that_no_packet_reaches_without_a_request_reads_an_archive_on_another_host(
-    java: None, shared_memory: Path
-) -> None:
+def test_spark_behind_a_firewall_reads_an_archive_on_another_host(java: None, shared_memory: Path) -> None:
     def values() -> list[bytes]:
         tables = [pq.read_table(path) for path in batches(shared_memory)]
         return pa.concat_tables(tables)["value"].to_pylist() if tables else []

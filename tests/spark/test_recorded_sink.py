@@ -195,7 +195,7 @@ def test_a_staged_recording_that_is_still_being_read_is_deleted_when_the_replay_
     assert sink.staged() == 0
 
 
-def test_a_commit_that_records_more_with_each_attempt_is_repeated_for_longer(
+def test_a_commit_that_records_more_with_each_attempt_is_repeated_until_it_is_complete(
     sink: Sink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recorded_sink, "RETRY_TIMEOUT_S", 0.05)

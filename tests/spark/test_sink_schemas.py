@@ -115,7 +115,7 @@ def test_an_overwrite_is_refused_for_a_batch() -> None:
         AeronWriter(OPTIONS, columns_of("value string"), True)
 
 
-def test_each_writer_has_a_different_second_in_its_keys() -> None:
+def test_no_two_writers_have_the_same_time_in_their_keys() -> None:
     """08-76"""
     writers = [AeronWriter(KEYED, columns_of("value string"), False) for _ in range(5)]
     assert len({writer._second for writer in writers}) == 5

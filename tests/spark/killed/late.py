@@ -1,5 +1,5 @@
 """The Spark application of the test of asynchronous progress tracking. Batches run before Spark logs their offsets. The
-test kills the application after such a batch, and before the log.
+test kills the application between a batch and the log of its offsets.
 
 usage: late.py PLACE STREAM_ID DIRECTORY_OF_DRIVER ROWS
 
