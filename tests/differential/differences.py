@@ -1,6 +1,6 @@
 """All allowed differences between our driver and the C driver 1.53 of the wheel, with their reasons."""
 
-# Malformed datagrams that the C driver accepts and ours does not, by case name.
+# Cases of the test vectors that the C driver handles differently from ours, with the behaviour of the C driver.
 MALFORMED = {
     "r-data-frame-length-below-header": "a frame shorter than its header cannot be delivered; C delivers it",
     "r-setup-active-before-initial": "the join position would be negative; C makes the image",

@@ -31,7 +31,7 @@ _WEIGHTS = {
 
 
 class Source:
-    """Plays the source of one image. The source may send skipped and lost datagrams later.
+    """Plays the source of one image. The source may skip datagrams, and send them later.
 
     With `keeps_frames` every heartbeat has the position of the start of a frame, like a heartbeat of a real source. A
     receiver that skips a gap continues at the heartbeat's position. If this position is within a frame, the C driver

@@ -90,8 +90,8 @@ def test_the_resolver_handles_a_malformed_datagram_like_the_c_driver(pairs, case
     pair = pairs(**_SETTINGS)
     known = case.name in differences.MALFORMED
     if known:
-        # The C driver would read bytes after the end of the datagram, so the script uses only our driver. The
-        # additional setting starts another pair of drivers, so that the state of the shared pair does not change.
+        # The C driver handles this datagram differently, or crashes, so the script uses only our driver. The additional
+        # setting starts another pair of drivers, so that the state of the shared pair does not change.
         pair = pairs(**_SETTINGS, AERON_EVENT_LOG="")[1:]
     with Duel(pair, ResolverScene) as duel:
         duel.step("start")

@@ -177,8 +177,8 @@ class ArchiveClient:
         return Subscription(self.peer, values)
 
     def start_merge(self, subscription, recording, *, timeout_s=30, **values):
-        """Starts polling of a `ReplayMerge` in the peer, until it is merged and has `count` messages. `peer.answer`
-        waits for the result."""
+        """Makes the peer poll a `ReplayMerge` until it is merged and has `count` messages. `peer.answer` waits for the
+        result."""
         self.peer.start(
             "merge",
             client=self._client,

@@ -1,7 +1,7 @@
 """A client that writes and reads single messages of the archive protocol, to check the exact responses of an archive.
 
-Its publication and subscriptions belong to our client, which runs in the test process. So our client must be able to
-connect to the driver.
+It uses publications and subscriptions of our Aeron client, which runs in the test process. So our Aeron client must be
+able to connect to the driver.
 """
 
 import struct
@@ -100,7 +100,7 @@ class Session:
             time.sleep(0.001)
 
     def await_message(self, template, timeout_s=_TIMEOUT_S, **values):
-        """Waits for a message with these values and returns it. Drops the messages before it."""
+        """Waits for a message with these values and returns it. Drops all other messages that have arrived."""
         seen = []
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:

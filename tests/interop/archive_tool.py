@@ -9,7 +9,11 @@ _TIMEOUT_S = 60
 
 
 class ArchiveTool:
-    """Runs the tool's commands. Only `verify` changes the directory: it writes its result into the catalog."""
+    """Runs the tool's commands.
+
+    `show` and `positions` change no file. `verify` writes its result into the catalog. `run` and `succeed` run any
+    command.
+    """
 
     def __init__(self, directory):
         self.directory = directory

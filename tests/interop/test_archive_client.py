@@ -644,7 +644,7 @@ def _source(archives, start_client, stream):
     return archive, client, _record(client, stream)
 
 
-def test_a_recording_is_replicated_completely_again_and_in_part(client, archives, start_client, stream):
+def test_a_recording_is_replicated_completely_a_second_time_and_in_part(client, archives, start_client, stream):
     """07-113, 07-114"""
     source, _, recording = _source(archives, start_client, stream)
     of = {"recording": recording.id, "stream": source.stream, "channel": source.control_channel, "response": ANY_PORT}

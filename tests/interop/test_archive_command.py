@@ -338,7 +338,7 @@ def test_the_command_marks_recordings_like_the_tool(written, state):
         assert _without_times(both.ours) == _without_times(both.real)
 
 
-def test_the_command_refuses_the_same_archives_as_the_tool(written, tmp_path):
+def test_the_command_refuses_the_same_requests_as_the_tool(written, tmp_path):
     """07-132: the command and the tool end with the same exit status."""
     both = Directories(written("purged"))
     for command, *arguments in (

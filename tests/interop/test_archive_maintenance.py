@@ -168,7 +168,7 @@ def test_a_recording_is_extended_by_a_stream_that_continues_it(recorder, kinds, 
 
 
 @each_archive
-def test_a_recording_is_truncated_at_a_frame_at_a_segment_start_and_at_its_start_and_end(recorder, kinds):
+def test_a_recording_is_truncated_within_a_segment_between_segments_and_at_its_ends(recorder, kinds):
     """07-108, 07-112"""
     it = recorder(kinds)
     client, start = it.client, 1024

@@ -179,8 +179,8 @@ def test_a_recording_is_copied_over_response_channels_of_the_source(pair, ways):
     _copied(both, recording, replication=_response_channel(), source_response=_response_channel())
 
 
-# The real archive cannot replicate these: its request for the replay repeats the session id of its control session.
-# Over IPC, it waits for the endpoint of the subscription.
+# The real archive cannot copy a recording in these ways: its request for the replay repeats the session id of its
+# control session. Over IPC, it waits for the endpoint of the subscription.
 @pytest.mark.parametrize("source", ["java", "ours"])
 @pytest.mark.parametrize("media", ["udp", "ipc"])
 def test_our_archive_receives_a_replay_over_a_response_channel_of_each_kind(pair, source, media):
@@ -195,7 +195,7 @@ def test_our_archive_receives_a_replay_over_a_response_channel_of_each_kind(pair
 
 
 @each_way
-def test_a_replay_over_a_response_channel_has_neither_a_live_destination_nor_a_tag(pair, ways):
+def test_a_replication_over_a_response_channel_with_a_live_destination_or_a_tag_is_refused(pair, ways):
     both = pair(ways)
     _, recording, _ = both.record()
     live = {"live": f"aeron:udp?endpoint=127.0.0.1:{free_port()}"}

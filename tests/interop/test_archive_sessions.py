@@ -389,7 +389,7 @@ def test_a_replay_of_frames_with_checksums_has_the_session_id_of_the_replay(worl
 
 @each_archive_on_ours
 @pytest.mark.parametrize(("channel", "is_behind"), [("aeron:ipc", True), ("udp", False)], ids=["behind", "at-the-end"])
-def test_the_publications_of_a_killed_client_are_revoked_and_replays_to_other_clients_continue(
+def test_publications_to_a_killed_client_are_revoked_and_replays_to_other_clients_continue(
     world, kinds, stream, channel, is_behind
 ):
     """07-31, 07-94: the replay and the responses"""

@@ -158,7 +158,7 @@ def test_the_tool_and_our_recovery_find_the_same_end_of_extended_recordings(bric
 
 
 def test_the_tool_reports_an_error_if_another_checksum_algorithm_is_given(written):
-    """07-51: this error shows that the tool compares checksums. So the other tests check ours."""
+    """07-51: this error shows that the tool compares checksums. So the other tests check our checksums."""
     tool = ArchiveTool(written("extended-with-checksums"))
     result = tool.run("verify", "-a", "-checksum", "CRC-32")
     assert result.returncode == 255

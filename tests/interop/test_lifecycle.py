@@ -198,9 +198,7 @@ def test_a_publisher_killed_in_a_claim_does_not_block_the_stream(driver, client,
 
 
 @each_pair
-def test_the_stream_of_an_only_publisher_that_is_killed_in_a_claim_ends(
-    driver, client, start_driver, start_peer, stream
-):
+def test_a_stream_ends_if_its_only_publisher_is_killed_in_a_claim(driver, client, start_driver, start_peer, stream):
     """04-82"""
     running = start_driver(driver)
     subscriber, killed = start_peer(client, running), start_peer(client, running)

@@ -335,7 +335,7 @@ def test_invalid_settings_for_the_archive_fail_at_the_first_poll(source, client)
     reader.subscription.close()
 
 
-def test_the_loss_of_the_live_stream_fails_if_the_recording_stopped_at_an_earlier_position(source, read):
+def test_the_loss_of_the_live_stream_fails_the_subscription_if_the_recording_ends_earlier(source, read):
     """11-53"""
     source.send(5)
     reader = read(source).until_live()

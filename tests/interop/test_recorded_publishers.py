@@ -253,7 +253,7 @@ def test_a_killed_publisher_continues_after_the_last_recorded_message_when_it_st
             process.kill()
     with place.client() as archive:
         [recording] = archive.list_recordings(stream_id=stream)
-        # The driver notices after its client liveness timeout of 10 s that the last process is dead.
+        # The driver notices after its client liveness timeout that the last process is dead.
         eventually(lambda: archive.get_stop_position(recording.recording_id) is not None, timeout_s=40)
         messages, _ = _replayed(archive, recording.recording_id)
     numbers = [struct.unpack_from("<Q", message)[0] for message in messages]

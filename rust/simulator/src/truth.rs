@@ -105,7 +105,7 @@ impl Truth {
         counts.sum::<usize>() as u64
     }
 
-    /// Returns the number of messages that all subscribers have received.
+    /// Returns the number of received messages, summed over all subscribers.
     pub fn received(&self) -> u64 {
         self.received
     }

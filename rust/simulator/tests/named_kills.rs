@@ -189,7 +189,7 @@ fn kills_at_each_step_of_retention_lose_nothing_that_is_not_committed() {
 }
 
 #[test]
-fn kills_at_each_step_of_a_commit_lose_no_granted_position() {
+fn kills_at_each_step_of_a_commit_lose_no_committed_position() {
     let commit = record(RecordKind::Reader);
     let steps = [
         ("a reader is created", commit),

@@ -90,7 +90,7 @@ fn followers_of_the_first_seeds_read_each_message_of_each_recording_once() {
 }
 
 #[test]
-fn a_seed_with_followers_replays_exactly() {
+fn two_runs_of_a_seed_with_followers_are_identical() {
     for seed in [1, 4] {
         let [first, second] =
             [run_followers(seed), run_followers(seed)].map(|it| it.expect("nothing is found"));
