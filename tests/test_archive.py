@@ -586,6 +586,34 @@ def test_handlers_of_signals_and_errors_may_call_the_archive(
             archive.signals()
 
 
+def test_an_iterator_of_signals_raises_after_the_archive_has_ended_the_session(
+    server: aeron.Archive, client: aeron.Aeron, stream_id: int
+) -> None:
+    archive = aeron.connect_archive(client)
+    record(archive, stream_id, [b"x"])
+    signals = archive.signals()
+    assert [next(signals).signal for _ in range(2)] == ["START", "STOP"]
+    server.close()
+    # The thread of the client notices the end first.
+    eventually(lambda: archive.is_closed)
+    for iterator in (signals, archive.signals(), archive.signals(timeout=0)):
+        with pytest.raises(aeron.ArchiveDisconnectedError):
+            next(iterator)
+    archive.close()
+    assert list(signals) == []
+
+
+def test_an_iterator_of_signals_ends_when_the_program_closes_the_aeron_client(
+    driver: aeron.MediaDriver, server: aeron.Archive
+) -> None:
+    with aeron.connect(driver) as client:
+        archives = [aeron.connect_archive(client) for _ in range(2)]
+    # The thread of the client notices the end first, or the iterator does.
+    assert list(archives[0].signals()) == []
+    eventually(lambda: archives[1].is_closed)
+    assert list(archives[1].signals()) == []
+
+
 @pytest.mark.parametrize("handler", ["on_signal", "error_handler"])
 def test_a_client_without_threads_refuses_handlers_that_no_thread_would_call(
     driver: aeron.MediaDriver, server: aeron.Archive, handler: str

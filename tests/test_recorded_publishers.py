@@ -541,6 +541,31 @@ def test_a_publisher_needs_a_user_with_the_role_record(server: Server, stream_id
     assert recorded(server, the_id(publisher)) == [b"before", b"after"]
 
 
+def test_connections_of_a_closed_client_use_its_credentials_function(
+    server: Server, client: aeron.Aeron, stream_id: int, users: Path
+) -> None:
+    server.stop()
+    server.start(users_file=users)
+    asked: list[bytes | None] = []
+
+    def credentials(challenge: bytes | None) -> bytes:
+        asked.append(challenge)
+        return b"record:record"
+
+    archive = aeron.connect_archive(client, credentials=credentials)
+    archive.close()
+    with archive.reconnect() as again:
+        assert again.list_recordings() == ()
+    with archive.recorded_publisher(CHANNEL, stream_id) as publisher:
+        publisher.publish(b"message", timeout=10)
+        assert publisher.flush(timeout=10)
+    follower = again.reconnect().follow(the_id(publisher), position="earliest")
+    again.close()
+    with follower:
+        assert next(follower.batches(timeout=10)).to_list() == [b"message"]
+    assert len(asked) >= 4
+
+
 def test_a_handler_may_call_the_publisher_and_its_exception_is_raised_by_the_outer_call(
     server: Server, publisher: aeron.RecordedPublisher, stream_id: int
 ) -> None:
@@ -667,6 +692,7 @@ def test_waiting_for_a_position_that_is_not_recorded_raises_an_error_after_the_t
     position = publisher.publish(b"hello", timeout=5)
     publisher.wait_recorded(position, timeout=5)
     begin = time.monotonic()
-    with pytest.raises(aeron.ArchiveTimeoutError, match=f"position {position + 64} was not recorded"):
+    problem = f"position {position + 64} was not recorded within the timeout: the stream is recorded up to {position}$"
+    with pytest.raises(aeron.ArchiveTimeoutError, match=problem):
         publisher.wait_recorded(position + 64, timeout=0.1)
     assert time.monotonic() - begin < 3

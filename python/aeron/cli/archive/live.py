@@ -47,7 +47,8 @@ class ArchiveSession:
             click.ClickException: the archive reports an error, or the session has ended.
         """
         while not self.stop.is_signalled:
-            yield from self.archive.signals(timeout=SIGNAL_TIMEOUT_S)
+            with contextlib.suppress(aeron.ArchiveDisconnectedError):
+                yield from self.archive.signals(timeout=SIGNAL_TIMEOUT_S)
             self.check()
             if self.archive.is_closed or self.archive.state != "CONNECTED":
                 raise click.ClickException("the archive has ended the session")

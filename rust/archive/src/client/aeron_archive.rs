@@ -159,6 +159,14 @@ impl AeronArchive {
     pub fn state(&self) -> Result<ArchiveSessionState> {
         Ok(self.session()?.state())
     }
+
+    /// Returns the error that ended the session: see [`ArchiveSession::end`].
+    ///
+    /// # Errors
+    /// [`ArchiveClientError::ReentrantCall`] in a handler.
+    pub fn end(&self) -> Result<Option<ArchiveClientError>> {
+        Ok(self.session()?.end().cloned())
+    }
 }
 
 /// Sending and polling.

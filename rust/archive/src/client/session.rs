@@ -80,6 +80,8 @@ pub struct ArchiveSession {
     signal_handler: Option<RecordingSignalHandler>,
     error_handler: Option<ArchiveErrorHandler>,
     state: ArchiveSessionState,
+    /// Error that ended the session; `None` while the session is connected, and if `close` ended it.
+    end: Option<ArchiveClientError>,
     control_session_id: i64,
     archive_id: i64,
     last_correlation_id: i64,
@@ -108,6 +110,7 @@ impl ArchiveSession {
             signal_handler: context.recording_signal_handler.clone(),
             error_handler: context.error_handler.clone(),
             state: ArchiveSessionState::Connected,
+            end: None,
             control_session_id: parts.control_session_id,
             archive_id: parts.archive_id,
             last_correlation_id: aeron_protocol::archive::NULL_VALUE,
@@ -141,6 +144,13 @@ impl ArchiveSession {
             return ArchiveSessionState::Disconnected;
         }
         self.state
+    }
+
+    /// Returns the error that ended the session: [`ArchiveClientError::Disconnected`], or the error that closed the
+    /// Aeron client. Returns `None` before a call has noticed the end, and if [`close`](Self::close) ended the session.
+    #[must_use]
+    pub const fn end(&self) -> Option<&ArchiveClientError> {
+        self.end.as_ref()
     }
 
     /// Queues a request. Sends it at once if the request stream accepts it.
@@ -326,6 +336,8 @@ impl ArchiveSession {
             false => ArchiveClientError::Disconnected,
         };
         self.state = ArchiveSessionState::Disconnected;
+        // If two calls notice the end, the first error is kept.
+        self.end.get_or_insert_with(|| error.clone());
         self.exchange.fail_all(&error);
         error
     }

@@ -358,6 +358,12 @@ impl Credentials {
         function.map(|it| GivenCredentials::of(&it)).transpose()
     }
 
+    /// Returns whether this handler is the function that returns the credentials.
+    pub fn is_function(&self, handler: &EventHandler) -> bool {
+        let function = self.function.as_ref();
+        function.is_some_and(|function| Arc::ptr_eq(function, &handler.weak()))
+    }
+
     /// Removes and returns the exception that the function raised.
     pub fn take_error(&self) -> Option<PyErr> {
         lock(&self.error).take()

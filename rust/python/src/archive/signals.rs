@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use aeron_archive::client::ArchiveClientError;
+use aeron_client::{CloseCause, Error};
 use pyo3::prelude::*;
 
 use super::errors::from_archive;
@@ -43,8 +45,7 @@ impl PyRecordingSignals {
             match (link.archive.take_recording_signal(), polled) {
                 (Ok(Some(signal)), _) => Some(Ok(Some(signal))),
                 (Err(error), _) => Some(Err(error)),
-                (Ok(None), Err(_)) if link.is_closed() => Some(Ok(None)),
-                (Ok(None), Err(error)) => Some(Err(error)),
+                (Ok(None), Err(error)) => Some(end_of_iterator(link, error).map(|()| None)),
                 (Ok(None), Ok(_)) => None,
             }
         };
@@ -54,5 +55,20 @@ impl PyRecordingSignals {
             .map_err(|error| from_archive(&error))?
             .flatten();
         Ok(signal.as_ref().map(PyRecordingSignal::from))
+    }
+}
+
+/// Returns the error that the iterator raises after a poll has failed with `polled`. Returns `Ok` if the program has
+/// closed the client of the archive or the Aeron client.
+///
+/// The poll that notices the end of the session fails with the cause, and later polls fail with another error. The
+/// thread of the client polls too. So the outcome depends on the cause in the session, and not on `polled`.
+fn end_of_iterator(link: &Link, polled: ArchiveClientError) -> Result<(), ArchiveClientError> {
+    if link.is_closed_by_program() {
+        return Ok(());
+    }
+    match link.archive.end()?.unwrap_or(polled) {
+        ArchiveClientError::Client(Error::ClientClosed(CloseCause(None))) => Ok(()),
+        error => Err(error),
     }
 }

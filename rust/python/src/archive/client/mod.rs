@@ -157,8 +157,9 @@ impl PyAeronArchive {
     ///
     /// The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
     ///
-    /// The iterator ends if no signal arrives for `timeout` seconds, or the client is closed. If the archive ends the
-    /// session, the iterator ends or raises `ArchiveDisconnectedError`.
+    /// The iterator ends if no signal arrives for `timeout` seconds, or if the program closes this client or the Aeron
+    /// client. If the archive ends the session, the iterator returns the signals that the client has received, and then
+    /// raises `ArchiveDisconnectedError`.
     ///
     /// Args:
     ///     timeout: Seconds to wait for each signal. `None` waits without a limit.
@@ -169,6 +170,7 @@ impl PyAeronArchive {
     /// Raises:
     ///     InvalidArgumentError: If the client has a signal handler (`on_signal`).
     ///     ArchiveDisconnectedError: Raised by the iterator if the archive ended the session.
+    ///     ClientClosedError: Raised by the iterator if an error closed the Aeron client.
     #[pyo3(signature = (timeout = None))]
     fn signals(
         &self,
@@ -261,11 +263,14 @@ impl PyAeronArchive {
     /// Closes the session. Idempotent.
     ///
     /// Outstanding requests fail with `ArchiveClosedError`. Recordings, replays and replications of the archive
-    /// continue.
+    /// continue. `reconnect` and `recorded_publisher` can still be called.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let link = self.link.get()?;
         py.detach(|| link.close());
-        self.handlers.iter().for_each(EventHandler::clear);
+        // Later connections of `reconnect`, of followers and of recorded publishers call the credentials function.
+        let is_notice = |handler: &&EventHandler| !self.credentials.is_function(handler);
+        let notices = self.handlers.iter().filter(is_notice);
+        notices.for_each(EventHandler::clear);
         Ok(())
     }
 
