@@ -262,3 +262,52 @@ def test_a_signal_wakes_the_barrier_and_the_program_ends_cleanly() -> None:
     os.kill(process.pid, signal.SIGTERM)
     assert process.communicate(timeout=10)[0] == "in order\n"
     assert process.returncode == 0
+
+
+def closed_on_another_thread(barrier: aeron.ShutdownSignalBarrier) -> None:
+    thread = threading.Thread(target=barrier.close)
+    thread.start()
+    thread.join(30)
+
+
+def test_the_next_barrier_restores_the_signal_handlers_that_another_thread_could_not_restore() -> None:
+    former = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    closed_on_another_thread(aeron.ShutdownSignalBarrier())
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with aeron.ShutdownSignalBarrier() as barrier:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert barrier.wait(30)
+    assert signal.getsignal(signal.SIGINT) == former[0]
+    # The handler that the program has installed in the meantime stays.
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    signal.signal(signal.SIGTERM, former[1])
+
+
+def test_a_signal_after_the_close_on_another_thread_has_its_former_effect() -> None:
+    seen: list[int] = []
+    former = signal.signal(signal.SIGINT, lambda number, _: seen.append(number))
+    own = signal.getsignal(signal.SIGINT)
+    try:
+        closed_on_another_thread(aeron.ShutdownSignalBarrier())
+        os.kill(os.getpid(), signal.SIGINT)
+        eventually(lambda: seen == [signal.SIGINT])
+        assert signal.getsignal(signal.SIGINT) == own
+    finally:
+        signal.signal(signal.SIGINT, former)
+
+
+def test_a_signal_ends_a_program_without_open_barriers() -> None:
+    code = (
+        "import aeron, threading, time\n"
+        "barrier = aeron.ShutdownSignalBarrier()\n"
+        "thread = threading.Thread(target=barrier.close)\n"
+        "thread.start(); thread.join()\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(5)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert process.returncode == -signal.SIGTERM

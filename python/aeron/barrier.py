@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import threading
 import weakref
@@ -15,6 +14,10 @@ from aeron.exceptions import ArgumentTypeError
 __all__ = ["ShutdownSignalBarrier"]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 class ShutdownSignalBarrier:
@@ -51,14 +54,38 @@ class ShutdownSignalBarrier:
         # wait(). With an Event the handler would wait for a lock that the interrupted code holds.
         self._gate = threading.Lock()
         self._gate.acquire()
+        is_first = not self._open
         self._open.add(self)
-        if threading.current_thread() is threading.main_thread() and not self._previous:
-            for number in _SIGNALS:
-                self._previous[number] = signal.signal(number, self._on_signal)
+        if _is_main_thread():
+            if is_first:
+                # The last barrier may have been closed on another thread. After that, the program may have installed
+                # its own signal handlers.
+                self._restore()
+            if not self._previous:
+                for number in _SIGNALS:
+                    self._previous[number] = signal.signal(number, ShutdownSignalBarrier._on_signal)
 
     @classmethod
-    def _on_signal(cls, _number: int, _frame: FrameType | None) -> None:
-        cls.signal_all()
+    def _on_signal(cls, number: int, _frame: FrameType | None) -> None:
+        if cls._open:
+            cls.signal_all()
+            return
+        # The last barrier was closed on another thread, or was dropped without a close.
+        cls._restore()
+        if signal.getsignal(number) != ShutdownSignalBarrier._on_signal:
+            signal.raise_signal(number)
+
+    @classmethod
+    def _restore(cls) -> None:
+        """Restores the former signal handlers. Call it on the main thread.
+
+        A signal can interrupt this method and call it again, so each handler is removed after it is restored.
+        """
+        for number, former in list(cls._previous.items()):
+            # The program may have replaced the handler.
+            if signal.getsignal(number) == ShutdownSignalBarrier._on_signal:
+                signal.signal(number, former)
+            cls._previous.pop(number, None)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the barrier is woken.
@@ -99,17 +126,13 @@ class ShutdownSignalBarrier:
         """Wakes and closes the barrier. After the close of the last barrier, signals have their former effect.
         Idempotent.
 
-        If the last barrier is closed on another thread than the main thread, SIGINT and SIGTERM have no effect after
-        that.
+        Another thread than the main thread cannot restore the former signal handlers. If the last barrier is closed on
+        such a thread, the first signal restores them and then has its former effect.
         """
         self.signal()
         self._open.discard(self)
-        if not self._open:
-            while self._previous:
-                number, former = self._previous.popitem()
-                # On another thread the signal handlers stay installed. They do nothing, because no barrier is open.
-                with contextlib.suppress(ValueError):
-                    signal.signal(number, former)
+        if not self._open and _is_main_thread():
+            self._restore()
 
     def __enter__(self) -> ShutdownSignalBarrier:
         """Returns the barrier."""
