@@ -285,6 +285,20 @@ def test_contradicting_arguments_are_refused(archive: aeron.AeronArchive, argume
         archive.follow(**arguments)
 
 
+def test_a_commit_before_the_first_recording_is_refused_with_the_reason(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    with archive.follow(channel=IPC, stream_id=stream_id, reader="bars", commit="explicit") as follower:
+        reason = f"the archive has no recording of channel 'aeron:ipc' and stream {stream_id} yet"
+        with pytest.raises(aeron.InvalidArgumentError, match=reason):
+            follower.commit()
+    with (
+        archive.follow(channel=IPC, stream_id=stream_id) as follower,
+        pytest.raises(aeron.InvalidArgumentError, match="the follower has no reader to commit"),
+    ):
+        follower.commit()
+
+
 def test_an_unknown_recording_is_refused(archive: aeron.AeronArchive) -> None:
     with pytest.raises(aeron.UnknownRecordingError, match="unknown recording id: 77"):
         archive.follow(77)

@@ -324,8 +324,13 @@ class Follower:
                 stopped before, or begins after it.
             ArchiveError: If the archive refuses the request.
         """
-        if self._commits is None or self._current is None:
+        if self._commits is None:
             raise InvalidArgumentError("the follower has no reader to commit: pass reader='name' to follow")
+        if self._current is None:
+            raise InvalidArgumentError(
+                f"there is no position to commit, because the archive has no recording of channel {self._channel!r} "
+                f"and stream {self._stream_id} yet: commit after the first message"
+            )
         if position is not None and position > self._position:
             raise InvalidArgumentError(
                 f"position {position} is after the last delivered message: commit at most {self._position}"
