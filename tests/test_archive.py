@@ -433,6 +433,24 @@ def test_an_archive_with_a_control_channel_accepts_requests_over_the_network(
             assert replayed(archive, recording.recording_id, channel=channel) == [b"a", b"b"]
 
 
+def test_requests_over_the_network_are_enabled_by_default_only_with_a_control_channel(
+    driver: aeron.MediaDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "control_channel_enabled"
+    assert aeron.Archive.settings()[name] is False
+    with aeron.Archive(tmp_path / "without", driver=driver, **SMALL) as server:
+        assert server.configuration[name] is False
+    monkeypatch.setenv("AERON_ARCHIVE_CONTROL_CHANNEL", "aeron:udp?endpoint=localhost:0")
+    assert aeron.Archive.settings()[name] is True
+    monkeypatch.setenv("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "false")
+    assert aeron.Archive.settings()[name] is False
+    monkeypatch.delenv("AERON_ARCHIVE_CONTROL_CHANNEL")
+    monkeypatch.setenv("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "true")
+    assert aeron.Archive.settings()[name] is True
+    with pytest.raises(aeron.ConfigurationError, match=r"aeron\.archive\.control\.channel"):
+        aeron.Archive(tmp_path / "enabled", driver=driver, **SMALL)
+
+
 def test_a_recording_is_replicated_to_another_archive(
     driver: aeron.MediaDriver, client: aeron.Aeron, archive: aeron.AeronArchive, tmp_path: Path, stream_id: int
 ) -> None:

@@ -65,8 +65,9 @@ class Setting(NamedTuple):
         return {"size": "int", "duration": "int"}.get(self.kind, self.kind)
 
     def stub_default(self) -> str:
-        """The default in the stub. It is an ellipsis if the default depends on the machine, or if there is none."""
-        if self.name == "dir" or (self.kind in ("size", "duration", "int") and self.embedded == ""):
+        """The default in the stub. It is an ellipsis if there is none, or if it depends on the machine or a setting."""
+        is_variable = self.name == "dir" or self.name in DEPENDENT_DEFAULTS
+        if is_variable or (self.kind in ("size", "duration", "int") and self.embedded == ""):
             return "..."
         return f'"{self.embedded}"' if isinstance(self.embedded, str) else repr(self.embedded)
 
@@ -77,6 +78,10 @@ IDLE_PARK = (
 INCOMING_LOSS = (
     "For tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds. Default: no loss."
 )
+
+
+# Defaults of an embedded archive that depend on other settings.
+DEPENDENT_DEFAULTS = {"control_channel_enabled": "`True` if `control_channel` is set, otherwise `False`"}
 
 
 def shown(value: bool | int | str) -> str:
@@ -111,12 +116,17 @@ def wrapped(name: str, text: str) -> str:
     )
 
 
+def embedded_default(setting: Setting) -> str:
+    """Returns the default of a driver or archive inside a Python process."""
+    return DEPENDENT_DEFAULTS.get(setting.name, shown(setting.embedded))
+
+
 def keyword_text(setting: Setting) -> str:
     """Returns meaning, choices, unit and default of a keyword as sentences."""
     parts = [setting.meaning if setting.meaning.endswith(".") else f"{setting.meaning}."]
     if setting.choices:
         parts.append("One of " + ", ".join(f"`{choice}`" for choice in setting.choices) + ".")
-    default = EMBEDDED_DIRECTORY if setting.name == "dir" else shown(setting.embedded)
+    default = EMBEDDED_DIRECTORY if setting.name == "dir" else embedded_default(setting)
     unit = f" {setting.unit}" if setting.unit and isinstance(setting.embedded, int) else ""
     parts.append(f"Default: {default}{unit}.")
     return " ".join(parts)
@@ -156,7 +166,7 @@ def page_default(setting: Setting) -> str:
         return "`/dev/shm/aeron-<user>`"
     default = shown(setting.default)
     if setting.embedded != setting.default:
-        default += f" (embedded: {shown(setting.embedded)})"
+        default += f" (embedded: {embedded_default(setting)})"
     return default
 
 

@@ -29,6 +29,8 @@ use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
 /// Default channel of the replays that source archives send for replications.
 const DEFAULT_REPLICATION_CHANNEL: &str = "aeron:udp?endpoint=localhost:0";
+const CONTROL_CHANNEL_ENABLED: &str = "control_channel_enabled";
+const CONTROL_CHANNEL_ENABLED_VARIABLE: &str = "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED";
 /// Settings that the constructor takes as arguments with other names: `driver` and `directory`.
 const ARGUMENTS: [&str; 2] = ["aeron_dir", "archive_dir"];
 
@@ -94,6 +96,7 @@ impl Closable for SharedArchive {
 /// Returns the settings of an embedded archive in an empty environment.
 pub fn embedded_defaults() -> ArchiveContext {
     ArchiveContext {
+        control_channel_enabled: false,
         threading_mode: ArchiveThreadingMode::Shared,
         max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
         replication_channel: DEFAULT_REPLICATION_CHANNEL.to_owned(),
@@ -101,13 +104,22 @@ pub fn embedded_defaults() -> ArchiveContext {
     }
 }
 
-/// Returns the defaults of an embedded archive, changed by environment variables.
+/// Returns the defaults of an embedded archive, changed by environment variables. The caller calls
+/// [`complete_control_channel`] next, or after the keywords.
 fn embedded_context() -> PyResult<ArchiveContext> {
     let mut context = embedded_defaults();
     context
         .apply(&Sources::environment())
         .map_err(|error| raise("ConfigurationError", error.to_string()))?;
     Ok(context)
+}
+
+/// Sets `control_channel_enabled`, unless a keyword or the environment has set it. Requests over the network need a
+/// control channel, and its default is empty.
+fn complete_control_channel(context: &mut ArchiveContext, is_given: bool) {
+    if !is_given && std::env::var_os(CONTROL_CHANNEL_ENABLED_VARIABLE).is_none() {
+        context.control_channel_enabled = !context.control_channel.is_empty();
+    }
 }
 
 /// Returns the settings that are keywords.
@@ -210,17 +222,13 @@ impl PyArchive {
             }
         };
         let run = driver_to_run(driver.as_ref().map(|driver| driver.bind(py)))?;
-        let mut is_enabled = None;
+        let mut is_control_given = false;
         for (name, value) in settings.into_iter().flatten() {
             let name = name.cast::<PyString>()?.to_str()?.to_owned();
             set(&mut context, &name, &value)?;
-            if name == "control_channel_enabled" {
-                is_enabled = Some(context.control_channel_enabled);
-            }
+            is_control_given |= name == CONTROL_CHANNEL_ENABLED;
         }
-        if is_enabled.is_none() && context.control_channel.is_empty() {
-            context.control_channel_enabled = false;
-        }
+        complete_control_channel(&mut context, is_control_given);
         let interval = match run {
             Some(_) => DRIVER_INTERVAL,
             None => SIGNAL_INTERVAL,
@@ -251,8 +259,8 @@ impl PyArchive {
 
     /// Returns all settings with their defaults in this process, which depend on its environment variables.
     ///
-    /// One value may differ in a new archive: its `control_channel_enabled` is `False` if the constructor gets no
-    /// `control_channel_enabled` and neither an argument nor an environment variable sets `control_channel`.
+    /// `control_channel_enabled` is `False` if no variable sets it or `control_channel`. If the constructor gets a
+    /// `control_channel`, the default in the new archive is `True`.
     ///
     /// Returns:
     ///     A dictionary from names to values.
@@ -261,7 +269,9 @@ impl PyArchive {
     ///     ConfigurationError: If a variable of the environment is not valid.
     #[staticmethod]
     fn settings(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-        dict_of(py, &embedded_context()?)
+        let mut context = embedded_context()?;
+        complete_control_channel(&mut context, false);
+        dict_of(py, &context)
     }
 
     /// The settings of this archive: a dictionary from names to values.
