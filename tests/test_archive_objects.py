@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -87,6 +88,27 @@ def segments(directory: Path, recording_id: int) -> list[int]:
     """Returns the start positions of the local segments of a recording."""
     names = [path.stem.split("-") for path in directory.glob("*.rec")]
     return sorted(int(base) for id, base in names if int(id) == recording_id)
+
+
+def hide_manifest(directory: Path, bucket: Path, recording_id: int) -> Path:
+    """Replaces the manifest of a recording by a pipe, and returns the pipe. An archive that starts does not know the
+    copies of the recording before the other end of the pipe was opened."""
+    (directory / f"archive-objects-{recording_id}.manifest").unlink()
+    [remote] = bucket.rglob(f"{recording_id}-*/manifest.json")
+    remote.rename(remote.with_name("manifest"))
+    pipe = remote.with_name("pipe")
+    os.mkfifo(pipe)
+    remote.hardlink_to(pipe)
+    return pipe
+
+
+@contextmanager
+def opened_at_end(pipe: Path) -> Iterator[None]:
+    """Opens the pipe at the end of the block, so that the archive can end."""
+    try:
+        yield
+    finally:
+        os.close(os.open(pipe, os.O_RDWR))
 
 
 @pytest.fixture
@@ -425,6 +447,33 @@ def test_requests_right_after_the_start_wait_until_the_copies_are_known(
         assert found.result(5).position == 0
         with replay.result(5) as subscription:
             assert next(subscription.batches(timeout=5)).to_list()[0] == message(0)
+
+
+def test_a_list_of_all_copies_is_refused_while_those_of_one_recording_are_unknown(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, directory: Path, bucket: Path
+) -> None:
+    with aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())):
+        known, unknown = (record(client, stream_id + number) for number in range(2))
+        eventually(lambda: segments(directory, known) == segments(directory, unknown) == [4 * SEGMENT])
+    pipe = hide_manifest(directory, bucket, unknown)
+    with (
+        aeron.Archive(directory, driver=driver, **settings(bucket.as_uri())),
+        aeron.connect_archive(client) as archive,
+        opened_at_end(pipe),
+    ):
+        text = f"the copies of recording {unknown} in object storage are not known yet: "
+        with pytest.raises(aeron.ArchiveRefusedError, match=f"{text}list the copies of a single recording"):
+            archive.list_copied_ranges()
+        with pytest.raises(aeron.ArchiveRefusedError, match=f"{text}try again later"):
+            archive.list_copied_ranges(recording_id=unknown)
+        copied = aeron.CopiedRange(known, 0, 4 * SEGMENT, 4 * SEGMENT)
+        assert archive.list_copied_ranges(recording_id=known) == [copied]
+        stat = "archive", "stat", "--dir", driver.dir, "-u", "10"
+        shown = json.loads(run(*stat, "--json").stdout)["recordings"]
+        copies = {each["recording_id"]: each["copies"] for each in shown}
+        ends = {"start_position": 0, "local_start_position": 4 * SEGMENT, "copied_position": 4 * SEGMENT}
+        assert copies == {known: ends, unknown: None}
+        assert " unknown " in run(*stat, "--once").stdout
 
 
 def test_a_replay_from_the_earliest_position_begins_with_the_copies(

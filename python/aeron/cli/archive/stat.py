@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import click
 
@@ -33,14 +34,14 @@ class RecordingStat:
 
     ``bytes_per_s`` is the rate since the previous sample; it is ``None`` without such a sample. ``keeping`` is ``None``
     if the archive does not support named readers and retention. ``copied`` is ``None`` without copies in object
-    storage.
+    storage, and ``"unknown"`` if the archive does not know the copies of the recording yet.
     """
 
     recording: aeron.Recording
     position: int
     bytes_per_s: float | None
     keeping: Keeping | None
-    copied: aeron.CopiedRange | None = None
+    copied: aeron.CopiedRange | Literal["unknown"] | None = None
 
     @property
     def bytes(self) -> int:
@@ -80,24 +81,26 @@ class Sampler:
         recorded = {recording.recording_id: (recording, position) for recording, position, _ in positions}
         keeping = self._keeping.sample(recorded)
         # An archive that does not support named readers does not support copies either.
-        copies = {} if keeping is None else self._copies(archive)
-        self._session.check()
         stats = [
             self._stat(recording, position, now_s, None if keeping is None else keeping[recording.recording_id])
             for recording, position, now_s in positions
             if self._selects(recording)
         ]
-        stats = [replace(stat, copied=copies.get(stat.recording.recording_id)) for stat in stats]
         self._before = {recording.recording_id: (position, now_s) for recording, position, now_s in positions}
         if self._active:
             stats = [stat for stat in stats if stat.recording.is_active]
+        copies = {} if keeping is None else self._copies(archive, [stat.recording.recording_id for stat in stats])
+        self._session.check()
+        stats = [replace(stat, copied=copies.get(stat.recording.recording_id)) for stat in stats]
         return Sample(time.time_ns() // 1_000_000, sorted(stats, key=_order))
 
     def _selects(self, recording: aeron.Recording) -> bool:
         is_of_channel = self._channel is None or self._channel in recording.original_channel
         return is_of_channel and self._stream_id in (None, recording.stream_id)
 
-    def _copies(self, archive: aeron.AeronArchive) -> dict[int, aeron.CopiedRange]:
+    def _copies(
+        self, archive: aeron.AeronArchive, recording_ids: list[int]
+    ) -> Mapping[int, aeron.CopiedRange | Literal["unknown"]]:
         """Returns the copies by recording. If the archive does not support the request, sends it only once."""
         if not self._has_copies:
             return {}
@@ -106,6 +109,10 @@ class Sampler:
         except aeron.NotSupportedByArchiveError:
             self._has_copies = False
             return {}
+        except aeron.ArchiveRefusedError as error:
+            if error.code != aeron.ArchiveRefusedError.code:
+                raise
+        return _copies_of_each(archive, recording_ids)
 
     def _stat(self, recording: aeron.Recording, position: int, now_s: float, keeping: Keeping | None) -> RecordingStat:
         before = self._before.get(recording.recording_id)
@@ -114,6 +121,22 @@ class Sampler:
         position_before, before_s = before
         # A truncation moves the position back.
         return RecordingStat(recording, position, max(position - position_before, 0) / (now_s - before_s), keeping)
+
+
+def _copies_of_each(
+    archive: aeron.AeronArchive, recording_ids: list[int]
+) -> Mapping[int, aeron.CopiedRange | Literal["unknown"]]:
+    """Returns the copies by recording, for an archive that does not know the copies of all its recordings yet."""
+    requests = {each: archive.async_list_copied_ranges(recording_id=each) for each in recording_ids}
+    copies: dict[int, aeron.CopiedRange | Literal["unknown"]] = {}
+    for recording_id, request in requests.items():
+        try:
+            copies.update((copied.recording_id, copied) for copied in request.result())
+        except aeron.ArchiveRefusedError as error:
+            if error.code != aeron.ArchiveRefusedError.code:
+                raise
+            copies[recording_id] = "unknown"
+    return copies
 
 
 def _positions(
@@ -170,7 +193,8 @@ def stat(
 
     "lag" has the bytes that the slowest named reader has not committed. "retention" has what the archive deletes next:
     the bytes that it deletes now, the reader or replay that holds them, or the bytes or the age until the next
-    deletion. A column appears only if at least one recording has a value in it.
+    deletion. A column appears only if at least one recording has a value in it. "copied from" is "unknown" if the
+    archive could not list the copies in object storage since its start.
 
     Active recordings come first, then stopped recordings, of which the last stopped one comes first. With --once
     or --json the command measures the rates over one period, and ends.
@@ -230,12 +254,16 @@ def _cells(stat: RecordingStat, now_ms: int) -> dict[str, str]:
         "stopped": "active" if stopped_ms is None else f"{duration(now_ms - stopped_ms)} ago",
         "lag": "" if stat.keeping is None else lag_cell(stat.keeping, stat.position),
         "retention": "" if stat.keeping is None else retention_cell(stat.keeping),
-        "copied from": "" if stat.copied is None else f"{stat.copied.start_position:,}",
-        "copied to": "" if stat.copied is None else f"{stat.copied.copied_position:,}",
+        "copied from": _copied_from(stat.copied),
+        "copied to": f"{stat.copied.copied_position:,}" if isinstance(stat.copied, aeron.CopiedRange) else "",
         "stream": str(recording.stream_id),
         "session": str(recording.session_id),
         "channel": printable(recording.original_channel),
     }
+
+
+def _copied_from(copied: aeron.CopiedRange | Literal["unknown"] | None) -> str:
+    return f"{copied.start_position:,}" if isinstance(copied, aeron.CopiedRange) else copied or ""
 
 
 def duration(milliseconds: int) -> str:
@@ -272,5 +300,12 @@ def _stat_as_json(stat: RecordingStat, now_ms: int) -> dict[str, object]:
         "session_id": recording.session_id,
         "original_channel": recording.original_channel,
         **keeping_as_json(stat.keeping, stat.position),
-        **({} if stat.copied is None else {"copies": copied_as_json(stat.copied)}),
+        **_copies_as_json(stat.copied),
     }
+
+
+def _copies_as_json(copied: aeron.CopiedRange | Literal["unknown"] | None) -> dict[str, object]:
+    """Returns the field ``copies``: absent without copies, and ``null`` if the archive does not know them yet."""
+    if copied is None:
+        return {}
+    return {"copies": copied_as_json(copied) if isinstance(copied, aeron.CopiedRange) else None}

@@ -42,6 +42,26 @@ impl UnknownCopies {
         is_unknown && now_ns < self.deadline_ns
     }
 
+    /// Checks that the copies of all recordings are known. `exists` returns whether a recording was not deleted since
+    /// the start of the archive.
+    ///
+    /// # Errors
+    /// The copies of at least one recording are not known.
+    pub fn check_all(&self, exists: impl Fn(i64) -> bool) -> Result<(), ArchiveError> {
+        let mut unknown = self.recording_ids.iter().filter(|id| exists(**id));
+        let Some(first) = unknown.next() else {
+            return Ok(());
+        };
+        let others = match unknown.count() {
+            0 => String::new(),
+            1 => " and of 1 other recording".to_owned(),
+            count => format!(" and of {count} other recordings"),
+        };
+        Err(ArchiveError::generic(format!(
+            "the copies of recording {first}{others} in object storage are not known yet: list the copies of a single recording, or try again later, and see the error log of the archive"
+        )))
+    }
+
     /// Checks that the copies of a recording are known.
     ///
     /// # Errors
@@ -79,5 +99,31 @@ mod tests {
         );
         unknown.remove(2);
         assert!(unknown.check(2).is_ok());
+    }
+
+    #[test]
+    fn a_request_for_all_copies_is_refused_while_those_of_one_recording_are_unknown() {
+        let mut unknown = UnknownCopies::new([3, 7, 8, 9], 0);
+        let refusal = |unknown: &UnknownCopies| {
+            let refused = unknown.check_all(|id| id != 3).unwrap_err();
+            let (what, remedy) = refused.message.split_once(": ").unwrap();
+            assert!(
+                remedy.starts_with("list the copies of a single recording, or try again later")
+            );
+            what.to_owned()
+        };
+        let names = [
+            "recording 7 and of 2 other recordings",
+            "recording 8 and of 1 other recording",
+            "recording 9",
+        ];
+        for (name, known) in names.iter().zip([7, 8, 9]) {
+            let text = format!("the copies of {name} in object storage are not known yet");
+            assert_eq!(refusal(&unknown), text);
+            unknown.remove(known);
+        }
+        // The remaining recording was deleted.
+        assert!(unknown.check_all(|id| id != 3).is_ok());
+        assert!(unknown.check_all(|_| true).is_err());
     }
 }

@@ -16,6 +16,7 @@ use aeron_archive::client::{
 };
 use aeron_archive::objects::CopiedRange;
 use aeron_client::Aeron;
+use aeron_protocol::archive::ArchiveErrorCode;
 
 use crate::error::{LiveCode, LiveError};
 use crate::recorder::MakeContext;
@@ -294,19 +295,46 @@ impl ConnectionLease {
         self.0.has_no_links.store(true, Ordering::Relaxed);
     }
 
-    /// Lists the recordings with copies in object storage. If the archive does not support this request, the list is
-    /// empty.
-    pub fn copied_ranges(&self) -> Result<Vec<CopiedRange>, ArchiveClientError> {
-        if self.0.lacks_copies.load(Ordering::Relaxed) {
+    /// Lists the copies in object storage of these recordings, and possibly of others. If the archive does not support
+    /// this request, the list is empty.
+    ///
+    /// # Errors
+    /// The copies of one of these recordings are not known yet, or the archive does not respond.
+    pub fn copied_ranges(
+        &self,
+        recording_ids: &[i64],
+    ) -> Result<Vec<CopiedRange>, ArchiveClientError> {
+        if recording_ids.is_empty() || self.0.lacks_copies.load(Ordering::Relaxed) {
             return Ok(Vec::new());
         }
+        // One request for all recordings is faster than one for each. The archive refuses it if the copies of any
+        // recording are unknown, also of one that is not in `recording_ids`.
         match self.0.archive.list_copied_ranges(None).wait() {
             Err(ArchiveClientError::NotSupported { .. }) => {
                 self.0.lacks_copies.store(true, Ordering::Relaxed);
                 Ok(Vec::new())
             }
+            Err(error) if error.archive_code() == Some(ArchiveErrorCode::Generic) => {
+                self.copied_ranges_of_each(recording_ids)
+            }
             listed => listed,
         }
+    }
+
+    fn copied_ranges_of_each(
+        &self,
+        recording_ids: &[i64],
+    ) -> Result<Vec<CopiedRange>, ArchiveClientError> {
+        let mut ranges = Vec::new();
+        for &recording_id in recording_ids {
+            ranges.extend(
+                self.0
+                    .archive
+                    .list_copied_ranges(Some(recording_id))
+                    .wait()?,
+            );
+        }
+        Ok(ranges)
     }
 }
 

@@ -119,7 +119,12 @@ fn with_copies(
     connection: &ConnectionLease,
     mut descriptors: Vec<RecordingDescriptor>,
 ) -> Result<Vec<RecordingDescriptor>, ArchiveClientError> {
-    let ranges = connection.copied_ranges()?;
+    // A recording that begins at position 0 has nothing before its start.
+    let later = descriptors
+        .iter()
+        .filter(|descriptor| descriptor.start_position > 0);
+    let ids: Vec<_> = later.map(|descriptor| descriptor.recording_id).collect();
+    let ranges = connection.copied_ranges(&ids)?;
     for descriptor in &mut descriptors {
         let id = descriptor.recording_id;
         if let Some(range) = ranges.iter().find(|range| range.recording_id == id) {

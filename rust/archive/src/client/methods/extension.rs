@@ -152,7 +152,8 @@ impl AeronArchive {
     /// recording.
     ///
     /// # Errors
-    /// See [`AeronArchive`].
+    /// See [`AeronArchive`]. The archive refuses the request if it does not know the copies of the recording some
+    /// seconds after its start. Without `recording_id`, it needs the copies of all recordings.
     pub fn list_copied_ranges(
         &self,
         recording_id: Option<i64>,

@@ -34,9 +34,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Lists the recordings of which the first segments have copies: at once, or when the copies are known.
     ///
     /// # Errors
-    /// See [`DescriptorPage::of`]. Or too many requests wait. Or the request is for one recording, and the copies of
-    /// this recording are still unknown some seconds after the start of the archive. If the request is for all
-    /// recordings, the list then has only the recordings with known copies.
+    /// See [`DescriptorPage::of`]. Or too many requests wait. Or the request needs copies that are still unknown some
+    /// seconds after the start of the archive. A request for all recordings needs the copies of all of them.
     pub(super) fn list_copied_ranges(
         &mut self,
         ids: RequestIds,
@@ -87,10 +86,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         ids: RequestIds,
         request: RangesRequest,
     ) -> Result<(), ArchiveError> {
-        if let Some(recording_id) = request.recording_id {
-            self.objects.unknown.check(recording_id)?;
-        }
         let wanted = request.recording_id;
+        let unknown = &self.objects.unknown;
+        match wanted {
+            Some(recording_id) => unknown.check(recording_id)?,
+            None => unknown.check_all(|id| self.store.recording(id).is_ok())?,
+        }
         let recordings = self.store.recordings_from(wanted.unwrap_or(0).max(0));
         let recordings =
             recordings.take_while(|recording| wanted.is_none_or(|id| id == recording.recording_id));

@@ -80,6 +80,9 @@ archive_methods! {
 
     /// Lists the recordings of which segments have copies in object storage, in the order of their ids.
     ///
+    /// After its start, an archive may not know the copies of a recording yet. The request then waits up to 5 seconds,
+    /// and is refused after that. A request for all recordings needs the copies of each recording in the catalog.
+    ///
     /// Args:
     ///     recording_id: Id of the recording. `None` lists all recordings.
     ///
