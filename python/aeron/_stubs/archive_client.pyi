@@ -35,6 +35,12 @@ class AeronArchive:
     thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The
     program must then call `poll` every few seconds.
 
+    The client closes itself if the archive ends the session or no longer runs, or if the Aeron client is closed. One
+    call may then raise `ArchiveDisconnectedError` or `ClientClosedError`. All later calls raise `ArchiveClosedError`.
+    `reconnect` connects again.
+
+    In a handler of the Aeron client, methods that wait raise `ReentrantCallError`.
+
     The end of a `with` block closes the session. Recordings, replays and replications of the archive
     continue.
 
@@ -58,6 +64,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If the client already has the publication.
+            RegistrationError: If the driver refuses the publication; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -79,6 +87,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If the client already has the publication.
+            RegistrationError: If the driver refuses the publication; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -95,6 +105,8 @@ class AeronArchive:
             The publication.
 
         Raises:
+            RegistrationError: If the driver refuses the publication; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -117,6 +129,8 @@ class AeronArchive:
             The publication.
 
         Raises:
+            RegistrationError: If the driver refuses the publication; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -179,6 +193,9 @@ class AeronArchive:
     ) -> int:
         """Extends a recording with a stream that begins where the recording ends.
 
+        The archive checks this when the stream arrives. If the stream does not continue the recording, `poll_for_error`
+        or the `error_handler` gets the error.
+
         Args:
             recording_id: Id of the recording.
             channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
@@ -210,6 +227,9 @@ class AeronArchive:
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Extends a recording with a stream that begins where the recording ends.
+
+        The archive checks this when the stream arrives. If the stream does not continue the recording, `poll_for_error`
+        or the `error_handler` gets the error.
 
         Args:
             recording_id: Id of the recording.
@@ -383,12 +403,13 @@ class AeronArchive:
             since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
                 time zone, or a `numpy.datetime64`, which is in UTC.
             until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-                index, whole segments are replayed, and a `UserWarning` says so.
-            rate: Maximum number of bytes of the stream per second, including the headers of frames.
-            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-                have an index.
-            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+                index for `since` or `until`, whole segments are replayed, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+            speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+                are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+                The recording must have an index.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+                with `rate` or `speed`.
             file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
@@ -398,6 +419,7 @@ class AeronArchive:
         Raises:
             InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
                 contradict each other.
+            RegistrationError: If the driver refuses the subscription; the subclass names the reason.
             EmptyTimeRangeError: If the recording has no message in the range of time.
             NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -451,12 +473,13 @@ class AeronArchive:
             since: Replay the messages that arrived at or after this time, instead of `position`: a datetime with a
                 time zone, or a `numpy.datetime64`, which is in UTC.
             until: Replay only messages that arrived before this time, instead of `length`. If the recording has no
-                index, whole segments are replayed, and a `UserWarning` says so.
-            rate: Maximum number of bytes of the stream per second, including the headers of frames.
-            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-                have an index.
-            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+                index for `since` or `until`, whole segments are replayed, and a `UserWarning` says so.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+            speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+                are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+                The recording must have an index.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+                with `rate` or `speed`.
             file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
@@ -466,6 +489,7 @@ class AeronArchive:
         Raises:
             InvalidArgumentError: If an argument is out of range, a datetime has no time zone, or two arguments
                 contradict each other.
+            RegistrationError: If the driver refuses the subscription; the subclass names the reason.
             EmptyTimeRangeError: If the recording has no message in the range of time.
             NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
@@ -496,18 +520,19 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            channel: Channel of the replay.
+            channel: Channel of the replay. For a channel with `control-mode=response`, use `replay`.
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start position of the recording on
                 the archive's disk. For the first position in object storage, see `list_copied_ranges`.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
-            rate: Maximum number of bytes of the stream per second, including the headers of frames.
-            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-                have an index.
-            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+            speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+                are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+                The recording must have an index.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+                with `rate` or `speed`.
             file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
@@ -515,7 +540,8 @@ class AeronArchive:
             The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
-            InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+            InvalidArgumentError: If an argument is out of range, two arguments contradict each other, or the channel
+                has `control-mode=response`.
             NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
@@ -543,18 +569,19 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            channel: Channel of the replay.
+            channel: Channel of the replay. For a channel with `control-mode=response`, use `replay`.
             stream_id: Stream id of the replay.
             position: Position of the first message, in bytes. `None` stands for the start position of the recording on
                 the archive's disk. For the first position in object storage, see `list_copied_ranges`.
             length: Number of bytes to replay. `REPLAY_ALL_AND_FOLLOW` replays to the end and follows an active
                 recording. `REPLAY_ALL_AND_STOP` stops at the position up to which the archive had recorded when
                 the replay started.
-            rate: Maximum number of bytes of the stream per second, including the headers of frames.
-            speed: Factor of the recorded pace: the intervals between the arrivals of messages are divided by this
-                number. `1.0` is the recorded pace. With `rate`, the slower of the two applies. The recording must
-                have an index.
-            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value.
+            rate: Maximum number of bytes of the stream per second, including the headers of frames. At least 1.
+            speed: Factor of the recorded pace, from 0.000001 to 1000000. The intervals between the arrivals of messages
+                are divided by this number, so `1.0` is the recorded pace. With `rate`, the slower of the two applies.
+                The recording must have an index.
+            bounding_limit_counter_id: Id of a counter. The replay does not go beyond the counter's value. Not together
+                with `rate` or `speed`.
             file_io_max_length: Maximum number of bytes that the archive reads at once. `None` stands for the archive's
                 setting.
 
@@ -562,7 +589,8 @@ class AeronArchive:
             The id of the replay. Its low 32 bits are the session id of the replayed stream.
 
         Raises:
-            InvalidArgumentError: If an argument is out of range, or two arguments contradict each other.
+            InvalidArgumentError: If an argument is out of range, two arguments contradict each other, or the channel
+                has `control-mode=response`.
             NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
@@ -1296,19 +1324,21 @@ class AeronArchive:
                 it has caught up.
             replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
                 setting.
-            src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
-                channel.
+            src_response_channel: Channel of the responses of the other archive. `None` stands for a free UDP port on
+                the host of this archive's `control_channel`, or on `localhost`.
             channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
             subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
             file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
                 other archive's setting.
-            replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
+            replication_session_id: Session id of the replay. `None` stands for the session id of the recording. Not
+                together with `live_destination`.
             encoded_credentials: Credentials for the other archive.
 
         Returns:
             The id of the replication. Signals and errors of the replication have this id as their correlation id.
 
         Raises:
+            InvalidArgumentError: If `live_destination` and `replication_session_id` are both given.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1349,19 +1379,21 @@ class AeronArchive:
                 it has caught up.
             replication_channel: Channel of the replay from the other archive. `None` stands for the archive's
                 setting.
-            src_response_channel: Channel of the responses of the other archive. `None` lets this archive choose the
-                channel.
+            src_response_channel: Channel of the responses of the other archive. `None` stands for a free UDP port on
+                the host of this archive's `control_channel`, or on `localhost`.
             channel_tag_id: Channel tag of the copy's subscription. `None` stands for no tag.
             subscription_tag_id: Subscription tag of the copy's subscription. `None` stands for no tag.
             file_io_max_length: Maximum number of bytes that the other archive reads at once. `None` stands for the
                 other archive's setting.
-            replication_session_id: Session id of the replay. `None` stands for the session id of the recording.
+            replication_session_id: Session id of the replay. `None` stands for the session id of the recording. Not
+                together with `live_destination`.
             encoded_credentials: Credentials for the other archive.
 
         Returns:
             The id of the replication. Signals and errors of the replication have this id as their correlation id.
 
         Raises:
+            InvalidArgumentError: If `live_destination` and `replication_session_id` are both given.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1438,7 +1470,8 @@ class AeronArchive:
         """Waits until the archive has recorded a publication up to a position.
 
         The archive has then written the data to the recording's files. Whether the data survives a power failure
-        depends on the archive's setting `file_sync_level`.
+        depends on the archive's setting `file_sync_level`. If there is no recording, or it stops before the position,
+        the call waits until `timeout`.
 
         Args:
             publication: A recorded publication of this client.
@@ -1451,6 +1484,7 @@ class AeronArchive:
         Raises:
             ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
                 within the message timeout.
+            InvalidArgumentError: If the recording is deleted during the wait.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
@@ -1468,6 +1502,7 @@ class AeronArchive:
             A `PendingOperation` whose result is the `Recording`.
 
         Raises:
+            InvalidArgumentError: If the recording is deleted during the wait.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1493,7 +1528,9 @@ class AeronArchive:
 
         The client keeps up to 1024 signals. If more arrive, the oldest signal is lost.
 
-        The iterator ends if no signal arrives for `timeout` seconds, or the client is closed.
+        The iterator ends if no signal arrives for `timeout` seconds, or if the program closes this client or the Aeron
+        client. If the archive ends the session, the iterator returns the signals that the client has received, and then
+        raises `ArchiveDisconnectedError`.
 
         Args:
             timeout: Seconds to wait for each signal. `None` waits without a limit.
@@ -1503,6 +1540,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If the client has a signal handler (`on_signal`).
+            ArchiveDisconnectedError: Raised by the iterator if the archive ended the session.
+            ClientClosedError: Raised by the iterator if an error closed the Aeron client.
         """
     def poll(self) -> None:
         """Polls the session once. Needed only if the client has no threads.
@@ -1531,8 +1570,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1568,8 +1607,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1592,14 +1631,14 @@ class AeronArchive:
     ) -> int:
         """Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
 
-        Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
-        both limits, `max_age_ms` and `max_lag_bytes`.
+        Retention never deletes data after the position of a reader, unless the reader expires or object storage has a
+        copy of the data. Each commit replaces both limits, `max_age_ms` and `max_lag_bytes`.
 
         Args:
             recording_id: Id of the recording.
-            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-            position: Position up to which the reader has processed the recording, in bytes. The new position may be
-                less than the stored position.
+            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8, without control characters.
+            position: Position up to which the reader has processed the recording, in bytes. It must be within the
+                recording, and may be less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
             max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
                 `None` sets no limit.
@@ -1608,8 +1647,8 @@ class AeronArchive:
             The position.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1635,14 +1674,14 @@ class AeronArchive:
 
         Stores the position of a named reader of a recording in the archive. Creates the reader if it does not exist.
 
-        Retention never deletes data after the position of a reader, unless the reader expires. Each commit replaces
-        both limits, `max_age_ms` and `max_lag_bytes`.
+        Retention never deletes data after the position of a reader, unless the reader expires or object storage has a
+        copy of the data. Each commit replaces both limits, `max_age_ms` and `max_lag_bytes`.
 
         Args:
             recording_id: Id of the recording.
-            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8.
-            position: Position up to which the reader has processed the recording, in bytes. The new position may be
-                less than the stored position.
+            name: Name of the reader, unique for the recording: 1 to 255 bytes of UTF-8, without control characters.
+            position: Position up to which the reader has processed the recording, in bytes. It must be within the
+                recording, and may be less than the stored position.
             max_age_ms: Milliseconds without a commit after which the reader expires. `None` sets no limit.
             max_lag_bytes: Maximum number of bytes recorded after the position. With more bytes, the reader expires.
                 `None` sets no limit.
@@ -1651,8 +1690,8 @@ class AeronArchive:
             The position.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1674,8 +1713,8 @@ class AeronArchive:
             `True` if there was a reader to remove.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1696,8 +1735,8 @@ class AeronArchive:
             `True` if there was a reader to remove.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1714,8 +1753,8 @@ class AeronArchive:
             A list of `NamedReader`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1738,8 +1777,8 @@ class AeronArchive:
             A list of `NamedReader`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1750,11 +1789,12 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8, without control characters. An empty string
+                removes the name.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1769,11 +1809,12 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            name: Name, unique in the archive: at most 255 bytes of UTF-8. An empty string removes the name.
+            name: Name, unique in the archive: at most 255 bytes of UTF-8, without control characters. An empty string
+                removes the name.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1790,8 +1831,8 @@ class AeronArchive:
             metadata: At most 16 KiB. An empty value removes the metadata.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1809,8 +1850,8 @@ class AeronArchive:
             metadata: At most 16 KiB. An empty value removes the metadata.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1824,14 +1865,14 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
-            name: Name of the recording. `None` lists recordings with any name.
+            name: Name of the recording. `None` lists recordings with any name and without a name.
 
         Returns:
             A list of `RecordingInfo`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1848,14 +1889,14 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
-            name: Name of the recording. `None` lists recordings with any name.
+            name: Name of the recording. `None` lists recordings with any name and without a name.
 
         Returns:
             A list of `RecordingInfo`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1864,6 +1905,9 @@ class AeronArchive:
     def list_copied_ranges(self, *, recording_id: int | None = None) -> list[CopiedRange]:
         """Lists the recordings of which segments have copies in object storage, in the order of their ids.
 
+        After its start, an archive may not know the copies of a recording yet. The request then waits up to 5 seconds,
+        and is refused after that. A request for all recordings needs the copies of each recording in the catalog.
+
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
 
@@ -1871,8 +1915,8 @@ class AeronArchive:
             A list of `CopiedRange`. A recording without copies is not in the list.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1885,6 +1929,9 @@ class AeronArchive:
 
         Lists the recordings of which segments have copies in object storage, in the order of their ids.
 
+        After its start, an archive may not know the copies of a recording yet. The request then waits up to 5 seconds,
+        and is refused after that. A request for all recordings needs the copies of each recording in the catalog.
+
         Args:
             recording_id: Id of the recording. `None` lists all recordings.
 
@@ -1892,8 +1939,8 @@ class AeronArchive:
             A list of `CopiedRange`. A recording without copies is not in the list.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1909,7 +1956,7 @@ class AeronArchive:
         max_age_ms: int | None = None,
     ) -> bool:
         """Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
-        never deletes data by itself.
+        never deletes data by itself. The archive applies a new policy at once.
 
         A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
         applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
@@ -1918,9 +1965,11 @@ class AeronArchive:
         Args:
             recording_id: Id of the recording. `None` stands for all recordings that match.
             stream_id: Stream id of the recordings. `None` matches all streams.
-            channel: Text that the original channel of the recordings contains. `None` matches all channels.
+            channel: Text that the original channel of the recordings contains, at most 1024 bytes. `None` matches all
+                channels.
             max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
-                segments are deleted, the oldest first. `None` sets no limit.
+                segments are deleted, the oldest first. A stopped recording is deleted with its last segment. `None`
+                sets no limit.
             max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
                 this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
 
@@ -1929,8 +1978,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1957,7 +2006,7 @@ class AeronArchive:
         Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:
 
         Sets a retention policy, by which the archive deletes old data automatically. Without a policy, the archive
-        never deletes data by itself.
+        never deletes data by itself. The archive applies a new policy at once.
 
         A policy is for one recording, or for all recordings that match `stream_id` and `channel`. At most one policy
         applies to a recording: the policy for its id, otherwise the most specific match. If neither `max_bytes` nor
@@ -1966,9 +2015,11 @@ class AeronArchive:
         Args:
             recording_id: Id of the recording. `None` stands for all recordings that match.
             stream_id: Stream id of the recordings. `None` matches all streams.
-            channel: Text that the original channel of the recordings contains. `None` matches all channels.
+            channel: Text that the original channel of the recordings contains, at most 1024 bytes. `None` matches all
+                channels.
             max_bytes: Maximum number of bytes of all recordings of the policy together. If there are more, whole
-                segments are deleted, the oldest first. `None` sets no limit.
+                segments are deleted, the oldest first. A stopped recording is deleted with its last segment. `None`
+                sets no limit.
             max_age_ms: Maximum age of the data in milliseconds. A segment is deleted if all its data are older than
                 this. A whole recording is deleted if it stopped longer ago than this. `None` sets no limit.
 
@@ -1977,8 +2028,8 @@ class AeronArchive:
 
         Raises:
             InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -1998,8 +2049,8 @@ class AeronArchive:
             A list of `RetentionPolicy`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -2016,8 +2067,8 @@ class AeronArchive:
             A list of `RetentionPolicy`.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -2026,19 +2077,20 @@ class AeronArchive:
     def apply_retention(self, *, recording_id: int | None = None, dry_run: bool = False) -> list[RetentionOutcome]:
         """Applies the retention policies now, or reports what they would delete.
 
-        The archive also applies the policies by itself: when a recording enters a new segment, when a recording
-        stops, and every five seconds. Files are deleted after the response, one by one.
+        The archive also applies the policies by itself: at least every five seconds, and when a policy changes, a
+        recording enters a new segment, or a recording stops. Files are deleted after the response, one by one.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
             dry_run: Whether to report only, and delete nothing.
 
         Returns:
-            A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+            A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
+                has recordings of which all these data stay; `held_by` is then the reason.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -2053,19 +2105,20 @@ class AeronArchive:
 
         Applies the retention policies now, or reports what they would delete.
 
-        The archive also applies the policies by itself: when a recording enters a new segment, when a recording
-        stops, and every five seconds. Files are deleted after the response, one by one.
+        The archive also applies the policies by itself: at least every five seconds, and when a policy changes, a
+        recording enters a new segment, or a recording stops. Files are deleted after the response, one by one.
 
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
             dry_run: Whether to report only, and delete nothing.
 
         Returns:
-            A list of `RetentionOutcome`, one for each recording of which the policies delete something.
+            A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
+                has recordings of which all these data stay; `held_by` is then the reason.
 
         Raises:
-            NotSupportedByArchiveError: If the archive does not respond within a second: Aeron's own archive does not
-                have this request.
+            NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
+                archive must report its capabilities within a second.
             ArchiveError: If the archive refuses the request; the subclass names the reason.
             ArchiveTimeoutError: If the archive does not respond within the message timeout.
             ArchiveDisconnectedError: If the archive ended the session.
@@ -2099,8 +2152,9 @@ class AeronArchive:
             channel: Text that the channels of the recordings contain.
             stream_id: Stream id of the recordings.
             position: Position of the first message in bytes, ``"earliest"`` or ``"latest"``. ``"earliest"``
-                includes segments in object storage. ``"latest"`` begins with the live stream. A position needs
-                `recording`. Default: the position of the reader if the archive has it, otherwise ``"earliest"``.
+                includes segments in object storage. ``"latest"`` begins with the live stream. A position in
+                bytes needs `recording`. Default: the position of the reader if the archive has it, otherwise
+                ``"earliest"``.
             since: Time at which to begin, instead of `position`: a `datetime` with a time zone, or a
                 `numpy.datetime64`. No message that arrived at or after this time is skipped.
             reader: Name of the reader.
@@ -2123,7 +2177,7 @@ class AeronArchive:
             The `Follower`.
 
         Raises:
-            InvalidArgumentError: If the arguments contradict each other.
+            InvalidArgumentError: If the arguments contradict each other, or `since` has no time zone.
             UnknownRecordingError: If the archive does not have the recording.
             ArchiveError: If the archive refuses a request. `NotSupportedByArchiveError` if `reader` or `since` is
                 used with an archive of another project.
@@ -2138,9 +2192,10 @@ class AeronArchive:
     def reconnect(self) -> AeronArchive:
         """Connects another client with the same settings, for example to an archive that was restarted.
 
-        A session with an archive ends when the archive ends. The methods of its client then raise
-        `ArchiveDisconnectedError`, or `ArchiveTimeoutError` if the archive was killed a moment ago. The new client has
-        neither `on_signal` nor `error_handler`. This client stays as it is.
+        A session with an archive ends when the archive ends, and its client closes itself. One method of the client may
+        then raise `ArchiveDisconnectedError`, and all later calls raise `ArchiveClosedError`. If the archive was killed
+        a moment ago, methods raise `ArchiveTimeoutError`. The new client has neither `on_signal` nor `error_handler`.
+        This client stays as it is.
 
         Returns:
             The new `AeronArchive`.
@@ -2154,7 +2209,7 @@ class AeronArchive:
             ```python
             try:
                 recordings = archive.list_recordings()
-            except aeron.ArchiveDisconnectedError:
+            except (aeron.ArchiveDisconnectedError, aeron.ArchiveClosedError):
                 archive = archive.reconnect()
             ```
         """
@@ -2165,9 +2220,10 @@ class AeronArchive:
 
         Connects another client with the same settings, for example to an archive that was restarted.
 
-        A session with an archive ends when the archive ends. The methods of its client then raise
-        `ArchiveDisconnectedError`, or `ArchiveTimeoutError` if the archive was killed a moment ago. The new client has
-        neither `on_signal` nor `error_handler`. This client stays as it is.
+        A session with an archive ends when the archive ends, and its client closes itself. One method of the client may
+        then raise `ArchiveDisconnectedError`, and all later calls raise `ArchiveClosedError`. If the archive was killed
+        a moment ago, methods raise `ArchiveTimeoutError`. The new client has neither `on_signal` nor `error_handler`.
+        This client stays as it is.
 
         Returns:
             The new `AeronArchive`.
@@ -2181,7 +2237,7 @@ class AeronArchive:
             ```python
             try:
                 recordings = archive.list_recordings()
-            except aeron.ArchiveDisconnectedError:
+            except (aeron.ArchiveDisconnectedError, aeron.ArchiveClosedError):
                 archive = archive.reconnect()
             ```
         """
@@ -2221,8 +2277,12 @@ class AeronArchive:
             The subscription.
 
         Raises:
-            ConfigurationError: If a setting is missing or contradicts another setting.
-            ArchiveClosedError: If the client of the archive is closed.
+            ArgumentTypeError: If a required argument is missing.
+            InvalidArgumentError: If a channel or `start_position` is not valid.
+            ConfigurationError: If a setting is not valid or contradicts another setting.
+            RegistrationError: If the driver refuses the counters of the subscription; the subclass names the reason.
+            DriverTimeoutError: If the driver does not respond within the driver timeout.
+            ClientClosedError: If the Aeron client is closed.
         """
     def recorded_publisher(
         self,
@@ -2251,8 +2311,8 @@ class AeronArchive:
             alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this
                 alias and stream id. If there is none, the publisher starts a recording.
             source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
-            buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32
-                bytes more than its length.
+            buffer_length: Maximum number of bytes of messages that are not recorded yet, at least 65536. Each message
+                counts with 32 bytes more than its length.
             takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended.
             on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
             on_error: Called as `on_error(error)` with each `RecordedPublisherError`. If `has_failed` is then `True`,
@@ -2263,11 +2323,13 @@ class AeronArchive:
             The publisher.
 
         Raises:
+            InvalidArgumentError: If the channel is not valid.
             ConfigurationError: If a setting is not valid or contradicts another setting.
-            ArchiveClosedError: If the client of the archive is closed.
         """
     def poll_for_error(self) -> AeronError | None:
         """Polls the session once, and returns an error that no call can raise, such as an error of a replay.
+
+        If the client has an `error_handler`, that handler gets these errors instead.
 
         Returns:
             The error, or `None` if there is no such error.
@@ -2290,14 +2352,18 @@ class AeronArchive:
         """The Aeron client that the archive's client uses."""
     @property
     def state(self) -> Literal["CONNECTED", "DISCONNECTED", "CLOSED"]:
-        """State of the session: `CONNECTED`, `DISCONNECTED` if the archive has ended the session, or `CLOSED`."""
+        """State of the session: `CONNECTED`, `DISCONNECTED` or `CLOSED`.
+
+        If the archive ends the session, the state is `DISCONNECTED` until the client closes itself.
+        """
     @property
     def is_closed(self) -> bool:
-        """Whether the client was closed."""
+        """Whether the client was closed, by the program or because its session has ended."""
     def close(self) -> None:
         """Closes the session. Idempotent.
 
-        Outstanding requests fail. Recordings, replays and replications of the archive continue.
+        Outstanding requests fail with `ArchiveClosedError`. Recordings, replays and replications of the archive
+        continue. `reconnect` and `recorded_publisher` can still be called.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -2358,6 +2424,10 @@ def connect_archive(
         ArchiveTimeoutError: If the archive does not respond within the message timeout.
         ArchiveError: If the archive refuses the connection.
         ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
+        InvalidArgumentError: If a channel or `message_timeout` is not valid.
+        RegistrationError: If the driver refuses a channel; the subclass names the reason.
+        ClientClosedError: If the Aeron client is closed.
+        ReentrantCallError: If a handler of the Aeron client calls the function.
 
     Example:
         ```python
@@ -2414,5 +2484,10 @@ def async_connect_archive(
         A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
 
     Raises:
+        ArchiveTimeoutError: Raised by the operation if the archive does not respond within the message timeout.
+        ArchiveError: Raised by the operation if the archive refuses the connection.
         ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
+        InvalidArgumentError: If a channel or `message_timeout` is not valid.
+        RegistrationError: Raised by the operation if the driver refuses a channel; the subclass names the reason.
+        ClientClosedError: If the Aeron client is closed.
     """

@@ -26,7 +26,7 @@ class Archive:
     Args:
         directory: Directory of catalog and recordings.
         driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
-            names.
+            names. Without that variable, `None` stands for Aeron's default directory.
         driver_timeout_ms: Maximum age of the driver's heartbeat, in milliseconds. If the heartbeat is
             older, the driver counts as dead, and the archive ends. Default: `10000` milliseconds.
         archive_dir_delete_on_start: Delete the archive directory with all its files before the archive
@@ -37,7 +37,8 @@ class Archive:
         control_channel: Channel of control requests over the network. It is required if such requests are
             accepted. Default: none.
         control_stream_id: Stream id of control requests over the network. Default: `10`.
-        control_channel_enabled: Accept control requests over the network. Default: `True`.
+        control_channel_enabled: Accept control requests over the network. Default: `True` if
+            `control_channel` is set, otherwise `False`.
         local_control_channel: Channel of control requests on the same machine. Default:
             `'aeron:ipc?term-length=64k'`.
         local_control_stream_id: Stream id of control requests on the same machine. Default: `10`.
@@ -150,7 +151,7 @@ class Archive:
         archive_id: int = -1,
         control_channel: str = "",
         control_stream_id: int = 10,
-        control_channel_enabled: bool = True,
+        control_channel_enabled: bool = ...,
         local_control_channel: str = "aeron:ipc?term-length=64k",
         local_control_stream_id: int = 10,
         control_term_buffer_length: int = 65536,
@@ -204,6 +205,9 @@ class Archive:
     def settings() -> dict[str, bool | int | str]:
         """Returns all settings with their defaults in this process, which depend on its environment variables.
 
+        `control_channel_enabled` is `False` if no variable sets it or `control_channel`. If the constructor gets a
+        `control_channel`, the default in the new archive is `True`.
+
         Returns:
             A dictionary from names to values.
 
@@ -229,7 +233,8 @@ class Archive:
             The amount of work; 0 if there was no work.
 
         Raises:
-            ReentrantCallError: If another thread is inside the duty cycle.
+            ReentrantCallError: If another thread uses the archive at the same time: it runs the duty cycle, reads
+                `is_terminated` or `is_closed`, or closes the archive.
         """
     @property
     def is_terminated(self) -> bool:

@@ -24,9 +24,12 @@ class Aeron:
     Closing the client releases its handlers. If a client is dropped without being closed, its handlers are no
     longer called. Thread-safe.
 
+    One thread of the client calls the handlers, such as `on_available_image`. In a handler, a method that waits for
+    the driver raises `ReentrantCallError`: use the method with the prefix `async_`.
+
     Args:
-        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
-            names.
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
+            that variable, `None` stands for Aeron's default directory.
         driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
         keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
         idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
@@ -42,7 +45,8 @@ class Aeron:
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
+        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
+            `10000000`.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -100,6 +104,7 @@ class Aeron:
             The publication.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ClientClosedError: If the client is closed.
@@ -120,6 +125,7 @@ class Aeron:
             The publication.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ClientClosedError: If the client is closed.
@@ -145,6 +151,7 @@ class Aeron:
             The subscription.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ClientClosedError: If the client is closed.
@@ -161,6 +168,7 @@ class Aeron:
             The counter.
 
         Raises:
+            InvalidArgumentError: If `label` or `key` is too long.
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ClientClosedError: If the client is closed.
@@ -181,6 +189,7 @@ class Aeron:
             The counter.
 
         Raises:
+            InvalidArgumentError: If `label` or `key` is too long.
             RegistrationError: If the driver refuses the request; the subclass names the reason.
             DriverTimeoutError: If the driver does not respond within the driver timeout.
             ClientClosedError: If the client is closed.
@@ -196,6 +205,7 @@ class Aeron:
             A `PendingOperation` with the same result as `add_publication`.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
                 reason.
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -215,6 +225,7 @@ class Aeron:
             A `PendingOperation` with the same result as `add_exclusive_publication`.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
                 reason.
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -242,6 +253,7 @@ class Aeron:
             A `PendingOperation` with the same result as `add_subscription`.
 
         Raises:
+            InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
                 reason.
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -260,6 +272,7 @@ class Aeron:
             A `PendingOperation` with the same result as `add_counter`.
 
         Raises:
+            InvalidArgumentError: If `label` or `key` is too long.
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
                 reason.
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -283,6 +296,7 @@ class Aeron:
             A `PendingOperation` with the same result as `add_static_counter`.
 
         Raises:
+            InvalidArgumentError: If `label` or `key` is too long.
             RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
                 reason.
             DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
@@ -490,8 +504,8 @@ def async_connect(
     """Starts `aeron.connect` without waiting for the driver.
 
     Args:
-        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR`
-            names.
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
+            that variable, `None` stands for Aeron's default directory.
         driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
         keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
         idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
@@ -507,7 +521,8 @@ def async_connect(
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
-        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result.
+        max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
+            `10000000`.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
             `sys.unraisablehook` shows them.
         on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
@@ -525,7 +540,9 @@ def async_connect(
         A `PendingOperation` whose result is the client. `async with` closes the client.
 
     Raises:
-        ConfigurationError: If a setting is not valid.
+        DriverTimeoutError: Raised by the operation if no driver responds within the driver timeout.
+        ConfigurationError: If a setting is not valid. Raised by the operation if the driver has another version.
+        DriverError: Raised by the operation if the directory of the driver cannot be used.
 
     Example:
         ```python

@@ -343,11 +343,11 @@ class MediaDriver:
     def settings() -> dict[str, bool | int | str]:
         """Returns all settings with their defaults in this process, which depend on its environment variables.
 
+        A variable with a value that is not valid has no effect. Such a value causes a `UserWarning`, except for a
+        setting that is `True` or `False`.
+
         Returns:
             A dictionary from names to values.
-
-        Raises:
-            ConfigurationError: If a variable of the environment is not valid.
         """
     @property
     def configuration(self) -> dict[str, bool | int | str]:
@@ -374,7 +374,8 @@ class MediaDriver:
             The amount of work; 0 if there was no work.
 
         Raises:
-            ReentrantCallError: If another thread is inside the duty cycle.
+            ReentrantCallError: If another thread uses the driver at the same time: it runs the duty cycle, reads
+                `is_terminated` or `is_closed`, or closes the driver.
         """
     def close(self) -> None:
         """Closes the driver. Clients detect the end because the driver's heartbeat ends. Idempotent.

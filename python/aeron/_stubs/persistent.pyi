@@ -63,7 +63,12 @@ class PersistentSubscription:
             `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 
     Raises:
-        ConfigurationError: If a setting is missing or contradicts another setting.
+        ArgumentTypeError: If a required argument is missing.
+        InvalidArgumentError: If a channel, `start_position` or `message_timeout` is not valid.
+        ConfigurationError: If a setting is not valid or contradicts another setting.
+        RegistrationError: If the driver refuses the counters of the subscription; the subclass names the reason.
+        DriverTimeoutError: If the driver does not respond within the driver timeout.
+        ClientClosedError: If the Aeron client is closed.
     """
     def __new__(
         cls,
@@ -165,6 +170,7 @@ class PersistentSubscription:
 
         Raises:
             PersistentSubscriptionError: If the subscription has failed.
+            ReentrantCallError: If another poll is under way.
         """
     def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncBatches:
         """Iterates over batches of messages as they arrive, for use in an `async for` loop.
@@ -182,6 +188,7 @@ class PersistentSubscription:
 
         Raises:
             PersistentSubscriptionError: If the subscription has failed.
+            ReentrantCallError: If another poll is under way.
         """
     def __aiter__(self) -> AsyncBatches: ...
     def _look(self, limit: int = 4096, max_bytes: int = 16777216, spin_ns: int = 0) -> Batch | None: ...

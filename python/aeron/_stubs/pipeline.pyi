@@ -167,7 +167,8 @@ class SinkTask:
     def finish(self, *, drain: bool = False) -> _Published:
         """Publishes the remaining rows, which wait in messages that are not full.
 
-        With `drain`, waits until the subscribers have read all messages.
+        With `drain`, waits until the subscribers on this machine have read all messages, and until the driver has sent
+        all messages over UDP.
 
         Returns the numbers of published `rows`, `messages` and `bytes`, and the published `streams`: stream id, session
         id, first position, last position and number of rows of each stream.

@@ -29,22 +29,23 @@ class RecordedPublisher:
     used. The messages of the new process begin at `position`. The new process must offer again all messages that ended
     after this position.
 
-    The end of a `with` block closes the publisher. One thread at a time may call the publisher. A second call at the
-    same time raises `ReentrantCallError`. Attributes are thread-safe. Handlers run in the calls, and may call the
-    publisher. After a failure each call raises `RecordedPublisherError`, and `unrecorded` returns the messages that are
-    not recorded.
+    The end of a `with` block closes the publisher, and waits up to 5 seconds until everything is recorded. One thread
+    at a time may call the publisher. A second call at the same time raises `ReentrantCallError`. Attributes are
+    thread-safe. Handlers run in the calls, and may call the publisher. After a failure, each call except `close` and
+    `unrecorded` raises `RecordedPublisherError`. `unrecorded` returns the messages that are not recorded.
 
     Args:
         channel: Channel of the stream. A local stream over UDP gets `ssc=true` unless the channel sets `ssc`. With
             `ssc=true`, the stream needs no subscriber other than the archive.
         stream_id: Stream id of the stream and of its recording.
-        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names.
+        driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
+            that variable, `None` stands for Aeron's default directory.
         recording_id: Id of the recording to extend.
         alias: Name of the stream, instead of a recording id. The publisher extends the last recording with this alias
             and stream id. If there is none, the publisher starts a recording.
         source: `"LOCAL"` if the archive is on this driver, `"REMOTE"` if the archive is on another driver.
-        buffer_length: Maximum number of bytes of messages that are not recorded yet. Each message counts with 32 bytes
-            more than its length.
+        buffer_length: Maximum number of bytes of messages that are not recorded yet, at least 65536. Each message
+            counts with 32 bytes more than its length.
         takeover_timeout: Seconds to wait at the start until another publisher of the recording has ended. If the
             process of that publisher was killed, its driver notices the death only after the client liveness timeout.
         on_reconnect: Called as `on_reconnect(position)` when the recording continues after a loss.
@@ -72,6 +73,7 @@ class RecordedPublisher:
             `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
 
     Raises:
+        InvalidArgumentError: If a channel or a timeout is not valid.
         ConfigurationError: If a setting is not valid or contradicts another setting.
 
     Example:
@@ -235,7 +237,7 @@ class RecordedPublisher:
             timeout: Seconds to wait. `None` waits without a limit.
 
         Raises:
-            NotConnectedError: If the recording is not found or started within `timeout`.
+            NotConnectedError: If the archive does not record the stream within `timeout`.
             RecordedPublisherError: If the publisher fails.
             PublicationClosedError: If the publisher is closed.
             ReentrantCallError: If another call is under way.

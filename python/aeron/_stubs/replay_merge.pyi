@@ -58,7 +58,8 @@ class ReplayMerge:
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
             ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+            ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+                closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def poll(self, handler: FragmentHandler | ViewHandler, fragment_limit: int = 10, *, copy: bool = True) -> int:
@@ -79,7 +80,8 @@ class ReplayMerge:
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
             ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+            ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+                closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def controlled_poll(
@@ -99,7 +101,8 @@ class ReplayMerge:
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
             ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+            ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+                closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     def poll_batch(self, limit: int = 4096, *, max_bytes: int = 16777216) -> Batch:
@@ -117,7 +120,8 @@ class ReplayMerge:
         Raises:
             ArchiveTimeoutError: If the merge makes no progress within `progress_timeout`.
             ArchiveDisconnectedError: If the session with the archive has ended, or its client is closed.
-            ArchiveError: If the archive refuses a request, or the image is closed before the merge is complete.
+            ArchiveError: If the archive refuses a request or sends an error that belongs to no request, or the image is
+                closed before the merge is complete.
             ReentrantCallError: If another poll is under way.
         """
     @property
@@ -143,6 +147,9 @@ class ReplayMerge:
 
         If the merge is not complete, its replay destination is removed and the replay is stopped. Subscription and
         archive stay open. Idempotent.
+
+        Raises:
+            ReentrantCallError: If a poll is under way.
         """
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...

@@ -15,7 +15,8 @@ class Subscription:
     One thread at a time may poll the subscription. A second poll at the same time, even in a handler, raises
     `ReentrantCallError`. All other methods are thread-safe. A closed subscription has no images, and
     polling it returns 0. If the driver or the client ended, every poll raises `SubscriptionClosedError`.
-    The text of the error contains the last position of each image.
+    The text of the error contains the last position of each image. If a peer has damaged the log of an image, a
+    poll raises `CorruptLogError` once, and the image is closed.
 
     Example:
         ```python
@@ -107,6 +108,7 @@ class Subscription:
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
+            ArchiveError: If the replay of an archive ended before it was complete.
             ReentrantCallError: If another poll is under way.
             MemoryError: If there is no memory for the first message. In this case, nothing was consumed. If
                 there is no memory for a later message, the batch ends before that message.
@@ -127,6 +129,8 @@ class Subscription:
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
+            ArchiveError: If the replay of an archive ended before it was complete.
+            ReentrantCallError: If another poll is under way.
         """
     def batches_async(self, limit: int = 4096, *, max_bytes: int = 16777216) -> AsyncBatches:
         """Iterates over batches of messages as they arrive, for use in an `async for` loop.
@@ -143,6 +147,8 @@ class Subscription:
 
         Raises:
             SubscriptionClosedError: If the driver or the client ended.
+            ArchiveError: If the replay of an archive ended before it was complete.
+            ReentrantCallError: If another poll is under way.
         """
     def __aiter__(self) -> AsyncBatches: ...
     def _look(self, limit: int = 4096, max_bytes: int = 16777216, spin_ns: int = 0) -> Batch | None: ...
