@@ -320,8 +320,8 @@ class Follower:
         Raises:
             InvalidArgumentError: If the follower has no reader or no recording yet, or no message up to this position
                 was delivered.
-            InvalidPositionError: If the recording does not have the position, and will not have it: the recording has
-                stopped before, or begins after it.
+            InvalidPositionError: If the position is before the start of the recording, or after the end of a recording
+                that has stopped.
             ArchiveError: If the archive refuses the request.
         """
         if self._commits is None:
