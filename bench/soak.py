@@ -2,8 +2,8 @@
 
 The publisher and the subscriber each have their own driver of this project. Both drivers drop 1 % of the received
 datagrams. The subscriber checks every message. At intervals the soak prints the resources of each process. The soak
-fails if a message is missing, if a resource grows after the first tenth of the time, or if resources remain after both
-clients have ended.
+fails if a message is missing, if a resource grows after the first tenth of the time, if a driver has errors, or if
+resources remain after both clients have ended. The injected loss is not an error.
 """
 
 import argparse
@@ -124,8 +124,9 @@ def soak(seconds):
                 raise SoakError(process.output())
         for end in ends:
             end.await_release()
-            if end.driver.output() or end.errors():
-                raise SoakError(f"the {end.name}'s driver says: {end.driver.output()} {end.errors()}")
+            if end.driver.output() or end.errors() or end.counter(_ERRORS):
+                counted = f"{end.counter(_ERRORS)} errors"
+                raise SoakError(f"the {end.name}'s driver says: {end.driver.output()} {end.errors()} {counted}")
         print(
             f"{sent['sent']:,} messages of 1 KiB in {seconds} s, {receiving.counter(_NAKS_SENT):,} NAKs, "
             f"{sending.counter(_RETRANSMITS):,} retransmits; nothing is missing, nothing grew, nothing is left"
