@@ -300,6 +300,10 @@ fn an_error_of_a_setter_names_the_setting_and_its_value() {
         message(builder.alias("a|b")),
         "value cannot contain '|': alias=a|b"
     );
+    assert_eq!(
+        message(builder.alias("a\0b")),
+        "value cannot contain a NUL byte: alias=a\\0b"
+    );
     assert_eq!(builder, ChannelUriBuilder::new(Media::Udp));
 }
 

@@ -468,6 +468,15 @@ fn parameters_with_which_a_channel_could_not_be_parsed_are_not_added() {
     ] {
         assert!(uri.put(key, value).is_err(), "{key}={value}");
     }
+    let refusal = |key, value| ChannelUri::new(Media::Ipc).put(key, value).unwrap_err();
+    assert_eq!(
+        refusal("a\0b", "x").to_string(),
+        "key cannot contain a NUL byte: a\\0b"
+    );
+    assert_eq!(
+        refusal("a", "1\x002").to_string(),
+        "value cannot contain a NUL byte: a=1\\02"
+    );
     uri.put("alias", "a=b?c").unwrap();
     assert_eq!(uri.to_string(), "aeron:ipc?alias=a=b?c");
     assert_eq!(ChannelUri::parse(&uri.to_string()), Ok(uri));

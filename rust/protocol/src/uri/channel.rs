@@ -282,7 +282,13 @@ fn check_key(key: &str) -> Result<(), UriError> {
     if key.is_empty() {
         return Err(UriError::invalid_channel("empty key not allowed"));
     }
-    if key.contains(['?', '|', '=', '\0']) {
+    if key.contains('\0') {
+        return Err(UriError::invalid_channel(format!(
+            "key cannot contain a NUL byte: {}",
+            key.escape_debug()
+        )));
+    }
+    if key.contains(['?', '|', '=']) {
         return Err(UriError::invalid_channel(format!(
             "key cannot contain '?', '|' or '=': {key}"
         )));
@@ -296,7 +302,13 @@ fn check_value(key: &str, value: &str) -> Result<(), UriError> {
             "empty value not allowed: {key}"
         )));
     }
-    if value.contains(['|', '\0']) {
+    if value.contains('\0') {
+        return Err(UriError::invalid_channel(format!(
+            "value cannot contain a NUL byte: {key}={}",
+            value.escape_debug()
+        )));
+    }
+    if value.contains('|') {
         return Err(UriError::invalid_channel(format!(
             "value cannot contain '|': {key}={value}"
         )));

@@ -75,7 +75,8 @@ keys! {
     CHANNEL_SND_TIMESTAMP_OFFSET = "channel-snd-ts-offset";
     /// Reserved name; drivers ignore it.
     RESPONSE_ENDPOINT = "response-endpoint";
-    /// Correlation id of the image or publication to which a response channel belongs.
+    /// On a request publication: registration id of the response subscription. On a response publication: correlation
+    /// id of the request image, or `prototype`.
     RESPONSE_CORRELATION_ID = "response-correlation-id";
     /// Duration before the first NAK of a gap.
     NAK_DELAY = "nak-delay";
