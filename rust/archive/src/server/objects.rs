@@ -218,6 +218,15 @@ impl ObjectCopies {
         self.forget(destination, valid_end);
     }
 
+    /// Notes that a segment has no file. A late event, after a truncation, a migration or a replacement, has no effect:
+    /// it concerns a file of the earlier recording.
+    fn on_missing(&mut self, segment: (i64, i64), is_recording: bool) {
+        let is_waiting = self.waiting.remove(&segment);
+        if is_waiting && is_recording {
+            self.missing.insert(segment);
+        }
+    }
+
     /// Passes truncations to the copier. Returns whether the copier has accepted all of them. Before that, no copy may
     /// begin.
     fn pass_truncations(&mut self) -> bool {
@@ -302,9 +311,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 }
             }
             CopierEvent::Missing { recording, base } => {
+                let is_recording = self.is_recording(&recording);
                 let segment = (recording.recording_id, base);
-                self.objects.waiting.remove(&segment);
-                self.objects.missing.insert(segment);
+                self.objects.on_missing(segment, is_recording);
             }
             CopierEvent::Failed { text } => {
                 self.counters.objects.failures.fetch_add(1);
@@ -664,6 +673,24 @@ mod tests {
             Err(io::ErrorKind::PermissionDenied.into()),
             &copied
         ));
+    }
+
+    #[test]
+    fn a_late_event_does_not_mark_a_new_segment_as_missing() {
+        let segment = (1, 4 * LENGTH);
+        let mut objects = copies(&Copier::default());
+        objects.missing.clear();
+        objects.on_missing(segment, true);
+        assert!(objects.missing.contains(&segment) && !objects.waiting.contains(&segment));
+        // The recording was truncated after the copier had the segment.
+        let mut objects = copies(&Copier::default());
+        objects.forget(&recording(1, 0, 5 * LENGTH), 4 * LENGTH);
+        objects.on_missing(segment, true);
+        assert!(!objects.missing.contains(&segment));
+        // Another recording has the id now.
+        objects.waiting.insert(segment);
+        objects.on_missing(segment, false);
+        assert!(!objects.missing.contains(&segment) && !objects.waiting.contains(&segment));
     }
 
     #[test]
