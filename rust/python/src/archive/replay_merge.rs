@@ -68,6 +68,7 @@ struct SharedReplayMerge {
     has_failed: AtomicBool,
     is_live_added: AtomicBool,
     is_closed: AtomicBool,
+    has_work: AtomicBool,
     /// Keeps the session with the archive open.
     _link: Arc<Link>,
 }
@@ -79,6 +80,7 @@ impl SharedReplayMerge {
         let outcome = merge.do_work();
         self.is_merged.store(merge.is_merged(), Ordering::Release);
         self.has_failed.store(merge.has_failed(), Ordering::Release);
+        self.has_work.store(merge.has_work(), Ordering::Release);
         self.is_live_added
             .store(merge.is_live_added(), Ordering::Release);
         if let Some(image) = merge.image() {
@@ -90,7 +92,9 @@ impl SharedReplayMerge {
 
     /// Ends the merge. Call it without the GIL.
     fn close(&self) -> PyResult<()> {
-        self.lock()?.close();
+        let mut merge = self.lock()?;
+        merge.close();
+        self.has_work.store(merge.has_work(), Ordering::Release);
         self.is_closed.store(true, Ordering::Release);
         Ok(())
     }
@@ -106,11 +110,9 @@ impl SharedReplayMerge {
         }
     }
 
-    /// Whether the merge is over. After that, a poll reads only the image.
+    /// Whether the merge is over and has no command left to send. After that, a poll reads only the image.
     fn is_over(&self) -> bool {
-        [&self.is_merged, &self.has_failed, &self.is_closed]
-            .iter()
-            .any(|flag| flag.load(Ordering::Acquire))
+        !self.has_work.load(Ordering::Acquire)
     }
 
     fn image(&self) -> Option<Image> {
@@ -198,6 +200,7 @@ impl PyReplayMerge {
             has_failed: AtomicBool::new(false),
             is_live_added: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            has_work: AtomicBool::new(true),
             _link: Arc::clone(link),
         };
         Ok(Self {

@@ -130,14 +130,15 @@ impl ReplayMerge {
         })
     }
 
-    /// Makes progress without waiting. Returns a work count. Does nothing if the merge is complete,
-    /// has failed or is closed.
+    /// Makes progress without waiting. Returns a work count. If the merge is complete, has failed or is closed, it only
+    /// sends the removal of the replay destination again, as long as the driver's command buffer was full.
     ///
     /// # Errors
     /// See [`ReplayMergeError`]. After an error, the merge has failed, unless the archive client refused
     /// a call because it was made in a handler.
     pub fn do_work(&mut self) -> MergeResult<usize> {
         if self.state.is_final() {
+            self.parties.retry_removal();
             return Ok(0);
         }
         let now_ns = self.parties.archive.context().now_ns();
@@ -215,6 +216,13 @@ impl ReplayMerge {
         matches!(self.state, MergeState::Failed)
     }
 
+    /// Returns whether [`do_work`](Self::do_work) still has work to do: the merge is not over, or the removal of the
+    /// replay destination must be sent again, because the driver's command buffer was full.
+    #[must_use]
+    pub const fn has_work(&self) -> bool {
+        !self.state.is_final() || self.parties.is_removal_unsent()
+    }
+
     /// Returns whether the live destination was added. The driver may still be processing the command.
     #[must_use]
     pub const fn is_live_added(&self) -> bool {
@@ -233,8 +241,9 @@ impl ReplayMerge {
         if matches!(self.state, MergeState::Closed) {
             return;
         }
-        if !self.is_merged() {
-            self.parties.give_up();
+        match self.is_merged() {
+            true => self.parties.retry_removal(),
+            false => self.parties.give_up(),
         }
         self.state = MergeState::Closed;
     }

@@ -1,6 +1,6 @@
 //! [`Parties`]: the subscription and the archive of a merge, and the commands to both.
 
-use aeron_client::{Image, PendingOperation, Subscription};
+use aeron_client::{Error, Image, PendingOperation, Subscription};
 use aeron_protocol::uri::{ChannelUri, ControlMode, key};
 
 use super::super::aeron_archive::AeronArchive;
@@ -35,6 +35,7 @@ pub(super) struct Parties {
     replay_session_id: Option<i64>,
     pub(super) image: Option<Image>,
     pub(super) is_live_added: bool,
+    removal: ReplayRemoval,
 }
 
 impl Parties {
@@ -56,6 +57,7 @@ impl Parties {
             replay_session_id: None,
             image: None,
             is_live_added: false,
+            removal: ReplayRemoval::default(),
         })
     }
 
@@ -150,15 +152,29 @@ impl Parties {
         if self.archive.aeron().is_closed() {
             return;
         }
-        // If the command cannot be sent, the destination may remain. It receives nothing after the replay has ended.
-        drop(
-            self.subscription
-                .async_remove_destination(&self.params.replay_destination),
-        );
+        self.send_removal();
         if let Some(id) = self.replay_session_id.take() {
             // If the request fails, the replay still ends: the archive ends a replay without a subscriber.
             drop(self.archive.begin(ArchiveCall::stop_replay(id)));
         }
+    }
+
+    /// Returns whether the removal of the replay destination must be sent again.
+    pub(super) const fn is_removal_unsent(&self) -> bool {
+        self.removal.is_unsent
+    }
+
+    /// Sends the removal of the replay destination again, if the driver's command buffer was full before.
+    pub(super) fn retry_removal(&mut self) {
+        if self.removal.is_unsent {
+            self.send_removal();
+        }
+    }
+
+    fn send_removal(&mut self) {
+        let destination = &self.params.replay_destination;
+        let sent = self.subscription.async_remove_destination(destination);
+        self.removal.on_sent(sent);
     }
 
     /// Cancels the destinations that are still being added, and removes the replay. Must not be called after a complete
@@ -170,6 +186,20 @@ impl Parties {
 
     pub(super) fn active_transport_count(&self) -> i32 {
         self.image.as_ref().map_or(0, Image::active_transport_count)
+    }
+}
+
+/// Whether the removal of the replay destination must be sent again.
+#[derive(Default)]
+struct ReplayRemoval {
+    is_unsent: bool,
+}
+
+impl ReplayRemoval {
+    /// Notes the outcome of an attempt to send the removal. Other errors than a full command buffer are final: the
+    /// subscription or the client is closed, so the destination is gone too.
+    fn on_sent<T>(&mut self, sent: Result<T, Error>) {
+        self.is_unsent = matches!(sent, Err(Error::CommandBufferFull { .. }));
     }
 }
 
@@ -269,6 +299,25 @@ mod tests {
         };
         let error = check_channels(MANUAL, &params).unwrap_err();
         assert!(error.to_string().contains("has no endpoint"), "{error}");
+    }
+
+    #[test]
+    fn a_removal_is_sent_again_only_after_a_full_command_buffer() {
+        let full = || Error::CommandBufferFull {
+            command: "REMOVE_RCV_DESTINATION",
+        };
+        let refused = Error::InUse("subscription");
+        let mut removal = ReplayRemoval::default();
+        for (sent, is_unsent) in [
+            (Err(full()), true),
+            (Err(full()), true),
+            (Ok(()), false),
+            (Err(full()), true),
+            (Err(refused), false),
+        ] {
+            removal.on_sent(sent);
+            assert_eq!(removal.is_unsent, is_unsent);
+        }
     }
 
     /// 07-130
