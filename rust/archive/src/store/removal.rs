@@ -12,8 +12,9 @@ use super::open::recorded_stream;
 use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::frame::FrameFault;
-use crate::index::cut_index;
+use crate::index::{INDEX_EXTENSION, cut_index};
 use crate::recorder::cut;
+use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::{RecordedStream, is_aligned};
 use aeron_memory::log::frame::HEADER_LENGTH;
@@ -73,11 +74,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.catalog.truncate(recording_id, position)?;
         if let Some(file) = cut_file {
             let length = descriptor.segment_length as u64;
-            cut(&file, (position - base) as u64, length)
-                .and_then(|()| cut_index(&self.storage, recording_id, base, position))
-                .map_err(|source| {
-                    StoreError::storage(&segment_name(&descriptor, base), "cut it", source)
-                })?;
+            cut(&file, (position - base) as u64, length).map_err(|source| {
+                StoreError::storage(&segment_name(&descriptor, base), "cut it", source)
+            })?;
+            cut_index(&self.storage, recording_id, base, position).map_err(|source| {
+                let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+                StoreError::storage(&name, "cut it", source)
+            })?;
         }
         Ok(self.delete_files(recording_id, count, files))
     }

@@ -3,8 +3,9 @@
 use super::{ArchiveFiles, BrokenRecording, ToolError, TornFragment, Verification};
 use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
-use crate::index::cut_index;
+use crate::index::{INDEX_EXTENSION, cut_index};
 use crate::recovery::cut_at;
+use crate::segments::sidecar_name;
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -121,8 +122,10 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             let stream = RecordedStream::of_recording(descriptor)?;
             cut_at(&self.storage, &stream, stop_position)?;
             let base = stream.segment_base(stop_position);
-            cut_index(&self.storage, recording_id, base, stop_position)
-                .map_err(|source| ToolError::storage(stream.segment_name(base), source))?;
+            cut_index(&self.storage, recording_id, base, stop_position).map_err(|source| {
+                let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+                ToolError::storage(name, source)
+            })?;
         }
         if recorded != stop_position {
             self.catalog

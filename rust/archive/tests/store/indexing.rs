@@ -395,6 +395,64 @@ fn a_repair_that_removes_a_fragment_removes_its_index_entries() {
     );
 }
 
+/// A storage, and a change of its files that returns the text of its error.
+type PreparedChange = (MemoryStorage, Box<dyn FnOnce() -> Result<(), String>>);
+
+/// Makes each step of a change fail in turn. Returns the texts of the errors.
+fn errors_at_each_step(prepare: impl Fn() -> PreparedChange) -> Vec<String> {
+    let mut texts = Vec::new();
+    loop {
+        let (storage, change) = prepare();
+        let step = storage.steps() + texts.len() as u64;
+        storage.fail_at(step, StorageFault::Error(io::ErrorKind::PermissionDenied));
+        match change() {
+            Ok(()) => return texts,
+            Err(text) => texts.push(text),
+        }
+    }
+}
+
+#[test]
+fn an_error_of_an_index_has_the_name_of_the_index() {
+    let prepare = || {
+        let (storage, mut store, _) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 3);
+        session.finish_index().unwrap();
+        let position = session.recorded_position();
+        let end = record_frame(&mut session, &EMPTY_PAGES);
+        (storage, store, session, position, end)
+    };
+    let repair = || -> PreparedChange {
+        let (storage, ..) = prepare();
+        let mut files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
+        let mut on_progress = |_| ControlFlow::Continue(());
+        let found = files
+            .verify(0, &VerifyOptions::default(), &mut on_progress)
+            .unwrap();
+        let change = move || {
+            let repaired = files.repair(&found, TornDecision::Truncate, None, 0);
+            repaired.map(drop).map_err(|error| error.to_string())
+        };
+        (storage, Box::new(change))
+    };
+    let truncate = || -> PreparedChange {
+        let (storage, mut store, session, position, end) = prepare();
+        drop(session);
+        store.stop_recording(0, end, 0).unwrap();
+        let change = move || {
+            let truncated = store.truncate(0, position);
+            truncated.map(drop).map_err(|error| error.to_string())
+        };
+        (storage, Box::new(change))
+    };
+    for texts in [errors_at_each_step(repair), errors_at_each_step(truncate)] {
+        for name in ["0-0.rec", "0-0.idx"] {
+            assert!(texts.iter().any(|text| text.contains(name)), "{texts:?}");
+        }
+    }
+}
+
 #[test]
 fn indexes_move_with_the_segments_even_if_a_migration_is_killed_at_any_step() {
     let prepare = || {
