@@ -692,6 +692,7 @@ def test_waiting_for_a_position_that_is_not_recorded_raises_an_error_after_the_t
     position = publisher.publish(b"hello", timeout=5)
     publisher.wait_recorded(position, timeout=5)
     begin = time.monotonic()
-    with pytest.raises(aeron.ArchiveTimeoutError, match=f"position {position + 64} was not recorded"):
+    problem = f"position {position + 64} was not recorded within the timeout: the stream is recorded up to {position}$"
+    with pytest.raises(aeron.ArchiveTimeoutError, match=problem):
         publisher.wait_recorded(position + 64, timeout=0.1)
     assert time.monotonic() - begin < 3

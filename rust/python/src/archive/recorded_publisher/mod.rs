@@ -668,10 +668,11 @@ impl PyRecordedPublisher {
         if self.wait_until(py, timeout, is_recorded)? {
             return Ok(());
         }
-        let reached = self.get()?.status.recorded_position();
-        let reason = format!(
-            "position {position} was not recorded within the timeout: the recording is at {reached:?}"
-        );
+        let reached = match self.get()?.status.recorded_position() {
+            Some(recorded) => format!("the stream is recorded up to {recorded}"),
+            None => "no recording was found or started yet".to_owned(),
+        };
+        let reason = format!("position {position} was not recorded within the timeout: {reached}");
         Err(raise("ArchiveTimeoutError", reason))
     }
 
