@@ -1,5 +1,6 @@
 //! [`LiveError`]: the error that ends a query. Its text is one line and is clear without other output.
 
+use crate::offsets::RecordingOffset;
 use crate::planning::CutError;
 use crate::private::{IndexError, PrivateError};
 
@@ -44,6 +45,23 @@ impl LiveError {
     /// Returns the kind of the error.
     pub fn code(&self) -> LiveCode {
         self.code
+    }
+
+    /// Creates the error for a recording that ends at `end`, before its position in the checkpoint. `archive` is the
+    /// place of the archive.
+    pub(crate) fn ends_too_early(checkpoint: &RecordingOffset, end: i64, archive: &str) -> Self {
+        let RecordingOffset {
+            recording_id,
+            stream_id,
+            session_id,
+            position,
+        } = checkpoint;
+        Self::new(
+            LiveCode::DataLoss,
+            format!(
+                "recording {recording_id} of stream {stream_id} session {session_id} of {archive} ends at {end}, before position {position} in the checkpoint: it was truncated, or the archive has lost its end. New messages before this position would be missing, so the query ends, also with failOnDataLoss=false. Start it with a new checkpoint"
+            ),
+        )
     }
 
     /// Creates the error of a hook that is called after [`close`](crate::live::LiveSource::close).

@@ -99,6 +99,20 @@ fn segments_are_joined_or_split_to_the_requested_number_of_pieces() {
     assert_eq!((count(1), count(2), count(4), count(50)), (2, 2, 4, 50));
 }
 
+#[test]
+fn recordings_without_messages_have_no_pieces_for_any_number_of_partitions() {
+    let mut archive = Archive::new();
+    archive.record(STREAM_ID, 64, &[], true);
+    archive.record(STREAM_ID, 64, &[], true);
+    for min_partitions in [None, Some(1), Some(4)] {
+        let pieces = archive.plan(&RecordingCutting {
+            min_partitions,
+            ..ALL
+        });
+        assert_eq!(pieces.len(), 0, "{min_partitions:?}");
+    }
+}
+
 /// 08-35: huge positions in a damaged catalog cost neither memory nor time. Without `minPartitions`, they are an error.
 #[test]
 fn more_segments_than_partitions_are_refused_with_their_number() {

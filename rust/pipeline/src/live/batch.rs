@@ -28,8 +28,12 @@ impl BatchPlanner<'_> {
         for taken in start.recordings() {
             let end = find(recordings, taken.recording_id).map(end_of);
             if let Some(end) = end.filter(|&end| end < taken.position) {
-                let loss = self.loss(taken, end, taken.position, &format!("it ends at {end}"));
-                return Err(LiveError::new(LiveCode::DataLoss, loss));
+                let path = self.recorder.location().map(|location| location.path);
+                return Err(LiveError::ends_too_early(
+                    taken,
+                    end,
+                    &path.unwrap_or_default(),
+                ));
             }
         }
         Ok(())

@@ -102,9 +102,11 @@ fn check_segments(
     })
 }
 
-/// Returns the recording's share of `count` pieces: in proportion to its length, and at least one piece.
+/// Returns the recording's share of `count` pieces: in proportion to its length, and at least one piece. `total` is the
+/// length of all recordings. It is 0 if all recordings are empty.
 fn share(count: usize, length: i64, total: i128) -> usize {
-    let part = (count as i128 * i128::from(length) + total - 1) / total.max(1);
+    let total = total.max(1);
+    let part = (count as i128 * i128::from(length) + total - 1) / total;
     (part as usize).max(1)
 }
 

@@ -479,9 +479,9 @@ impl SharedSource {
                         self.lose_purged(state, recording, taken, taken.position)?;
                     }
                     if recording.end < taken.position {
-                        let reason = format!("it ends at {}", recording.end);
-                        let text = self.loss(taken, recording.end, taken.position, &reason);
-                        return Err(LiveError::new(LiveCode::DataLoss, text));
+                        let archive =
+                            format!("the archive on {}", self.settings.access.control_channel);
+                        return Err(LiveError::ends_too_early(taken, recording.end, &archive));
                     }
                 }
                 None => self.lose_recording(state, taken)?,
