@@ -232,8 +232,8 @@ impl<'a> ObjectThread<'a> {
         drop(candidates);
         let is_of = |(task, _): &mut (CopyTask, ObjectCopy)| task.recording() == identity;
         let copies: Vec<_> = self.verified.extract_if(.., is_of).collect();
-        self.truncated.remove(&identity);
         let Some(manifest) = self.with_copies(identity, &copies) else {
+            self.truncated.remove(&identity);
             return;
         };
         self.storing = Some((identity, i64::MAX));
@@ -358,7 +358,6 @@ impl<'a> ObjectThread<'a> {
         if let Err(error) = result {
             self.manifest_due = Instant::now() + MANIFEST_RETRY;
             if copies.is_empty() {
-                self.truncated.insert(recording);
                 self.fail(format!(
                     "manifest of recording {}: {error}",
                     recording.recording_id
@@ -372,9 +371,10 @@ impl<'a> ObjectThread<'a> {
             }
             return;
         }
-        if manifest.truncate(truncation) {
-            self.truncated.insert(recording);
-        }
+        match manifest.truncate(truncation) {
+            true => self.truncated.insert(recording),
+            false => self.truncated.remove(&recording),
+        };
         pause::at(MANIFEST_STORED);
         let is_kept = |copy: &&(CopyTask, ObjectCopy)| manifest.get(copy.1.base) == Some(&copy.1);
         for (_, copy) in copies.iter().filter(is_kept) {
