@@ -87,7 +87,7 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
-    """Runs the schedules of some seeds. Returns their findings by seed. With one seed, a panic is a finding too."""
+    """Runs the schedules of some seeds. Returns their findings by seed. A panic is a finding too."""
     kind = mutant.get("schedules", mutant.get("crate"))
     options = [f"--{kind}"] if kind else []
     run = subprocess.run(
@@ -96,9 +96,13 @@ def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, s
     found = {
         int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--\w+\))?: (.*)$", run.stdout, re.MULTILINE)
     }
-    if run.returncode != 0 and not found and ".." not in seeds:
-        found[int(seeds)] = run.stderr.strip().splitlines()[0]
-    return found
+    if run.returncode == 0 or found:
+        return found
+    if ".." not in seeds:
+        return {int(seeds): run.stderr.strip().splitlines()[0]}
+    # A panic ends the program. It does not say with which seed.
+    begin, end = map(int, seeds.split(".."))
+    return next(filter(None, (findings(binary, number, mutant, str(seed)) for seed in range(begin, end))), {})
 
 
 if __name__ == "__main__":

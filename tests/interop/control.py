@@ -184,11 +184,15 @@ class ControlClient:
         """Waits for the next event with this name. Returns all events up to it, and the event itself."""
         seen = []
         deadline = time.monotonic() + timeout_s
-        while not any(event.name == name for event in seen):
+        while True:
+            events = self.events()
+            for number, event in enumerate(events):
+                seen.append(event)
+                if event.name == name:
+                    self._unseen = events[number + 1 :]
+                    return seen
             assert time.monotonic() < deadline, f"no {name} within {timeout_s} s, only {seen}"
-            seen += self.events()
             time.sleep(0.001)
-        return seen
 
     def beat(self, client):
         """Writes the heartbeat of a client, as the client's conductor does."""
