@@ -142,13 +142,14 @@ def linked(place: Place, client: aeron.Aeron, stream_id: int) -> Iterator[tuple[
     """Yields an archive with two linked recordings. Recording 0 has the numbers 0 to 99, recording 1 has 200 to 299.
 
     The second value is the number of bytes between the recordings. These bytes were published while no archive ran.
+    The stripped channel is not a part of the original channel.
     """
     with (
         client.add_exclusive_publication(CHANNEL, stream_id) as publication,
         client.add_subscription(CHANNEL, stream_id) as subscription,
     ):
         with place.archive() as archive:
-            archive.start_recording("aeron:ipc", stream_id)
+            archive.start_recording("aeron:ipc?linger=0|alias=linked", stream_id)
             publish(publication, 0, 100)
             eventually(lambda: active(archive, stream_id))
             wait_recorded(archive, 0, publication)

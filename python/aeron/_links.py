@@ -36,10 +36,11 @@ class Links:
     def _successor(self, recording: Recording) -> Recording | None:
         if recording.stop_position is None or not self._is_supported:
             return None
-        of_stream = self._archive.list_recordings(channel=recording.stripped_channel, stream_id=recording.stream_id)
-        for later in of_stream:
-            # A link joins recordings of one session. The later recording has the higher id.
-            is_candidate = later.recording_id > recording.recording_id and later.session_id == recording.session_id
+        # A link joins recordings of one session. The later recording has the higher id.
+        first_id, stream_id = recording.recording_id + 1, recording.stream_id
+        # With the empty text, which every channel contains, the archive itself selects the stream.
+        for later in self._archive.list_recordings(channel="", stream_id=stream_id, from_recording_id=first_id):
+            is_candidate = later.session_id == recording.session_id
             link = self._link(later) if is_candidate else None
             if link is not None and link.predecessor_id == recording.recording_id:
                 return later

@@ -41,12 +41,13 @@ impl RecordingFilter {
         }
     }
 
+    /// Returns whether a listed recording is wanted. The channel is compared as the archive compares it.
     fn matches(&self, recording: &RecordingDescriptor) -> bool {
         self.stream_id.is_none_or(|id| id == recording.stream_id)
             && self
                 .channel
                 .as_ref()
-                .is_none_or(|channel| recording.stripped_channel.contains(channel.as_str()))
+                .is_none_or(|channel| recording.original_channel.contains(channel.as_str()))
             && self.has_time(recording)
     }
 
@@ -79,7 +80,7 @@ archive_methods! {
     /// Lists recordings in the order of their ids.
     ///
     /// Args:
-    ///     channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+    ///     channel: Text that the original channel of a recording contains. `None` lists all channels.
     ///     stream_id: Stream id of the recordings. `None` lists all streams.
     ///     from_recording_id: Lowest recording id to list.
     ///     limit: Maximum number of results. `None` stands for no limit.
