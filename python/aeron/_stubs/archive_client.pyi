@@ -672,7 +672,7 @@ class AeronArchive:
         """Lists recordings in the order of their ids.
 
         Args:
-            channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+            channel: Text that the original channel of a recording contains. `None` lists all channels.
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
@@ -707,7 +707,7 @@ class AeronArchive:
         Lists recordings in the order of their ids.
 
         Args:
-            channel: Text that the stripped channel of a recording contains. `None` lists all channels.
+            channel: Text that the original channel of a recording contains. `None` lists all channels.
             stream_id: Stream id of the recordings. `None` lists all streams.
             from_recording_id: Lowest recording id to list.
             limit: Maximum number of results. `None` stands for no limit.
@@ -819,7 +819,7 @@ class AeronArchive:
         """Finds the newest recording of a session and stream.
 
         Args:
-            channel: Text that the stripped channel of the recording contains.
+            channel: Text that the original channel of the recording contains.
             stream_id: Stream id.
             session_id: Session id of the publisher.
             min_recording_id: Lowest recording id to consider.
@@ -843,7 +843,7 @@ class AeronArchive:
         Finds the newest recording of a session and stream.
 
         Args:
-            channel: Text that the stripped channel of the recording contains.
+            channel: Text that the original channel of the recording contains.
             stream_id: Stream id.
             session_id: Session id of the publisher.
             min_recording_id: Lowest recording id to consider.
@@ -1000,7 +1000,7 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            position: New stop position, in bytes. A frame must begin there.
+            position: New stop position, in bytes. It is the present stop position, or a frame begins there.
 
         Returns:
             The number of files to delete.
@@ -1022,7 +1022,7 @@ class AeronArchive:
 
         Args:
             recording_id: Id of the recording.
-            position: New stop position, in bytes. A frame must begin there.
+            position: New stop position, in bytes. It is the present stop position, or a frame begins there.
 
         Returns:
             The number of files to delete.

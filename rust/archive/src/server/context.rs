@@ -167,7 +167,7 @@ settings! {
     objects_region: String = String::new(), "aeron.archive.objects.region" Text;
     /// Maximum number of segments that are copied at the same time.
     objects_concurrency: i32 = 2, "aeron.archive.objects.concurrency" Integer(1, 64);
-    /// Bytes that are sent to object storage for each second; 0 for no limit.
+    /// Maximum number of bytes that are sent to object storage per second; 0: no limit.
     objects_rate: u64 = 0, "aeron.archive.objects.rate" Size(0, MAX);
     /// Time limit for each request to object storage.
     objects_timeout_ns: i64 = 30 * SECOND, "aeron.archive.objects.timeout" Duration(MS, 3600 * SECOND);

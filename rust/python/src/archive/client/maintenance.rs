@@ -16,7 +16,7 @@ archive_methods! {
     ///
     /// Args:
     ///     recording_id: Id of the recording.
-    ///     position: New stop position, in bytes. A frame must begin there.
+    ///     position: New stop position, in bytes. It is the present stop position, or a frame begins there.
     ///
     /// Returns:
     ///     The number of files to delete.
