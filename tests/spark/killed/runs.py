@@ -69,8 +69,10 @@ class Application:
 
     def kill(self, whom):
         """Kills one process of the application, or all. If it kills one, it then also kills the remaining processes,
-        because an application ends when its query has failed.
+        because an application ends when its query has failed. Does nothing if the application has ended by itself.
         """
+        if self.process.poll() is not None:
+            return
         family = psutil.Process(self.process.pid).children(recursive=True)
         if whom != "application":
             self._find(whom).kill()
