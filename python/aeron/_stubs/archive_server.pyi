@@ -82,8 +82,8 @@ class Archive:
             that of AWS. Default: none.
         objects_region: Region of the bucket; if empty, `AWS_REGION`, else `us-east-1`. Default: none.
         objects_concurrency: Maximum number of segments that are copied at the same time. Default: `2`.
-        objects_rate: Bytes that are sent to object storage for each second; 0 for no limit. Default: `0`
-            bytes.
+        objects_rate: Maximum number of bytes that are sent to object storage per second; 0: no limit.
+            Default: `0` bytes.
         objects_timeout_ns: Time limit for each request to object storage. Default: `30000000000`
             nanoseconds.
         objects_delete_local: Delete segment files of which the copy was read back and is equal. Their data
