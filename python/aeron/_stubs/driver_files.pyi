@@ -204,7 +204,11 @@ class LogFile:
             InvalidArgumentError: If the file is closed.
         """
     def close(self) -> None:
-        """Unmaps the file. All other methods then raise `InvalidArgumentError`. Idempotent."""
+        """Unmaps the file. Idempotent.
+
+        All other methods then raise `InvalidArgumentError`. So do all attributes except `initial_term_id`,
+        `term_length`, `mtu_length` and `page_size`.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(self, *_exception: object) -> None: ...
     @property

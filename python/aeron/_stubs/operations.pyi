@@ -10,9 +10,9 @@ _T_co = TypeVar("_T_co", covariant=True)
 class PendingOperation(Generic[_T_co]):
     """A request to a driver or an archive. Thread-safe.
 
-    The call that returned the operation has sent the request. Some operations of an archive send more requests, or
-    first ask the archive for its capabilities, such as `async_wait_recorded` and `async_commit_reader`. These
-    operations make progress only while the program awaits them, or calls `result` or `done`.
+    The call that returned the operation has sent the request. Some operations of an archive, such as
+    `async_wait_recorded` and `async_commit_reader`, send more requests, or first ask the archive for its
+    capabilities. These operations make progress only while the program awaits them, or calls `result` or `done`.
 
     `await operation` and `operation.result(timeout)` return the result, any number of times. If the driver
     refuses the request because an endpoint is still closing (code 10), the client sends the request again,

@@ -96,7 +96,7 @@ class PartitionReader:
     * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
       layout.
     * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
-    * `channel` is the channel in the rows of a recording that does not contain its channel.
+    * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
 
     The archive must be on this machine. The same partition always yields the same batches. Errors have the classes
     of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.

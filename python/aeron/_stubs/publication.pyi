@@ -13,7 +13,8 @@ from aeron.types import ArrowArray, Channel, Messages, Offsets
 class Publication:
     """A publication that clients of the same driver share. Any number of threads may send at the same time.
 
-    Sending never blocks; only `publish`, `claim`, `flush` and the `wait_` methods wait. Thread-safe.
+    These methods wait: `publish`, `claim`, `flush`, `wait_connected`, `add_destination`, `remove_destination`, and
+    `offer_arrow` with a `timeout`. No other method blocks. Thread-safe.
 
     Example:
         ```python
@@ -418,9 +419,11 @@ class Publication:
 class ExclusivePublication:
     """A publication that is the only writer of its log. Sending is faster than with `Publication`.
 
-    One thread at a time may be inside a sending method. In a second thread the method raises
-    `ReentrantCallError`. All other methods are thread-safe. Sending never blocks; only `publish`, `claim`,
-    `flush` and the `wait_` methods wait.
+    One thread at a time may be inside a sending method. In a second thread, a sending method raises
+    `ReentrantCallError`. All other methods are thread-safe.
+
+    These methods wait: `publish`, `claim`, `flush`, `wait_connected`, `add_destination`, `remove_destination`, and
+    `offer_arrow` with a `timeout`. No other method blocks.
 
     Example:
         ```python

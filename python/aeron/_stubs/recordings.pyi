@@ -146,7 +146,7 @@ class RecordingSignals:
     def __next__(self) -> RecordingSignal: ...
 
 def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch:
-    """Returns a record batch with a row for each recording and a column for each attribute of a recording."""
+    """Returns a record batch with a row for each recording and a column for each field of a recording."""
 
 FROM_LIVE: int
 
