@@ -86,6 +86,16 @@ def test_a_segment_of_several_parts_is_copied_and_read_back(
     assert values == {message}
 
 
+def is_copied(archive: aeron.AeronArchive, id: int) -> bool:
+    """Returns whether the archive knows the copies of the recording, and its last segment alone is local."""
+    try:
+        return archive.list_copied_ranges(recording_id=id) == [aeron.CopiedRange(id, 0, 4 * SEGMENT, 4 * SEGMENT)]
+    except aeron.ArchiveError as error:
+        if "are not known yet" not in str(error):
+            raise
+        return False
+
+
 def test_requests_report_storage_that_is_away_for_long_and_succeed_when_it_is_back(
     driver: aeron.MediaDriver, client: aeron.Aeron, stream_id: int, tmp_path: Path, s3: dict[str, Any]
 ) -> None:
@@ -108,11 +118,14 @@ def test_requests_report_storage_that_is_away_for_long_and_succeed_when_it_is_ba
         requests = [
             archive.async_list_copied_ranges(recording_id=id),
             archive.async_replay(id, CHANNEL, stream_id + 2, position=0),
+            archive.async_find_position(id, since=began),
         ]
         unknown = f"the copies of recording {id} in object storage are not known yet: try again later"
         for request in requests:
             with pytest.raises(aeron.ArchiveError, match=unknown):
                 request.result(10)
+        # A time after the last message is found without the copies.
+        assert archive.find_position(id, since=datetime.now(UTC)).position == archive.get_stop_position(id)
         # Recordings go on, and nothing is deleted.
         later = record(client, stream_id + 3)
         assert len(segments(directory, later)) == 5
@@ -120,8 +133,10 @@ def test_requests_report_storage_that_is_away_for_long_and_succeed_when_it_is_ba
 
         server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
         server.start()
+        for each in (id, later):
+            eventually(lambda each=each: is_copied(archive, each), timeout=30)
         ranges = [aeron.CopiedRange(each, 0, 4 * SEGMENT, 4 * SEGMENT) for each in (id, later)]
-        eventually(lambda: archive.list_copied_ranges() == ranges, timeout=30)
+        assert archive.list_copied_ranges() == ranges
         assert archive.find_position(id, since=began).position == 0
         for number, each in enumerate((id, later)):
             assert replayed(client, each, 0, stream_id + 4 + number) == list(range(COUNT))

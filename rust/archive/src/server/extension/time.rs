@@ -101,6 +101,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     /// Returns the descriptor of a found position.
+    ///
+    /// # Errors
+    /// The search failed, or the recording does not exist any more. Or the position is the start of the local files,
+    /// and the copies of the recording are unknown.
     fn time_position(
         &self,
         requester: RequestIds,
@@ -113,6 +117,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let recording = self.store.recording(recording_id)?;
         let whole = self.objects.whole(recording);
         let start_position = whole.as_ref().unwrap_or(recording).start_position;
+        if found.position <= start_position {
+            // Copies that are still unknown may have the position.
+            self.objects.unknown.check(recording_id)?;
+        }
         let position = TimePosition {
             control_session_id: requester.control_session_id,
             correlation_id: requester.correlation_id,
