@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 from tests.conftest import eventually
@@ -63,7 +64,7 @@ def test_a_runner_starts_works_and_closes_once() -> None:
     assert agent.calls == before, "a closed runner ran its agent again"
 
 
-def test_a_runner_counts_errors_and_continues_and_termination_ends_it_without_an_error(client: aeron.Aeron) -> None:
+def test_a_runner_counts_errors_and_continues_and_termination_ends_it_and_is_not_counted(client: aeron.Aeron) -> None:
     """03-117, 03-124: the runner counts an error before it calls the handler"""
     errors: list[tuple[str, int]] = []
     counter = client.add_counter(1001, "errors")
@@ -294,6 +295,25 @@ def test_a_signal_after_the_close_on_another_thread_has_its_former_effect() -> N
         assert signal.getsignal(signal.SIGINT) == own
     finally:
         signal.signal(signal.SIGINT, former)
+
+
+def test_a_handler_that_calls_the_barriers_handler_is_called_once_for_each_signal_after_the_close() -> None:
+    seen: list[int] = []
+    former = signal.getsignal(signal.SIGTERM)
+    try:
+        with aeron.ShutdownSignalBarrier():
+            chained: Any = signal.getsignal(signal.SIGTERM)
+
+            def own(number: int, frame: Any) -> None:
+                seen.append(number)
+                chained(number, frame)
+
+            signal.signal(signal.SIGTERM, own)
+        os.kill(os.getpid(), signal.SIGTERM)
+        eventually(lambda: seen == [signal.SIGTERM])
+        assert signal.getsignal(signal.SIGTERM) == own
+    finally:
+        signal.signal(signal.SIGTERM, former)
 
 
 def test_a_signal_ends_a_program_without_open_barriers() -> None:

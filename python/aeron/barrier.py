@@ -71,8 +71,11 @@ class ShutdownSignalBarrier:
             cls.signal_all()
             return
         # The last barrier was closed on another thread, or was dropped without a close.
+        is_installed = signal.getsignal(number) == ShutdownSignalBarrier._on_signal
         cls._restore()
-        if signal.getsignal(number) != ShutdownSignalBarrier._on_signal:
+        # A handler of the program may have called this method. Then the program has handled the signal, and raising it
+        # again would call that handler for ever.
+        if is_installed and signal.getsignal(number) != ShutdownSignalBarrier._on_signal:
             signal.raise_signal(number)
 
     @classmethod
@@ -84,7 +87,8 @@ class ShutdownSignalBarrier:
         for number, former in list(cls._previous.items()):
             # The program may have replaced the handler.
             if signal.getsignal(number) == ShutdownSignalBarrier._on_signal:
-                signal.signal(number, former)
+                # Python does not know a handler that was not set by Python.
+                signal.signal(number, signal.SIG_DFL if former is None else former)
             cls._previous.pop(number, None)
 
     def wait(self, timeout: float | None = None) -> bool:
