@@ -155,6 +155,12 @@ impl TimeSearch {
         self.recording.descriptor.recording_id
     }
 
+    /// Returns the position at which the search began: the start of the recording at that time.
+    #[must_use]
+    pub fn start_position(&self) -> i64 {
+        self.recording.stream.start_position()
+    }
+
     /// Searches the next segment. Returns the position, or `None` if the search is not finished.
     ///
     /// # Errors

@@ -218,11 +218,11 @@ impl ObjectCopies {
         self.forget(destination, valid_end);
     }
 
-    /// Notes that a segment has no file. A late event, after a truncation, a migration or a replacement, has no effect:
-    /// it concerns a file of the earlier recording.
-    fn on_missing(&mut self, segment: (i64, i64), is_recording: bool) {
+    /// Notes that a segment has no file. `is_current` says whether this is so for the present recording. A late event,
+    /// after a truncation, a migration or a replacement, has no effect: it concerns a file of the earlier recording.
+    fn on_missing(&mut self, segment: (i64, i64), is_current: bool) {
         let is_waiting = self.waiting.remove(&segment);
-        if is_waiting && is_recording {
+        if is_waiting && is_current {
             self.missing.insert(segment);
         }
     }
@@ -311,9 +311,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 }
             }
             CopierEvent::Missing { recording, base } => {
-                let is_recording = self.is_recording(&recording);
+                let name = segment_name(recording.recording_id, base);
+                let found = modified_ns(self.store.storage(), &name);
+                let is_gone = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+                let is_current = is_gone && self.is_recording(&recording);
                 let segment = (recording.recording_id, base);
-                self.objects.on_missing(segment, is_recording);
+                self.objects.on_missing(segment, is_current);
             }
             CopierEvent::Failed { text } => {
                 self.counters.objects.failures.fetch_add(1);

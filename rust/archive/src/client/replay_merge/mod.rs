@@ -239,6 +239,7 @@ impl ReplayMerge {
     /// subscription and the archive client stay open.
     pub fn close(&mut self) {
         if matches!(self.state, MergeState::Closed) {
+            self.parties.retry_removal();
             return;
         }
         match self.is_merged() {

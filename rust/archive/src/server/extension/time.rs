@@ -104,7 +104,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ///
     /// # Errors
     /// The search failed, or the recording does not exist any more. Or the position is the start of the local files,
-    /// and the copies of the recording are unknown.
+    /// and the copies of the recording were unknown when the search began.
     fn time_position(
         &self,
         requester: RequestIds,
@@ -117,9 +117,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let recording = self.store.recording(recording_id)?;
         let whole = self.objects.whole(recording);
         let start_position = whole.as_ref().unwrap_or(recording).start_position;
-        if found.position <= start_position {
-            // Copies that are still unknown may have the position.
+        // The search did not include copies that were unknown at its begin. They may have an earlier position.
+        let searched_from = search.start_position();
+        if searched_from > 0 && found.position <= searched_from {
             self.objects.unknown.check(recording_id)?;
+            if start_position < searched_from {
+                return Err(ArchiveError::generic(format!(
+                    "the copies of recording {recording_id} in object storage became known during the search: try again"
+                )));
+            }
         }
         let position = TimePosition {
             control_session_id: requester.control_session_id,
