@@ -99,10 +99,12 @@ def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, s
     if run.returncode == 0 or found:
         return found
     if ".." not in seeds:
-        return {int(seeds): run.stderr.strip().splitlines()[0]}
+        return {int(seeds): (run.stderr.strip().splitlines() or [f"status {run.returncode}"])[0]}
     # A panic ends the program. It does not say with which seed.
     begin, end = map(int, seeds.split(".."))
-    return next(filter(None, (findings(binary, number, mutant, str(seed)) for seed in range(begin, end))), {})
+    single = (findings(binary, number, mutant, str(seed)) for seed in range(begin, end))
+    unrepeated = {begin: f"status {run.returncode} with the seeds {seeds}, but with no single one of them"}
+    return next(filter(None, single), unrepeated)
 
 
 if __name__ == "__main__":

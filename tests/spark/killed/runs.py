@@ -153,6 +153,7 @@ def run_killed(place, channel, directory, kill):
         else:
             goal = len(batches(place)) + 5
             application.await_(lambda: len(batches(place)) >= goal)
+        assert application.process.poll() is None, f"the application ended by itself:\n{application.told()}"
         print(
             f"killed {kill.whom} at {kill.point or 'a random moment'}, {len(batches(place))} batches done", flush=True
         )
