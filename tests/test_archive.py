@@ -154,7 +154,7 @@ def test_closing_a_replay_stops_it(archive: aeron.AeronArchive, stream_id: int) 
     eventually(lambda: purged(archive, recording.recording_id))
 
 
-def test_a_replay_that_ended_before_the_first_poll_is_complete_or_raises(
+def test_batches_of_an_ended_replay_are_empty_if_it_was_complete_and_raise_if_it_was_stopped(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:
     recording = record(archive, stream_id, [b"x"])

@@ -100,7 +100,7 @@ def test_ping_reports_that_pong_has_ended(driver: aeron.MediaDriver) -> None:
         assert ping.errors() == "Error: the pong has gone away\n"
 
 
-def test_a_ping_message_too_short_for_its_time_is_refused(driver: aeron.MediaDriver) -> None:
+def test_a_ping_message_without_room_for_its_timestamp_is_refused(driver: aeron.MediaDriver) -> None:
     result = run("ping", "--dir", driver.dir, *BOTH, "-L", 7)
     assert result.exit_code == 1
     assert "a message of 7 bytes has no room for its time, which takes 8" in result.stderr
@@ -155,7 +155,7 @@ def test_streaming_publisher_and_rate_subscriber_agree_on_totals(driver: aeron.M
     assert lines[-1] == received[-1] == "Shutting down..."
 
 
-def test_rate_prints_a_line_with_four_digits_each_second(driver: aeron.MediaDriver) -> None:
+def test_rate_prints_each_second_a_rate_of_at_most_four_significant_digits(driver: aeron.MediaDriver) -> None:
     """06-17"""
     with Command("rate", "--dir", driver.dir, "-c", CHANNEL) as rate, aeron.connect(driver) as client:
         rate.wait_for("Subscription channel status")

@@ -1,4 +1,7 @@
-"""Tests that commands escape text of peers: no command prints a control character that a peer has sent."""
+"""Tests that commands escape text of peers.
+
+No command prints a control character that a peer has sent, except tabs and line ends.
+"""
 
 from __future__ import annotations
 

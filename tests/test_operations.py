@@ -141,7 +141,8 @@ def test_a_cancelled_operation_leaves_no_resource(
             await asyncio.sleep(0)
         for task in tasks:
             task.cancel()
-        # If the driver has responded before the first step of a task, the operation is done and is not cancelled.
+        # With "task cancelled", the driver may have responded before the first step of a task. Then that step returns
+        # the resource, and the task is not cancelled.
         outcomes = await asyncio.gather(*tasks, return_exceptions=True)
         assert how == "task cancelled" or all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
 

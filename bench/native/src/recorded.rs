@@ -17,7 +17,8 @@ const SESSION_ID_OFFSET: usize = 8;
 const INTERVAL: Duration = Duration::from_micros(500);
 const WAIT: Duration = Duration::from_secs(30);
 
-/// Offers 2,000 messages per second for the given time, and waits until each message is recorded.
+/// Offers at most 2,000 messages per second for the given time. Offers each message only after the message before it is
+/// recorded, and does not make up for missed times.
 ///
 /// Prints percentiles of the times from the offer of a message until it is recorded, in nanoseconds. The first tenth of
 /// the messages does not count.

@@ -34,8 +34,8 @@ impl CopiedDirectory {
     }
 
     /// Returns the part of a recording that is in the directory, and the part that is in object storage according to
-    /// the manifest in the directory. Returns `None` if no copy can be used: neither the first local segment nor the
-    /// segment before it has a copy.
+    /// the manifest in the directory. Returns `None` if the directory has no manifest of this recording. Also returns
+    /// `None` if neither the first local segment nor the segment before it has a copy.
     ///
     /// # Errors
     /// The file system returns an error, or the manifest cannot be used.

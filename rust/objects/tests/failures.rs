@@ -382,7 +382,7 @@ fn the_error_for_a_segment_without_a_copy_names_the_segment() {
 }
 
 #[test]
-fn a_segment_without_a_file_is_reported_once_and_given_up() {
+fn a_segment_without_a_file_is_reported_as_missing_and_as_a_failure() {
     let mut world = World::new(Mode::Sound);
     std::fs::remove_file(world.directory.path().join("0-0.rec")).unwrap();
     world.request_copy();

@@ -1,8 +1,9 @@
 //! Conversion of Python arguments. An error names the parameter, the value and the limits.
 //!
 //! The errors of PyO3's own conversions name none of these. An example is `can't convert negative int to unsigned`.
-//! One error stays as Python raises it, without the name of the parameter: the `UnicodeEncodeError` for a str that
-//! cannot be encoded as UTF-8.
+//! Two kinds of errors stay as Python raises them, without the name of the parameter. One is the `UnicodeEncodeError`
+//! for a str argument that cannot be encoded as UTF-8. The other is an error that the `__index__` of an integer
+//! argument raises, except a `TypeError` or an `OverflowError`.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ impl<T: Argument> Argument for Option<T> {
     }
 }
 
-/// Types whose conversion fails for one reason only: the value has another type.
+/// Types for which every failed conversion has the same error: the value is not of this type.
 macro_rules! typed {
     ($($type:ty: $kind:literal),* $(,)?) => {$(
         impl Argument for $type {

@@ -1,7 +1,7 @@
 //! The conductor: processes the driver's events, keeps the client alive, and tracks all open resources.
 //!
-//! [`Client::service`] runs the conductor on the calling thread, under the client's lock. The conductor reads only the
-//! client's clocks and opens logs only through the client's `LogSource`. So a test can run it in virtual time and
+//! [`Client::service`] runs the conductor on the calling thread, under the conductor's lock. The conductor reads only
+//! the client's clocks and opens logs only through the client's `LogSource`. So a test can run it in virtual time and
 //! without files. The conductor queues handlers and never calls them.
 
 mod commands;

@@ -60,7 +60,7 @@ pub(super) struct Link {
     /// Key of the endpoint in the receiver.
     pub endpoint: usize,
     pub control: ControlAddress,
-    /// The TTL of multicast datagrams, if the channel sets one.
+    /// The `ttl` of a multicast channel; 0 if the channel does not set it. `None` for a unicast channel.
     pub multicast_ttl: Option<i32>,
     /// Offsets at which receive times are written into messages.
     pub timestamp_offsets: TimestampOffsets,

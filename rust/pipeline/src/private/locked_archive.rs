@@ -18,7 +18,7 @@ pub struct LockedArchive {
     pub lock: DirectoryLock,
     /// The archive's recordings.
     pub archive: PrivateArchive<Directory>,
-    /// Losses and log lines that the recovery found.
+    /// Losses that the recovery found, and lines for the application's log about the opening.
     pub report: OpenReport,
 }
 
