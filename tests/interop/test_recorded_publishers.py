@@ -61,6 +61,10 @@ class Place:
         if self.kind == "java":
             # The real archive refuses a mark file with a heartbeat of the last ten seconds, so the file is deleted.
             (self.archive.directory / "archive-mark.dat").unlink()
+            # A kill just after the creation of a segment leaves a file without bytes, which the tool cannot read.
+            for segment in self.archive.directory.glob("*.rec"):
+                if segment.stat().st_size == 0:
+                    segment.unlink()
             # After a torn write the real archive refuses to start, so the tool truncates the recording.
             ArchiveTool(self.archive.directory).verify(answer="y")
         self.archive.start()
