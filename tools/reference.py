@@ -65,7 +65,9 @@ class Setting(NamedTuple):
         return {"size": "int", "duration": "int"}.get(self.kind, self.kind)
 
     def stub_default(self) -> str:
-        """The default in the stub. It is an ellipsis if there is none, or if it depends on the machine or a setting."""
+        """The default value in the stub. It is `...` if there is no default, or if the default depends on the machine
+        or a setting.
+        """
         is_variable = self.name == "dir" or self.name in DEPENDENT_DEFAULTS
         if is_variable or (self.kind in ("size", "duration", "int") and self.embedded == ""):
             return "..."

@@ -177,8 +177,9 @@ class ArchiveClient:
         return Subscription(self.peer, values)
 
     def start_merge(self, subscription, recording, *, timeout_s=30, **values):
-        """Makes the peer poll a `ReplayMerge` until it is merged and has `count` messages. `peer.answer` waits for the
-        result."""
+        """Makes the peer poll a `ReplayMerge` until it is merged and has received `count` messages. Does not wait for
+        the result: `peer.answer` does.
+        """
         self.peer.start(
             "merge",
             client=self._client,

@@ -41,7 +41,7 @@ impl Expected {
 }
 
 impl Answer {
-    /// Creates the answer to a request before the first message of the answer has arrived.
+    /// Creates the answer to a request. It is empty, because none of its messages has arrived yet.
     pub(super) const fn none_of(expected: Expected) -> Self {
         match expected {
             Expected::Value => Self::Value(0),

@@ -134,8 +134,8 @@ impl Commands {
         );
     }
 
-    /// Removes a command whose response has come. `None` if this client did not send the command, or if the command
-    /// already had a response.
+    /// Removes the command to which a response has arrived. Returns `None` if this client did not send the command, or
+    /// if an earlier response has removed it.
     pub(crate) fn answered(&mut self, correlation_id: i64) -> Option<Answered> {
         match self.states.remove(&correlation_id)? {
             CommandState::Awaiting { purpose, .. } => Some(Answered::Wanted(purpose)),

@@ -380,8 +380,8 @@ fn canonical_term_offset(text: &str) -> Result<String, UriError> {
     }
 }
 
-/// Refuses a port that is not a number from 0 to 65535. A text without a port may be a name whose port the driver's
-/// resolver knows.
+/// Checks that the port in `text` is a number from 0 to 65535. A text without a port is accepted: it may be a name, and
+/// the resolver of the driver knows the port.
 fn check_port(key: &str, text: &str) -> Result<(), UriError> {
     let after_host = text.rsplit_once(']').map_or(text, |(_, rest)| rest);
     match after_host.rsplit_once(':') {
