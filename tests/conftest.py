@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+from tests.durations import Durations
 from tests.spark import jvm
 
 import aeron
@@ -16,12 +17,13 @@ import aeron
 _stream_ids = itertools.count(1000)
 
 
-def pytest_configure() -> None:
-    """Lets Spark start quickly, and restores the default handler of SIGINT.
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets Spark start quickly, records the duration of tests, and restores the default handler of SIGINT.
 
     A shell starts background jobs with SIGINT ignored. Without the reset, processes that tests start would ignore it
     too.
     """
+    config.pluginmanager.register(Durations())
     jvm.start_quickly()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
