@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help demo quick check check-python test test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
+.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -43,10 +43,13 @@ $(STAMPS)/venv:
 	@mkdir -p $(STAMPS) && touch $@
 
 # Each goal installs the extras that it needs: `make demo` does not install the tools of the test suite.
+# The name of a stamp has the profile of the build and the extras: `installed-thin-spark+demo`.
+profile = $(firstword $(subst -, ,$*))
+extras = $(subst +,$(comma),$(lastword $(subst -, ,$*)))
 $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
-	$(call say,building the native module (release) and installing aeron-py with: $(subst +,$(comma) ,$*))
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras $(subst +,$(comma),$*)
-	@rm -f $(STAMPS)/quick && touch $@
+	$(call say,building the native module ($(profile)) and installing aeron-py with: $(extras))
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(profile) --quiet --extras $(extras)
+	@rm -f $(QUICK) $(STAMPS)/installed-* && touch $@
 
 # The same with the profile of the Rust tests: it shares their builds, and checks overflows and assertions. Only this
 # build has the test hooks, at which tests stop a process to kill it.
@@ -57,9 +60,12 @@ $(QUICK): $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
-DEMO := $(STAMPS)/installed-spark+demo
-SHIPPED := $(STAMPS)/installed-arrow+spark+test+lint
-BENCH := $(STAMPS)/installed-arrow+spark+bench+test
+# The demo and the tests of the shipped module need no fat link-time optimisation, which takes most of the build time.
+# The release workflow sets the profile `release`.
+PROFILE ?= thin
+DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
+SHIPPED := .cache/shipped-$(PROFILE)/made
+BENCH := $(STAMPS)/installed-release-arrow+spark+bench+test
 
 # ---- goals -----------------------------------------------------------------------------------------------------------
 
@@ -69,13 +75,26 @@ demo: $(DEMO)
 
 quick: $(QUICK)
 
+# Without the documentation, which takes a minute: `.ci/run` makes it.
 check: lint test-rust check-python
 
 check-python: $(QUICK)
 	$(call say,quick Python tests without the real Aeron and Spark)
 	$(PYTEST) -m "not interop and not spark and not slow"
 
-test: test-rust test-loom sim sim-archives test-python test-spark-4.2 test-spark-connect test-shipped
+# Tests that wait (for drivers, Java and Spark) run beside tests that compute. The latter have the lowest priority, so
+# that they only take the processor time that is left. Their output is shown at the end.
+COMPUTING_LOG := target/test-computing.log
+test: test-rust
+	@mkdir -p target
+	@nice -n 19 $(MAKE) --no-print-directory test-computing >$(COMPUTING_LOG) 2>&1 & computing=$$!; \
+	trap 'kill $$computing' INT TERM; \
+	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
+	wait $$computing; computed=$$?; cat $(COMPUTING_LOG); exit $$((waiting || computed))
+	@$(MAKE) --no-print-directory test-shipped
+
+test-waiting: test-python test-spark-4.2 test-spark-connect
+test-computing: test-loom sim sim-archives $(SHIPPED)
 
 test-rust:
 	$(call say,Rust tests)
@@ -85,10 +104,10 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Two processes run tests: three are not faster on two cores. The tests of a file run in one process: they share its
-# drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest files, and
-# end with the few tests that take minutes.
-PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
+# Four processes run tests also on two cores: tests wait for two thirds of their time. The tests of a file run in one
+# process: they share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with
+# the largest files, and end with the few tests that take minutes.
+PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK) $(STAMPS)/spark-classes
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
@@ -99,12 +118,21 @@ $(STAMPS)/spark-classes: | $(QUICK)
 	$(BIN)/python tests/spark/jvm.py
 	@touch $@
 
-# The module as users get it, optimised across crates. A part of the tests shows that it behaves in the same way.
+# The module as users get it, optimised across crates and without hooks. A part of the tests shows that it behaves in
+# the same way. Only this package is installed, beside the environment. On the path it comes before the module with
+# hooks.
+$(SHIPPED): pyproject.toml $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi') | $(STAMPS)/venv
+	$(call say,building a wheel with the profile $(PROFILE))
+	rm -rf $(@D) && mkdir -p $(@D)
+	$(BIN)/maturin build --profile $(PROFILE) --quiet --out $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) $(@D)/*.whl
+	@touch $@
+
 SHIPPED_TESTS := tests/shipped_module.py tests/test_package.py tests/test_batches.py tests/test_udp.py tests/interop/test_streams.py \
 	tests/interop/test_udp_streams.py tests/spark/test_smoke.py
-test-shipped: $(SHIPPED)
+test-shipped: $(QUICK) $(SHIPPED)
 	$(call say,the module as users get it)
-	$(PYTEST) $(SHIPPED_TESTS)
+	PYTHONPATH=$(abspath $(dir $(SHIPPED))) $(PYTEST) $(SHIPPED_TESTS)
 
 # The oldest supported PySpark. Only this package is installed, once. On the path it comes before the PySpark of the
 # environment.
@@ -129,7 +157,7 @@ test-spark-connect: $(QUICK) $(SPARK_CONNECT)/made
 	$(call say,format aeron with Spark Connect$(comma) and the demo of crashes with pandas)
 	PYTHONPATH=$(abspath $(SPARK_CONNECT)) $(BIN)/python -m pytest tests/spark/over_connect.py tests/spark/demo_crashes.py
 
-lint: lint-rust docs lint-python
+lint: lint-rust lint-python
 
 lint-rust:
 	$(call say,rustfmt and clippy)
