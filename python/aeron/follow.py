@@ -704,7 +704,9 @@ def _of_session(channel: str, session_id: int) -> str:
 
 def _reaches(recording: Recording, since_ms: int) -> bool:
     """Returns whether a recording may have messages that arrived at or after a time."""
-    return recording.stop_timestamp_ms is None or recording.stop_timestamp_ms >= since_ms
+    stop_ms = recording.stop_timestamp_ms
+    # If the clock was set back, the stop time may be before the start time.
+    return stop_ms is None or max(stop_ms, recording.start_timestamp_ms) >= since_ms
 
 
 def _deadline(timeout: float | None) -> float:

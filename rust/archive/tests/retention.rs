@@ -5,8 +5,9 @@
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use aeron_archive::retention::{
-    Holders, MAX_SEGMENTS, ReaderExpiry, RecordingExtent, Removal, RetentionHolder,
-    RetentionOutcome, excess_bytes, expiry_of, needs_segment_time, outcome, policy_of, removals,
+    DoubtedAges, EarlierTime, Holders, MAX_SEGMENTS, Moment, ReaderExpiry, RecordingExtent,
+    Removal, RetentionClock, RetentionHolder, RetentionOutcome, doubted_removals, excess_bytes,
+    expiry_of, needs_segment_time, outcome, policy_of, removals,
 };
 use proptest::prelude::*;
 
@@ -78,6 +79,69 @@ fn max_age_deletes_the_segments_before_the_first_segment_that_is_not_old() {
     assert_eq!(
         removals(&policy, &extents, NOW_MS),
         [from(1, 2), from(3, 2), whole(&extents[3])]
+    );
+}
+
+#[test]
+fn while_the_clock_is_doubted_only_bytes_delete_and_the_rest_is_held_by_the_clock() {
+    let extents = [
+        active(1, &[8_000, 8_001, 9_900]),
+        active(2, &[7_000, 9_900]),
+        stopped(3, &[9_900], 8_002),
+        active(4, &[9_900]),
+    ];
+    let of = |max_bytes| {
+        let planned = doubted_removals(&policy(max_bytes, Some(1_000)), &extents, NOW_MS);
+        let outcomes = planned.iter().map(|(removal, doubted)| {
+            let holders = Holders {
+                doubted: *doubted,
+                ..Holders::default()
+            };
+            let extent = &extents[removal.recording_id as usize - 1];
+            let outcome = outcome(extent, removal, &holders);
+            let bytes = outcome.allowed_position - outcome.new_start_position;
+            (
+                removal.recording_id,
+                outcome.new_start_position,
+                outcome.is_purge,
+                outcome.held_by,
+                bytes,
+            )
+        });
+        outcomes.collect::<Vec<_>>()
+    };
+    let (clock, nothing) = (RetentionHolder::Clock, RetentionHolder::Nothing);
+    let by_age_alone = [
+        (1, 0, false, clock, 2 * SEGMENT),
+        (2, 0, false, clock, SEGMENT),
+        (3, 0, false, clock, SEGMENT + 32),
+    ];
+    assert_eq!(of(None), by_age_alone);
+    // The bytes of all recordings delete the two oldest segments.
+    let total: i64 = extents.iter().map(RecordingExtent::bytes).sum();
+    let with_bytes = [
+        (1, SEGMENT, false, clock, SEGMENT),
+        (2, SEGMENT, false, nothing, 0),
+        (3, 0, false, clock, SEGMENT + 32),
+    ];
+    assert_eq!(of(Some(total - 2 * SEGMENT)), with_bytes);
+    let all = of(Some(0));
+    assert_eq!(all[2], (3, SEGMENT + 32, true, nothing, 0));
+    assert_eq!(all[3], (4, SEGMENT, false, nothing, 0));
+    // The hold itself.
+    let doubted = Some(DoubtedAges {
+        new_start_position: SEGMENT,
+        is_purge: false,
+    });
+    let holders = Holders {
+        doubted,
+        readers: vec![("slow", 0)],
+        ..Holders::default()
+    };
+    let held = outcome(&extents[0], &from(1, 2), &holders);
+    assert_eq!(
+        (held.new_start_position, held.held_by),
+        (0, RetentionHolder::Reader)
     );
 }
 
@@ -319,13 +383,43 @@ fn a_reader_expires_by_its_limits_and_the_time_before_the_start_does_not_count()
         max_age_ms,
         max_lag,
     };
-    let of = |reader: NamedReader, end, since_ms| expiry_of(&reader, end, since_ms, NOW_MS);
+    let of = |reader: NamedReader, end, since_ms| {
+        let start = Moment {
+            wall_ms: since_ms,
+            now_ns: 0,
+        };
+        let mut clock = RetentionClock::new(start, EarlierTime::default(), 1);
+        clock.update(Moment {
+            wall_ms: NOW_MS,
+            now_ns: (NOW_MS - since_ms) * 1_000_000,
+        });
+        expiry_of(&reader, end, &clock)
+    };
     assert_eq!(of(reader(None, None), i64::MAX, 0), None);
     assert_eq!(of(reader(Some(9_000), Some(100)), 200, 0), None);
     let (age_ms, max_age_ms) = (9_000, 8_999);
     let expiry = Some(ReaderExpiry::Age { age_ms, max_age_ms });
     assert_eq!(of(reader(Some(8_999), None), 100, 0), expiry);
     assert_eq!(of(reader(Some(8_999), None), 100, 1_001), None);
+    // While the clock is not trusted, only the lag counts.
+    let mut clock = RetentionClock::new(
+        Moment {
+            wall_ms: 0,
+            now_ns: 0,
+        },
+        EarlierTime::default(),
+        i64::MAX,
+    );
+    clock.update(Moment {
+        wall_ms: 1_000_000,
+        now_ns: 0,
+    });
+    assert_eq!(expiry_of(&reader(Some(0), None), 100, &clock), None);
+    let expiry = expiry_of(&reader(Some(0), Some(5)), i64::MAX, &clock);
+    assert!(
+        matches!(expiry, Some(ReaderExpiry::Lag { .. })),
+        "{expiry:?}"
+    );
     let (lag, max_lag) = (101, 100);
     let expiry = Some(ReaderExpiry::Lag { lag, max_lag });
     assert_eq!(of(reader(None, Some(100)), 201, 0), expiry);
@@ -470,6 +564,7 @@ proptest! {
         copied_base in prop::option::of(0..10 * SEGMENT),
     ) {
         let holders = Holders {
+            doubted: None,
             copied_base,
             leaving_reader: None,
             readers: positions.iter().map(|position| ("reader", *position)).collect(),

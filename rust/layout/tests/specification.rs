@@ -119,6 +119,7 @@ fn declared() -> BTreeMap<&'static str, String> {
         text_of::<extension::RecordingInfoLayout>(),
         text_of::<extension::CopiedRangeLayout>(),
         text_of::<extension::SubscriptionNoteLayout>(),
+        text_of::<extension::ClockNoteLayout>(),
         text_of::<extension::TimePositionLayout>(),
     ])
 }

@@ -1,7 +1,7 @@
 //! Tests of the messages that this project adds to the archive's control protocol.
 
 use aeron_protocol::archive::extension::{
-    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, CommitReaderRequest,
+    ApplyRetentionRequest, Capabilities, CapabilitiesRequest, ClockNote, CommitReaderRequest,
     CopiedRangeDescriptor, ExtensionNote, ExtensionRequest, ExtensionResponse, FIRST_TEMPLATE_ID,
     FindPositionRequest, ListCopiedRangesRequest, ListReadersRequest, ListRecordingInfoRequest,
     ListRetentionRequest, ReaderDescriptor, RecordingInfo, RemoveReaderRequest,
@@ -71,7 +71,7 @@ fn requests<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extension
         ApplyRetention(ApplyRetentionRequest {
             recording_id,
             dry_run: true,
-            reserved: 0
+            trust_clock: true
         }),
         SetRecordingName(SetRecordingNameRequest {
             recording_id,
@@ -180,15 +180,23 @@ fn responses<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<Extensio
 
 /// Returns one message of each kind that is only in the file of extensions.
 fn notes<'a>(values: &[i64; 4], number: i32, text: &'a [u8]) -> Vec<ExtensionNote<'a>> {
-    vec![ExtensionNote::Subscription(SubscriptionNote {
-        control_session_id: IDS.control_session_id,
-        correlation_id: IDS.correlation_id,
-        recording_id: values[0],
-        stream_id: number,
-        source_location: SourceLocation::Remote,
-        is_removed: true,
-        channel: text,
-    })]
+    vec![
+        ExtensionNote::Subscription(SubscriptionNote {
+            control_session_id: IDS.control_session_id,
+            correlation_id: IDS.correlation_id,
+            recording_id: values[0],
+            stream_id: number,
+            source_location: SourceLocation::Remote,
+            is_removed: true,
+            channel: text,
+        }),
+        ExtensionNote::Clock(ClockNote {
+            control_session_id: IDS.control_session_id,
+            correlation_id: IDS.correlation_id,
+            last_ms: values[1],
+            remaining_ms: values[2],
+        }),
+    ]
 }
 
 proptest! {

@@ -47,7 +47,8 @@ const SESSION_ID: Range<usize> = of_descriptor(SESSION_ID_OFFSET, size_of::<I32>
 const IDS_AND_STOP: Range<usize> = ENTRY_HEADER_LENGTH..STOP_POSITION.end;
 
 impl<S: Storage> Catalog<S> {
-    /// Sets the position and the time at which a recording ended. One write changes both.
+    /// Sets the position and the time at which a recording ended. One write changes both. If `timestamp_ms` is before
+    /// the start of the recording, the wall clock was set back, and the time becomes that of the start.
     ///
     /// # Errors
     /// The recording does not exist, or the position cannot be its end: the entry is unchanged. The file system returns
@@ -60,12 +61,12 @@ impl<S: Storage> Catalog<S> {
     ) -> Result<(), CatalogError> {
         self.change(recording_id, &[STOP_TIMESTAMP_AND_POSITION], |descriptor| {
             descriptor.stop_position = position;
-            descriptor.stop_timestamp_ms = timestamp_ms;
+            descriptor.stop_timestamp_ms = timestamp_ms.max(descriptor.start_timestamp_ms);
         })
     }
 
     /// Corrects the position and the time at which a recording ended, even if the recording is marked as broken. One
-    /// write changes both.
+    /// write changes both. The time is at least that of the start of the recording.
     ///
     /// # Errors
     /// The recording never existed or is deleted, or the position cannot be its end: the entry is unchanged. The file
@@ -79,7 +80,7 @@ impl<S: Storage> Catalog<S> {
         let place = self.not_deleted(recording_id)?;
         let mut entry = self.entries[place].clone();
         entry.descriptor.stop_position = position;
-        entry.descriptor.stop_timestamp_ms = timestamp_ms;
+        entry.descriptor.stop_timestamp_ms = timestamp_ms.max(entry.descriptor.start_timestamp_ms);
         self.write_changed(place, entry, &[STOP_TIMESTAMP_AND_POSITION])
     }
 

@@ -153,6 +153,13 @@ impl RecordingDescriptor {
         Ok(())
     }
 
+    /// Returns the time at which a stopped recording ended, in milliseconds since the epoch. If the wall clock was set
+    /// back, the entry of another archive may have a stop time before the start time. Then the start time is returned.
+    #[must_use]
+    pub fn ended_ms(&self) -> i64 {
+        self.stop_timestamp_ms.max(self.start_timestamp_ms)
+    }
+
     /// Reads the bytes of an entry after its header. Equal texts of several recordings are stored
     /// once, in `texts`.
     pub(super) fn decode(bytes: &[u8], texts: &mut SharedTexts) -> Result<Self, Damage> {

@@ -13,8 +13,8 @@ mod state;
 pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
 pub use record::decode_records;
 pub use state::{
-    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
-    RetentionPolicy, RetentionScope, SegmentDeletion,
+    ClockState, ExtensionChange, NamedReader, RecordingLabels, RecordingLink,
+    ResumableSubscription, RetentionPolicy, RetentionScope, SegmentDeletion,
 };
 
 use std::io;
@@ -157,6 +157,11 @@ impl<S: Storage> Extensions<S> {
         self.state
             .subscriptions
             .get(&(stream_id, channel.to_owned()))
+    }
+
+    /// Returns the state of the clock at the end of the last run with policies or readers, or shortly before its end.
+    pub fn clock(&self) -> Option<ClockState> {
+        self.state.clock
     }
 
     /// Returns the segments of a recording, if the archive has begun to delete them without a request. The deletion is

@@ -7,15 +7,15 @@
 use aeron_layout::private_archive::{ExtensionFileLayout, ExtensionRecordLayout};
 use aeron_layout::{Layout, U32};
 use aeron_protocol::archive::extension::{
-    ExtensionNote, ExtensionRequest, ExtensionResponse, ReaderDescriptor,
+    ClockNote, ExtensionNote, ExtensionRequest, ExtensionResponse, ReaderDescriptor,
     RecordingInfo as RecordingInfoMessage, RemoveReaderRequest, RetentionDescriptor, RetentionStep,
     SubscriptionNote,
 };
 use aeron_protocol::archive::{NULL_VALUE, RetentionHolder, SourceLocation};
 
 use super::state::{
-    ExtensionChange, NamedReader, RecordingLabels, RecordingLink, ResumableSubscription,
-    RetentionPolicy, RetentionScope, SegmentDeletion,
+    ClockState, ExtensionChange, NamedReader, RecordingLabels, RecordingLink,
+    ResumableSubscription, RetentionPolicy, RetentionScope, SegmentDeletion,
 };
 
 /// Length of the header of the file in bytes.
@@ -181,24 +181,28 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
         ExtensionChange::Info { recording_id, info } => response(
             &ExtensionResponse::RecordingInfo(info.message(0, 0, *recording_id)),
         ),
-        ExtensionChange::Subscription(subscription) => note(&SubscriptionNote {
-            control_session_id,
-            correlation_id,
-            recording_id: subscription.recording_id.unwrap_or(NULL_VALUE),
-            stream_id: subscription.stream_id,
-            source_location: subscription.source_location,
-            is_removed: false,
-            channel: subscription.channel.as_bytes(),
-        }),
-        ExtensionChange::SubscriptionStopped { channel, stream_id } => note(&SubscriptionNote {
-            control_session_id,
-            correlation_id,
-            recording_id: NULL_VALUE,
-            stream_id: *stream_id,
-            source_location: SourceLocation::Local,
-            is_removed: true,
-            channel: channel.as_bytes(),
-        }),
+        ExtensionChange::Subscription(subscription) => {
+            note(&ExtensionNote::Subscription(SubscriptionNote {
+                control_session_id,
+                correlation_id,
+                recording_id: subscription.recording_id.unwrap_or(NULL_VALUE),
+                stream_id: subscription.stream_id,
+                source_location: subscription.source_location,
+                is_removed: false,
+                channel: subscription.channel.as_bytes(),
+            }))
+        }
+        ExtensionChange::SubscriptionStopped { channel, stream_id } => {
+            note(&ExtensionNote::Subscription(SubscriptionNote {
+                control_session_id,
+                correlation_id,
+                recording_id: NULL_VALUE,
+                stream_id: *stream_id,
+                source_location: SourceLocation::Local,
+                is_removed: true,
+                channel: channel.as_bytes(),
+            }))
+        }
         ExtensionChange::Deleting {
             recording_id,
             deletion:
@@ -220,6 +224,12 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
             },
             reader: &[],
         })),
+        ExtensionChange::Clock(clock) => note(&ExtensionNote::Clock(ClockNote {
+            control_session_id,
+            correlation_id,
+            last_ms: clock.last_ms,
+            remaining_ms: clock.remaining_ms,
+        })),
     }
 }
 
@@ -229,25 +239,33 @@ fn response(message: &ExtensionResponse<'_>) -> Vec<u8> {
     bytes
 }
 
-fn note(subscription: &SubscriptionNote<'_>) -> Vec<u8> {
-    let message = ExtensionNote::Subscription(*subscription);
+fn note(message: &ExtensionNote<'_>) -> Vec<u8> {
     let mut bytes = vec![0; message.encoded_length()];
     message.encode(&mut bytes).expect("the length fits");
     bytes
 }
 
 fn change_of(message: &[u8]) -> Option<ExtensionChange> {
-    if let Ok(ExtensionNote::Subscription(note)) = ExtensionNote::decode(message) {
-        let (channel, stream_id) = (text(note.channel)?, note.stream_id);
-        return Some(match note.is_removed {
-            true => ExtensionChange::SubscriptionStopped { channel, stream_id },
-            false => ExtensionChange::Subscription(ResumableSubscription {
-                channel,
-                stream_id,
-                source_location: note.source_location,
-                recording_id: limit(note.recording_id),
-            }),
-        });
+    match ExtensionNote::decode(message) {
+        Ok(ExtensionNote::Subscription(note)) => {
+            let (channel, stream_id) = (text(note.channel)?, note.stream_id);
+            return Some(match note.is_removed {
+                true => ExtensionChange::SubscriptionStopped { channel, stream_id },
+                false => ExtensionChange::Subscription(ResumableSubscription {
+                    channel,
+                    stream_id,
+                    source_location: note.source_location,
+                    recording_id: limit(note.recording_id),
+                }),
+            });
+        }
+        Ok(ExtensionNote::Clock(note)) => {
+            return Some(ExtensionChange::Clock(ClockState {
+                last_ms: note.last_ms,
+                remaining_ms: note.remaining_ms,
+            }));
+        }
+        Err(_) => {}
     }
     if let Ok(ExtensionRequest::RemoveReader(removed)) = ExtensionRequest::decode(message) {
         return Some(ExtensionChange::ReaderRemoved {

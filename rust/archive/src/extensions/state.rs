@@ -122,6 +122,17 @@ pub enum ExtensionChange {
         /// The segments.
         deletion: SegmentDeletion,
     },
+    /// The state of the clock was stored.
+    Clock(ClockState),
+}
+
+/// The state of the clock by which retention measures ages, for the next start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockState {
+    /// Wall clock when the state was stored, in milliseconds since the epoch.
+    pub last_ms: i64,
+    /// Time of running in milliseconds for which deletion by age still waits; 0 if it does not wait.
+    pub remaining_ms: i64,
 }
 
 /// Segments that the archive deletes without a request of a client.
@@ -143,6 +154,7 @@ pub(super) struct ExtensionState {
     pub(super) subscriptions: BTreeMap<(i32, String), ResumableSubscription>,
     /// Segments that are being deleted, by recording.
     pub(super) deletions: BTreeMap<i64, SegmentDeletion>,
+    pub(super) clock: Option<ClockState>,
 }
 
 impl RetentionPolicy {
@@ -200,6 +212,7 @@ impl ExtensionState {
             } => {
                 self.deletions.insert(recording_id, deletion);
             }
+            ExtensionChange::Clock(clock) => self.clock = Some(clock),
         }
     }
 
@@ -223,6 +236,7 @@ impl ExtensionState {
             .chain(infos)
             .chain(subscriptions)
             .chain(deletions)
+            .chain(self.clock.map(ExtensionChange::Clock))
             .collect()
     }
 

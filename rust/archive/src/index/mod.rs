@@ -38,6 +38,7 @@ pub use written::written_end;
 pub(crate) use moves::{cut_index, hand_over, remove_index, remove_lonely};
 pub(crate) use repair::repair_last;
 pub(crate) use segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
+pub(crate) use time::last_arrival_ms;
 
 /// Extension of an index file, without the dot.
 pub const INDEX_EXTENSION: &str = "idx";

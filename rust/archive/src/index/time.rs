@@ -121,6 +121,29 @@ pub fn find_position<S: Storage>(
     }
 }
 
+/// Returns the latest arrival time in the index of a recording that ends at `end_position`, in milliseconds since the
+/// epoch. Returns `None` if the last two segments have no index with a time, or if the file system returns an error.
+pub(crate) fn last_arrival_ms<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    end_position: i64,
+) -> Option<i64> {
+    let last = stream.segment_base(end_position);
+    // The last segment may have no entry yet.
+    let bases = [last, last - stream.segment_length()];
+    let begin = stream.segment_base(stream.start_position());
+    let last_us = |base: &i64| {
+        let file = IndexFile::open(storage, stream.recording_id(), *base, Access::Read).ok()??;
+        let arrivals = SegmentArrivals::of(&file, *base, end_position).ok()?;
+        Some(arrivals.last().ok()??.time_us)
+    };
+    let last_us = bases
+        .iter()
+        .filter(|base| **base >= begin)
+        .find_map(last_us);
+    last_us.map(|time_us| time_us.div_euclid(1_000))
+}
+
 impl TimeSearch {
     /// Creates a search. The arguments are the same as those of [`find_position`]. No file is
     /// opened yet.
@@ -407,7 +430,7 @@ impl SearchedRecording {
         // The timestamp has whole milliseconds, so the recording may have stopped up to 999 µs later.
         is_stopped.then(|| {
             self.descriptor
-                .stop_timestamp_ms
+                .ended_ms()
                 .saturating_mul(1_000)
                 .saturating_add(999)
         })

@@ -210,13 +210,14 @@ impl<F: StorageFile> MarkFile<F> {
             .map_err(writing)
     }
 
-    /// Writes the time into the file if the last heartbeat is at least one second old. Call it in
-    /// every duty cycle.
+    /// Writes the time into the file if the last heartbeat is at least one second old, or if the wall clock was set back.
+    /// Call it in every duty cycle.
     ///
     /// # Errors
     /// The file system returns an error.
     pub fn heartbeat(&mut self, now_ms: i64) -> Result<(), MarkFileError> {
-        if now_ms < self.last_activity_ms.saturating_add(HEARTBEAT_INTERVAL_MS) {
+        let next_ms = self.last_activity_ms.saturating_add(HEARTBEAT_INTERVAL_MS);
+        if (self.last_activity_ms..next_ms).contains(&now_ms) {
             return Ok(());
         }
         self.store_activity(now_ms)

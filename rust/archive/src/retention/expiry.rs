@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::RetentionClock;
 use crate::extensions::NamedReader;
 
 /// Why a reader has expired.
@@ -25,23 +26,21 @@ pub enum ReaderExpiry {
 
 /// Returns why a reader of a recording that ends at `end_position` has expired; `None` if it has not expired.
 ///
-/// `running_since_ms` is the time at which the archive started. The time before that does not
-/// count, because no reader could commit.
+/// The time before the archive started does not count, because no reader could commit. If the clock is not trusted, a
+/// reader expires only by its lag.
 pub fn expiry_of(
     reader: &NamedReader,
     end_position: i64,
-    running_since_ms: i64,
-    now_ms: i64,
+    clock: &RetentionClock,
 ) -> Option<ReaderExpiry> {
-    let age_ms = now_ms.saturating_sub(reader.committed_ms.max(running_since_ms));
-    let lag = end_position - reader.position;
-    match (reader.max_age_ms, reader.max_lag) {
-        (Some(max_age_ms), _) if age_ms > max_age_ms => {
-            Some(ReaderExpiry::Age { age_ms, max_age_ms })
-        }
-        (_, Some(max_lag)) if lag > max_lag => Some(ReaderExpiry::Lag { lag, max_lag }),
-        _ => None,
+    let age_ms = clock.reader_age_ms(reader.committed_ms);
+    if let Some((age_ms, max_age_ms)) = age_ms.zip(reader.max_age_ms)
+        && age_ms > max_age_ms
+    {
+        return Some(ReaderExpiry::Age { age_ms, max_age_ms });
     }
+    let (lag, max_lag) = (end_position - reader.position, reader.max_lag?);
+    (lag > max_lag).then_some(ReaderExpiry::Lag { lag, max_lag })
 }
 
 impl fmt::Display for ReaderExpiry {

@@ -17,7 +17,7 @@ pub struct RecordingExtent {
     pub segment_length: i64,
     /// Time at which recording began.
     pub start_timestamp_ms: i64,
-    /// Time at which recording ended; `None` while it is active.
+    /// Time at which recording ended, at least the start time; `None` while it is active.
     pub stop_timestamp_ms: Option<i64>,
     /// Time of the newest byte of each segment, from the first segment on. The list contains only
     /// the times that were read, so it may be shorter than the number of segments.
@@ -41,7 +41,7 @@ impl RecordingExtent {
             end_position,
             segment_length: descriptor.segment_length.into(),
             start_timestamp_ms: descriptor.start_timestamp_ms,
-            stop_timestamp_ms: (!is_unfinished).then_some(descriptor.stop_timestamp_ms),
+            stop_timestamp_ms: (!is_unfinished).then(|| descriptor.ended_ms()),
             segment_times_ms: Vec::new(),
         }
     }

@@ -15,11 +15,22 @@ pub struct Holders<'a> {
     pub lowest_replay_position: Option<i64>,
     /// Base of the first segment without a copy, if segments are copied to object storage.
     pub copied_base: Option<i64>,
+    /// The removal that the policy allows without regard to ages, if the clock is not trusted.
+    pub doubted: Option<DoubtedAges>,
     /// Whether a deletion, a migration or a start of the recording is in progress.
     pub is_changing: bool,
     /// Whether the recording waits for an image that extends it. Such a recording is not deleted as
     /// a whole.
     pub is_to_be_extended: bool,
+}
+
+/// The highest start position to which a policy allows to delete without regard to ages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoubtedAges {
+    /// Start position after this deletion; the start of the first segment if nothing may be deleted.
+    pub new_start_position: i64,
+    /// Whether the whole recording may be deleted.
+    pub is_purge: bool,
 }
 
 /// A part of a recording that retention deletes, or would delete.
@@ -116,6 +127,12 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         by: RetentionHolder::Reader,
         reader: name,
     });
+    let doubted = holders.doubted.filter(|doubted| !doubted.is_purge);
+    let doubted = doubted.map(|doubted| Hold {
+        new_start: doubted.new_start_position,
+        by: RetentionHolder::Clock,
+        reader: "",
+    });
     // A recording is never deleted during a replay, even if the replay has read all of it.
     let replay = holders.lowest_replay_position.map(|position| Hold {
         new_start: extent.base_of(position),
@@ -134,5 +151,6 @@ fn holds<'a>(extent: &RecordingExtent, holders: &Holders<'a>) -> Vec<Hold<'a>> {
         .chain(leaving)
         .chain(replay)
         .chain(copies)
+        .chain(doubted)
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::RecordingExtent;
+use super::{DoubtedAges, RecordingExtent};
 use crate::extensions::RetentionPolicy;
 
 /// Maximum number of segments of a recording that one evaluation deletes. Later evaluations delete
@@ -88,6 +88,38 @@ pub fn removals(
         mark_by_bytes(&mut marked, max_bytes);
     }
     marked.iter().filter_map(Marked::removal).collect()
+}
+
+/// Computes the same as [`removals`] while the clock is not trusted. Each removal is what the policy would delete if the
+/// clock was right, with the part of it that may be deleted without regard to ages.
+pub fn doubted_removals(
+    policy: &RetentionPolicy,
+    extents: &[RecordingExtent],
+    now_ms: i64,
+) -> Vec<(Removal, Option<DoubtedAges>)> {
+    let without_age = RetentionPolicy {
+        max_age_ms: None,
+        ..policy.clone()
+    };
+    let allowed = removals(&without_age, extents, now_ms);
+    let wanted = removals(policy, extents, now_ms);
+    let of = |removals: &[Removal], id| {
+        let found = removals.binary_search_by_key(&id, |removal| removal.recording_id);
+        found.ok().map(|at| removals[at])
+    };
+    let doubted = |extent: &RecordingExtent| {
+        let id = extent.recording_id;
+        let (allowed, wanted) = (of(&allowed, id), of(&wanted, id));
+        // If old data were deleted, other recordings could keep more bytes. So both parts may be the larger one.
+        let rank = |removal: &Removal| (removal.is_purge, removal.new_start_position);
+        let removal = allowed.into_iter().chain(wanted).max_by_key(rank)?;
+        let ages = DoubtedAges {
+            new_start_position: allowed.map_or(extent.first_base, |it| it.new_start_position),
+            is_purge: allowed.is_some_and(|it| it.is_purge),
+        };
+        Some((removal, Some(ages)))
+    };
+    extents.iter().filter_map(doubted).collect()
 }
 
 fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {

@@ -283,6 +283,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.objects.close();
         if !is_abort {
             self.end_replications();
+            self.store_clock();
             self.recordings
                 .close(&mut self.store, self.now_ms, &mut self.outbox);
             self.sessions.deliver(&mut self.outbox, self.now_ns);

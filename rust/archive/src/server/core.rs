@@ -39,6 +39,7 @@ use super::unknown_copies::UnknownCopies;
 use crate::index::ArrivalClock;
 use crate::objects::ArchiveObjects;
 use crate::ownership::BootId;
+use crate::retention::{EarlierTime, Moment, RetentionClock};
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, RecoveredRecording};
 
@@ -297,6 +298,12 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             true => UnknownCopies::new(store.recordings().map(|it| it.recording_id), started_ns),
             false => UnknownCopies::default(),
         };
+        let start = Moment {
+            wall_ms: epoch.time_ms(),
+            now_ns: started_ns,
+        };
+        let wait_ns = context.retention_clock_wait_ns;
+        let clock = RetentionClock::new(start, earlier_time(&store), wait_ns);
         let mut conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
@@ -304,7 +311,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             held_replays: HeldReplays::default(),
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
-            retention: Retention::new(RetentionLog::new(store.storage().clone()), now_ms),
+            retention: Retention::new(RetentionLog::new(store.storage().clone()), clock),
             searches: TimeSearches::default(),
             held_ranges: HeldRanges::default(),
             objects: ObjectCopies::new(copier, object_settings(context), unknown),
@@ -345,6 +352,20 @@ where
             driver: None,
             is_terminated: Arc::new(AtomicBool::new(false)),
         }
+    }
+}
+
+/// Returns what the files of the archive say about the time before this start.
+fn earlier_time<S: Storage + Clone>(store: &ArchiveStore<S>) -> EarlierTime {
+    match store.extensions().clock() {
+        Some(clock) => EarlierTime {
+            last_ms: Some(clock.last_ms),
+            remaining_ns: clock.remaining_ms.saturating_mul(1_000_000),
+        },
+        None => EarlierTime {
+            last_ms: store.last_known_ms(),
+            remaining_ns: 0,
+        },
     }
 }
 

@@ -51,6 +51,8 @@ pub struct ArchiveStore<S: Storage> {
     incompletely_deleted: BTreeSet<i64>,
     /// Sources and destinations of migrations that failed before their end.
     half_migrated: BTreeSet<i64>,
+    /// The latest time in the catalog and the indexes when the store was opened.
+    last_ms: Option<i64>,
     /// Clock for the arrival times in indexes.
     arrivals: ArrivalClock,
 }
@@ -110,6 +112,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Returns mutable access to the same data as [`extensions`](Self::extensions).
     pub fn extensions_mut(&mut self) -> &mut Extensions<S> {
         &mut self.extensions
+    }
+
+    /// Returns the latest time that the catalog, and the indexes of recordings without a stop position, had when the store
+    /// was opened, in milliseconds since the epoch. Returns `None` if there was no recording.
+    pub fn last_known_ms(&self) -> Option<i64> {
+        self.last_ms
     }
 
     /// Returns the directory of the archive.

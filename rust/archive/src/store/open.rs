@@ -12,7 +12,9 @@ use super::deletion::{is_segment, remove_segment};
 use super::{ArchiveStore, DetachedSegments, MigrationNote, StoreError, StoreOptions};
 use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
-use crate::index::{ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, remove_lonely};
+use crate::index::{
+    ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, last_arrival_ms, remove_lonely,
+};
 use crate::objects::manifest_owner;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryError, RecoveryPolicy};
 use crate::segments::{SegmentFileName, sidecar_name};
@@ -74,7 +76,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// catalog.
     ///
     /// If the recorder of a recording was killed, the stop position becomes the end of the last
-    /// frame in the segment files, and the stop timestamp becomes `now_ms`. Leftover files of
+    /// frame in the segment files, and the stop timestamp becomes `now_ms`, or the last known time of the recording if
+    /// that is later. Leftover files of
     /// purged recordings are deleted, and interrupted migrations are finished. Returns the store
     /// and the recordings with a new stop position.
     ///
@@ -115,6 +118,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files: Vec<_> = SegmentFileName::among(&names).collect();
         let mut ends = Vec::new();
+        let times = catalog.recordings();
+        let mut last_ms = times.map(RecordingDescriptor::ended_ms).max();
         if catalog.recordings().any(RecordingDescriptor::is_unfinished) {
             let last_segments = LastSegments::of(files.iter().copied());
             let mut recovery = Recovery::new(&storage, &last_segments, recovery_policy);
@@ -138,7 +143,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             end.cut(&storage, stream)?;
             end.sync(&storage, stream, options.file_sync_level)?;
             owner.recovered(&storage, stream, &RecoveredRecording::new(stream, end))?;
-            catalog.stop(stream.recording_id(), end.position, now_ms)?;
+            // The wall clock may have been set back since the recording began.
+            let arrival_ms = last_arrival_ms(&storage, stream, end.position);
+            last_ms = last_ms.max(arrival_ms);
+            let stopped_ms = arrival_ms.map_or(now_ms, |arrival_ms| arrival_ms.max(now_ms));
+            catalog.stop(stream.recording_id(), end.position, stopped_ms)?;
             owner.keep_alive();
         }
         // Forces all stop positions to the disk together. A killed process may also have changed the catalog without
@@ -171,6 +180,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             deleting: BTreeMap::new(),
             incompletely_deleted: BTreeSet::new(),
             half_migrated: BTreeSet::new(),
+            last_ms,
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;

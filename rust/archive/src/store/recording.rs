@@ -7,7 +7,9 @@ use super::deletion::SegmentFile;
 use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
-use crate::index::{IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex, repair_last};
+use crate::index::{
+    IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex, last_arrival_ms, repair_last,
+};
 use crate::recorder::RecorderSession;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
@@ -157,7 +159,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .with_index(index))
     }
 
-    /// Sets the position and the time at which a recording ended.
+    /// Sets the position and the time at which a recording ended. The time is the latest of `now_ms`, the start time, and
+    /// the last arrival time in the index, because the wall clock may have been set back.
     ///
     /// # Errors
     /// The recording does not exist, the position cannot be its end, or the file system returns an error. Then the
@@ -168,8 +171,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         position: i64,
         now_ms: i64,
     ) -> Result<(), StoreError> {
-        self.recording(recording_id)?;
-        Ok(self.catalog.stop(recording_id, position, now_ms)?)
+        let stream = RecordedStream::new(&self.recording(recording_id)?.into())?;
+        let arrival_ms = last_arrival_ms(&self.storage, &stream, position);
+        let stopped_ms = arrival_ms.map_or(now_ms, |arrival_ms| arrival_ms.max(now_ms));
+        Ok(self.catalog.stop(recording_id, position, stopped_ms)?)
     }
 
     fn create_session(&self, recording_id: i64) -> Result<RecorderSession<S>, StoreError> {

@@ -64,8 +64,8 @@ layout! {
         pub recording_id: I64 = 16,
         /// Whether the archive only reports and deletes nothing.
         pub dry_run: I32 = 24,
-        /// Unused, 0.
-        pub reserved: I32 = 28,
+        /// Whether the archive trusts the wall clock from now on.
+        pub trust_clock: I32 = 28,
     }
 
     /// Finds a position by time.
@@ -196,6 +196,18 @@ layout! {
         pub source_location: I32 = 28,
         /// Whether the subscription was stopped.
         pub is_removed: I32 = 32,
+    }
+
+    /// The state of the clock by which retention measures ages.
+    pub struct ClockNoteLayout: 32 {
+        /// Id of the control session.
+        pub control_session_id: I64 = 0,
+        /// Correlation id of the request.
+        pub correlation_id: I64 = 8,
+        /// Wall clock when the note was written, in milliseconds since the epoch.
+        pub last_ms: I64 = 16,
+        /// Time of running in milliseconds for which deletion by age still waits; 0 if it does not wait.
+        pub remaining_ms: I64 = 24,
     }
 
     /// The part of a recording that is on the disk, and the part that is in object storage.

@@ -134,5 +134,7 @@ codes! {
         Change = 3,
         /// A segment has no copy in object storage yet.
         Copy = 4,
+        /// The wall clock is not trusted, so nothing is deleted because of its age.
+        Clock = 5,
     }
 }

@@ -202,6 +202,7 @@ impl From<RetentionOutcome> for PyRetentionOutcome {
             RetentionHolder::Replay => Some("REPLAY"),
             RetentionHolder::Change => Some("CHANGE"),
             RetentionHolder::Copy => Some("COPY"),
+            RetentionHolder::Clock => Some("CLOCK"),
         };
         Self {
             recording_id: outcome.recording_id,

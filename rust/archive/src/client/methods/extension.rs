@@ -89,7 +89,8 @@ impl AeronArchive {
 
     /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
     /// recordings. With `dry_run`, nothing is deleted. Returns all recordings from which the
-    /// policies would delete data, even if readers or replays keep all these data.
+    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive trusts
+    /// the wall clock from now on: deletion by age and the expiry of readers stop waiting.
     ///
     /// # Errors
     /// See [`AeronArchive`].
@@ -97,8 +98,9 @@ impl AeronArchive {
         &self,
         recording_id: Option<i64>,
         dry_run: bool,
+        trust_clock: bool,
     ) -> ArchiveOperation<Vec<RetentionOutcome>> {
-        let page = move |_| ArchiveCall::apply_retention(recording_id, dry_run);
+        let page = move |_| ArchiveCall::apply_retention(recording_id, dry_run, trust_clock);
         ArchiveOperation::new(self, CheckedListing::new(Capabilities::RETENTION, page))
     }
 }

@@ -40,7 +40,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             recording_id,
             name,
             position: request.position,
-            committed_ms: self.now_ms,
+            // Not the wall clock: it may be set by less than what counts as a step, and the reader would be too old.
+            committed_ms: self.retention.now_ms(),
             max_age_ms: limit("maxAge", request.max_age_ms)?,
             max_lag: limit("maxLag", request.max_lag)?,
         };

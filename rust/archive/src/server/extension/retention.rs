@@ -67,7 +67,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// sent later.
     ///
     /// # Errors
-    /// The recording does not exist, or too many requests are waiting.
+    /// A dry run is to trust the clock, the recording does not exist, or too many requests are waiting.
     pub(super) fn apply_retention(
         &mut self,
         ids: RequestIds,
@@ -77,11 +77,20 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         if let Some(recording_id) = recording_id {
             self.store.recording(recording_id)?;
         }
+        if request.trust_clock && request.dry_run {
+            return Err(ArchiveError::generic(
+                "trustClock with dryRun: a dry run changes nothing, so trust the clock without dryRun",
+            ));
+        }
         self.retention.request(ApplyRequest {
             requester: ids,
             recording_id,
             dry_run: request.dry_run,
-        })
+        })?;
+        if request.trust_clock {
+            self.trust_clock();
+        }
+        Ok(())
     }
 }
 

@@ -45,7 +45,9 @@ impl UnnotedStops {
     pub fn note<S: Storage + Clone>(&mut self, store: &mut ArchiveStore<S>, now_ms: i64) -> usize {
         let mut attempts = 0;
         self.stops.retain(|&recording_id, stop| {
-            if now_ms < stop.next_attempt_ms {
+            // If the wall clock was set back, the next attempt is due at once.
+            let waits_from_ms = stop.next_attempt_ms - RETRY_INTERVAL_MS;
+            if (waits_from_ms..stop.next_attempt_ms).contains(&now_ms) {
                 return true;
             }
             attempts += 1;

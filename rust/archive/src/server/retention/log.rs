@@ -65,6 +65,27 @@ impl<S: Storage> RetentionLog<S> {
         );
     }
 
+    /// Writes the line of data that would be deleted if the clock was trusted.
+    pub fn on_doubted(&self, now_ms: i64, outcome: &RetentionOutcome) {
+        let RetentionOutcome {
+            recording_id,
+            new_start_position,
+            allowed_position,
+            ..
+        } = outcome;
+        self.note(
+            now_ms,
+            format_args!(
+                "recording {recording_id}: the clock is not trusted; by this clock, positions {new_start_position} to {allowed_position} are too old"
+            ),
+        );
+    }
+
+    /// Writes a line about the clock.
+    pub fn on_clock(&self, now_ms: i64, text: impl Display) {
+        self.note(now_ms, text);
+    }
+
     fn note(&self, now_ms: i64, text: impl Display) {
         let time = Timestamp::from_millisecond(now_ms).unwrap_or_default();
         // An error is ignored. Otherwise a full disk would stop retention, which frees space.

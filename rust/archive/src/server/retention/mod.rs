@@ -7,6 +7,7 @@
 //! also begins when a client requests it, and when a new recording needs space. A round works in small steps, one in
 //! each duty cycle of the conductor.
 
+mod clock;
 mod linked;
 mod log;
 mod room;
@@ -19,6 +20,7 @@ use std::collections::VecDeque;
 
 use aeron_protocol::archive::RequestIds;
 
+use clock::ClockNotes;
 use room::Room;
 use round::Round;
 
@@ -27,7 +29,7 @@ use super::conductor::ArchiveConductor;
 use super::extension::{not_stored, outcomes_page};
 use super::listing::Listing;
 use crate::extensions::{ExtensionChange, NamedReader};
-use crate::retention::{Holders, RetentionOutcome, expiry_of};
+use crate::retention::{Holders, RetentionClock, RetentionOutcome, expiry_of};
 use crate::storage::Storage;
 
 /// Longest time between two rounds, in nanoseconds.
@@ -56,13 +58,13 @@ pub(super) struct Retention<S> {
     next_round_ns: i64,
     room: Room,
     held: HeldRecordings,
-    /// Time at which the archive started, in milliseconds since the epoch.
-    running_since_ms: i64,
+    clock: RetentionClock,
+    notes: ClockNotes,
 }
 
 impl<S: Storage> Retention<S> {
     /// Creates the state of an archive that starts. Deletions are written to `log`.
-    pub fn new(log: RetentionLog<S>, now_ms: i64) -> Self {
+    pub fn new(log: RetentionLog<S>, clock: RetentionClock) -> Self {
         Self {
             log,
             requests: VecDeque::new(),
@@ -71,13 +73,19 @@ impl<S: Storage> Retention<S> {
             next_round_ns: i64::MIN,
             room: Room::default(),
             held: HeldRecordings::default(),
-            running_since_ms: now_ms,
+            notes: ClockNotes::new(&clock),
+            clock,
         }
     }
 
     /// Requests a round, because recordings have grown or have stopped, or a segment was copied to object storage.
     pub fn trigger(&mut self) {
         self.is_due = true;
+    }
+
+    /// Returns the time by which ages are measured, in milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
     }
 
     /// Begins the running round again. Call it if policies or files of a recording have changed,
@@ -131,6 +139,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let mut work = 0;
         let extensions = self.store.extensions();
         let has_work = extensions.policy_count() > 0 || extensions.reader_count() > 0;
+        self.update_clock(has_work);
         if let Some(mut round) = self.retention.take_round(self.now_ns, has_work) {
             work += 1;
             match round.step(self) {
@@ -145,6 +154,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         if round.is_for_room() {
             self.retention.room.on_round_ended();
         }
+        self.tell_doubted(round.doubted());
         if let Some((requester, outcomes)) = round.into_response() {
             let page = outcomes_page(requester, &outcomes);
             self.list(
@@ -155,7 +165,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     /// Returns the readers, replays and operations that still need a part of a recording. Expired
-    /// readers are left out.
+    /// readers are left out. The caller adds what the policy allows without regard to ages.
     pub(super) fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
         let has_expired = |reader: &NamedReader| self.has_expired(reader, end_position);
         let readers = self.store.extensions().readers_of(recording_id);
@@ -169,6 +179,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let activity = recording.map(|recording| self.local_activity(recording));
         Holders {
             copied_base,
+            doubted: None,
             readers: readers
                 .chain(self.arriving_readers(recording_id, end_position))
                 .collect(),
@@ -182,17 +193,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     fn has_expired(&self, reader: &NamedReader, end_position: i64) -> bool {
-        let since_ms = self.retention.running_since_ms;
-        expiry_of(reader, end_position, since_ms, self.now_ms).is_some()
+        expiry_of(reader, end_position, &self.retention.clock).is_some()
     }
 
     /// Removes the readers of a recording that have expired.
     fn expire_readers(&mut self, recording_id: i64, end_position: i64) {
-        let since_ms = self.retention.running_since_ms;
         let readers = self.store.extensions().readers_of(recording_id);
         let expired: Vec<_> = readers
             .filter_map(|reader| {
-                let expiry = expiry_of(reader, end_position, since_ms, self.now_ms)?;
+                let expiry = expiry_of(reader, end_position, &self.retention.clock)?;
                 Some((reader.clone(), expiry))
             })
             .collect();

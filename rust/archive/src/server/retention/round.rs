@@ -7,7 +7,8 @@ use aeron_protocol::archive::RequestIds;
 use super::ApplyRequest;
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::retention::{
-    RecordingExtent, Removal, RetentionOutcome, excess_bytes, needs_segment_time, outcome, removals,
+    DoubtedAges, Holders, RecordingExtent, Removal, RetentionHolder, RetentionOutcome,
+    doubted_removals, excess_bytes, needs_segment_time, outcome, removals,
 };
 use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
@@ -28,6 +29,8 @@ pub(super) struct Round {
     next_recording_id: Option<i64>,
     groups: BTreeMap<RetentionScope, PolicyGroup>,
     removals: VecDeque<PlannedRemoval>,
+    /// The data that are old by a clock that is not trusted.
+    doubted: DoubtedTotal,
     outcomes: Vec<RetentionOutcome>,
 }
 
@@ -45,6 +48,16 @@ struct PolicyGroup {
 struct PlannedRemoval {
     extent: RecordingExtent,
     removal: Removal,
+    doubted: Option<DoubtedAges>,
+}
+
+/// The data that a round would delete if the clock was trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DoubtedTotal {
+    /// Number of recordings with such data.
+    pub recordings: usize,
+    /// Number of bytes.
+    pub bytes: i64,
 }
 
 impl Round {
@@ -55,6 +68,7 @@ impl Round {
             next_recording_id: Some(0),
             groups: BTreeMap::new(),
             removals: VecDeque::new(),
+            doubted: DoubtedTotal::default(),
             outcomes: Vec::new(),
         }
     }
@@ -68,9 +82,15 @@ impl Round {
         self.next_recording_id = Some(0);
         self.groups.clear();
         self.removals.clear();
+        self.doubted = DoubtedTotal::default();
         if self.is_dry_run() {
             self.outcomes.clear();
         }
+    }
+
+    /// Returns the data that are old by a clock that is not trusted.
+    pub fn doubted(&self) -> DoubtedTotal {
+        self.doubted
     }
 
     /// Does one step. Returns whether the round is over.
@@ -141,26 +161,41 @@ impl Round {
         let Some(mut entry) = self.groups.first_entry() else {
             return;
         };
-        let now_ms = archive.now_ms;
+        let clock = &archive.retention.clock;
+        let (now_ms, is_doubted) = (clock.now_ms(), clock.doubted().is_some());
         if entry.get_mut().read_times(archive) {
             let PolicyGroup {
                 policy, extents, ..
             } = entry.remove();
-            let removals = removals(&policy, &extents, now_ms);
-            self.plan(extents, removals);
+            let planned = match is_doubted {
+                true => doubted_removals(&policy, &extents, now_ms),
+                false => {
+                    let removals = removals(&policy, &extents, now_ms).into_iter();
+                    removals.map(|removal| (removal, None)).collect()
+                }
+            };
+            self.plan(extents, planned);
         }
     }
 
-    fn plan(&mut self, extents: Vec<RecordingExtent>, removals: Vec<Removal>) {
+    fn plan(
+        &mut self,
+        extents: Vec<RecordingExtent>,
+        removals: Vec<(Removal, Option<DoubtedAges>)>,
+    ) {
         let only = self.request.and_then(|request| request.recording_id);
         let mut extents = extents.into_iter();
-        for removal in removals {
+        for (removal, doubted) in removals {
             let id = removal.recording_id;
             let Some(extent) = extents.find(|extent| extent.recording_id == id) else {
                 return;
             };
             if only.is_none_or(|only| only == id) {
-                self.removals.push_back(PlannedRemoval { extent, removal });
+                self.removals.push_back(PlannedRemoval {
+                    extent,
+                    removal,
+                    doubted,
+                });
             }
         }
     }
@@ -187,9 +222,17 @@ impl Round {
                 continue;
             }
             let mut outcome = {
-                let holders = archive.holders(id, extent.end_position);
+                let holders = Holders {
+                    doubted: planned.doubted,
+                    ..archive.holders(id, extent.end_position)
+                };
                 outcome(&extent, &planned.removal, &holders)
             };
+            if outcome.held_by == RetentionHolder::Clock && !self.is_dry_run() {
+                self.doubted.recordings += 1;
+                self.doubted.bytes += outcome.allowed_position - outcome.new_start_position;
+                archive.note_doubted(&outcome);
+            }
             if !outcome.is_purge {
                 archive.limit_to_copied(&mut outcome, extent.first_base);
             }
@@ -209,9 +252,10 @@ impl PolicyGroup {
         let excess = *self
             .excess_bytes
             .get_or_insert_with(|| excess_bytes(&self.policy, &self.extents));
+        let now_ms = archive.retention.clock.now_ms();
         let mut reads = 0;
         while let Some(extent) = self.extents.get_mut(self.timed) {
-            if !needs_segment_time(&self.policy, extent, excess, archive.now_ms) {
+            if !needs_segment_time(&self.policy, extent, excess, now_ms) {
                 self.timed += 1;
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Messages that an archive only writes to its file of extensions and never sends.
 
-use aeron_layout::archive_message::extension::SubscriptionNoteLayout;
+use aeron_layout::archive_message::extension::{ClockNoteLayout, SubscriptionNoteLayout};
 
 use super::super::codes::SourceLocation;
 use super::super::declare::{archive_message, archive_message_set};
@@ -28,10 +28,27 @@ archive_message! {
     }
 }
 
+archive_message! {
+    /// The state of the clock by which retention measures ages. An archive with policies or readers writes it from time
+    /// to time.
+    pub struct ClockNote(ClockNoteLayout) = 20_107 {
+        /// Unused, 0.
+        pub control_session_id: i64,
+        /// Unused, 0.
+        pub correlation_id: i64,
+        /// Wall clock when the note was written, in milliseconds since the epoch.
+        pub last_ms: i64,
+        /// Time of running in milliseconds for which deletion by age still waits; 0 if it does not wait.
+        pub remaining_ms: i64,
+    }
+}
+
 archive_message_set! {
     /// A message that is only in an archive's file of extensions, and never sent.
     pub enum ExtensionNote {
         /// A recording subscription.
         Subscription(SubscriptionNote<'a>),
+        /// The state of the clock.
+        Clock(ClockNote),
     }
 }

@@ -56,7 +56,7 @@ impl RecordingFilter {
         let start_us = recording.start_timestamp_ms.saturating_mul(1_000);
         // The stop time is rounded down to milliseconds: the recording may have stopped up to 999 us later.
         let stop_us = recording
-            .stop_timestamp_ms
+            .ended_ms()
             .saturating_mul(1_000)
             .saturating_add(999);
         self.until_us.is_none_or(|until_us| start_us < until_us)

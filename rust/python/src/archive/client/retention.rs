@@ -92,6 +92,9 @@ archive_methods! {
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings.
     ///     dry_run: Whether to report only, and delete nothing.
+    ///     trust_clock: Whether the archive trusts the wall clock from now on. Deletion by age and the expiry of readers
+    ///         then stop waiting (`held_by` was `"CLOCK"`). Use it if the machine's time is right. It cannot be used
+    ///         with `dry_run`.
     ///
     /// Returns:
     ///     A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
@@ -104,9 +107,19 @@ archive_methods! {
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
-    apply_retention, async_apply_retention (*, recording_id = None, dry_run = false)
-    [slf, recording_id: Option<i64>, dry_run: bool] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.apply_retention(recording_id, dry_run));
+    apply_retention, async_apply_retention (
+        *, recording_id = None, dry_run = false, trust_clock = false
+    )
+    [slf, recording_id: Option<i64>, dry_run: bool, trust_clock: bool] {
+        if dry_run && trust_clock {
+            return Err(raise(
+                "InvalidArgumentError",
+                "dry_run=True and trust_clock=True: a dry run changes nothing; call without dry_run to trust the clock",
+            ));
+        }
+        let begin = |link: &Arc<Link>| {
+            Ok(link.archive.apply_retention(recording_id, dry_run, trust_clock))
+        };
         Self::pending(slf, "apply retention", begin, |py, _, _, outcomes: Vec<_>| {
             let outcomes = outcomes.into_iter().map(PyRetentionOutcome::from);
             outcomes.collect::<Vec<_>>().into_py_any(py)
