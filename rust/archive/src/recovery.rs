@@ -158,17 +158,19 @@ pub fn find_end_by<S: Storage>(
     policy: &RecoveryPolicy,
 ) -> Result<RecordingEnd, RecoveryError> {
     let files = LastSegments::of(SegmentFileName::among(&list(storage)?));
-    find_end_among(storage, stream, known_position, &files, policy)
+    let found = Recovery::new(storage, &files, *policy).find_end(stream, known_position)?;
+    found.recording_end(storage, stream)
 }
 
 /// Finds the end of a recording like [`find_end_by`]. The base of the recording's last segment file
-/// is `last`.
+/// is `last`. `prove` returns the proof of the index for this segment, as in [`Recovery::find_end_with`].
 pub(crate) fn find_end_from<S: Storage>(
     storage: &S,
     stream: &RecordedStream,
     known_position: i64,
     last: Option<i64>,
     policy: &RecoveryPolicy,
+    prove: impl FnOnce(i64) -> io::Result<Option<IndexProof>>,
 ) -> Result<RecordingEnd, RecoveryError> {
     let files = LastSegments {
         bases: last
@@ -176,17 +178,8 @@ pub(crate) fn find_end_from<S: Storage>(
             .into_iter()
             .collect(),
     };
-    find_end_among(storage, stream, known_position, &files, policy)
-}
-
-fn find_end_among<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-    known_position: i64,
-    files: &LastSegments,
-    policy: &RecoveryPolicy,
-) -> Result<RecordingEnd, RecoveryError> {
-    let found = Recovery::new(storage, files, *policy).find_end(stream, known_position)?;
+    let found =
+        Recovery::new(storage, &files, *policy).find_end_with(stream, known_position, prove)?;
     found.recording_end(storage, stream)
 }
 

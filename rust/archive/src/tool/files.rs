@@ -1,9 +1,12 @@
 //! [`ArchiveFiles`]: the catalog and the segment files of an archive directory.
 
 use std::collections::HashMap;
+use std::io;
 
 use super::ToolError;
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
+use crate::index::IndexProof;
+use crate::ownership::BootId;
 use crate::recovery::{RecoveryPolicy, find_end_from};
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use crate::storage::{Access, Storage};
@@ -19,6 +22,8 @@ pub struct ArchiveFiles<S: Storage> {
     bases: HashMap<i64, Vec<i64>>,
     /// Migrations that were unfinished when the files were opened.
     migrations: Vec<MigrationNote>,
+    /// The current boot of the machine, if it is known.
+    boot_id: Option<BootId>,
 }
 
 impl<S: Storage + Clone> ArchiveFiles<S> {
@@ -40,7 +45,16 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 .iter()
                 .filter_map(|name| MigrationNote::parse(name))
                 .collect(),
+            boot_id: BootId::current(),
         })
+    }
+
+    /// Sets the boot of the machine. Indexes that were written in this boot prove whether a last frame is whole. The
+    /// default is the current boot.
+    #[must_use]
+    pub fn in_boot(mut self, boot_id: Option<BootId>) -> Self {
+        self.boot_id = boot_id;
+        self
     }
 
     /// Returns the catalog.
@@ -120,7 +134,28 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         }
         let last = self.segments(descriptor).last().copied();
         let (start, policy) = (descriptor.start_position, RecoveryPolicy::default());
-        Ok(find_end_from(&self.storage, stream, start, last, &policy)?.position)
+        let prove = |base| self.proof(descriptor, stream, base);
+        Ok(find_end_from(&self.storage, stream, start, last, &policy, prove)?.position)
+    }
+
+    /// Returns what the index proves about the last frame of a recording.
+    ///
+    /// If the recording has a stop position, all frames before it were acknowledged. Then the index can only prove that a
+    /// frame is whole.
+    pub(super) fn proof(
+        &self,
+        descriptor: &RecordingDescriptor,
+        stream: &RecordedStream,
+        base: i64,
+    ) -> io::Result<Option<IndexProof>> {
+        let proof = IndexProof::read(&self.storage, descriptor, stream, base, self.boot_id)?;
+        Ok(proof.map(|proof| match descriptor.is_unfinished() {
+            true => proof,
+            false => IndexProof {
+                begin_position: i64::MAX,
+                ..proof
+            },
+        }))
     }
 
     /// Returns an error if the recording has an unfinished migration. The next start of an archive

@@ -3,7 +3,7 @@
 use super::{ArchiveFiles, BrokenRecording, ToolError, TornFragment, Verification};
 use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
-use crate::index::{INDEX_EXTENSION, cut_index};
+use crate::index::{INDEX_EXTENSION, cut_index, last_arrival_ms};
 use crate::recovery::cut_at;
 use crate::segments::sidecar_name;
 use crate::storage::Storage;
@@ -34,7 +34,7 @@ impl Verification {
     #[must_use]
     pub fn stop_position_by(&self, decision: TornDecision) -> i64 {
         match (&self.torn, decision) {
-            (Some(torn), TornDecision::Keep) => torn.kept_position,
+            (Some(torn), TornDecision::Keep) if !torn.is_unacknowledged => torn.kept_position,
             _ => self.stop_position,
         }
     }
@@ -50,6 +50,7 @@ impl Verification {
                 Some(TornFragment {
                     name,
                     mismatch: Some(mismatch),
+                    is_unacknowledged: false,
                     ..
                 }),
                 TornDecision::Keep,
@@ -68,7 +69,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// A broken recording is marked as `INVALID`. For a sound recording, the stop position of the
     /// files is written. If a sound recording was marked as `INVALID` and has files, it becomes
     /// valid again. With [`TornDecision::Truncate`], a last fragment that may be torn is also removed
-    /// from its file. A deleted recording is not changed.
+    /// from its file. If the index proves whether the recorder acknowledged the fragment, this decides instead. A deleted recording is not changed.
     ///
     /// A changed entry gets a new checksum of the algorithm `checksum`. If `checksum` is `None`, the algorithm of the
     /// entry's previous checksum is used, and an entry without a checksum does not get one.
@@ -118,8 +119,9 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         let descriptor = &self.entry(recording_id)?.descriptor;
         let recorded = descriptor.stop_position;
         let stop_position = verification.stop_position_by(decision);
-        if verification.torn.is_some() && decision == TornDecision::Truncate {
-            let stream = RecordedStream::of_recording(descriptor)?;
+        let stream = RecordedStream::of_recording(descriptor)?;
+        let torn = verification.torn.as_ref();
+        if torn.is_some_and(|it| it.is_unacknowledged || decision == TornDecision::Truncate) {
             cut_at(&self.storage, &stream, stop_position)?;
             let base = stream.segment_base(stop_position);
             cut_index(&self.storage, recording_id, base, stop_position).map_err(|source| {
@@ -128,8 +130,10 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             })?;
         }
         if recorded != stop_position {
+            let arrival_ms = last_arrival_ms(&self.storage, &stream, stop_position);
+            let stopped_ms = arrival_ms.map_or(now_ms, |arrival_ms| arrival_ms.max(now_ms));
             self.catalog
-                .correct_stop(recording_id, stop_position, now_ms)?;
+                .correct_stop(recording_id, stop_position, stopped_ms)?;
         }
         if verification.has_segments {
             self.catalog.revalidate(recording_id)?;

@@ -53,6 +53,9 @@ pub struct TornFragment {
     pub position: i64,
     /// Stop position if the fragment is kept.
     pub kept_position: i64,
+    /// Whether the index proves that the recorder did not acknowledge the fragment. A repair then removes it with every
+    /// decision, as the next start of the archive does.
+    pub is_unacknowledged: bool,
     /// The wrong checksum of the fragment. If the fragment is kept, the recording is broken because of
     /// this checksum. `None` if the verification checks no checksums.
     pub mismatch: Option<ChecksumMismatch>,
@@ -202,13 +205,16 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             check_bounds(descriptor, last.saturating_add(stream.segment_length() - 1))?;
             self.check_not_short(&stream, last)?;
         }
-        let end = self.find_end(&stream, segments.last().copied(), options)?;
+        let (end, is_decided) = self.find_end(descriptor, &stream, segments, options)?;
         verification.stop_position = end.position;
         if let Some(checksum) = options.checksum {
             check_entry(entry, checksum)?;
         }
         if end.kept_position > end.position {
-            verification.torn = Some(self.torn_fragment(&stream, &end, options)?);
+            verification.torn = Some(TornFragment {
+                is_unacknowledged: is_decided,
+                ..self.torn_fragment(&stream, &end, options)?
+            });
         }
         let read = match options.all_segments {
             true => segments,
@@ -223,12 +229,15 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         Ok(())
     }
 
+    /// Returns the end of the recording, and whether this end is certain. It is not certain if the last fragment may be
+    /// torn and the index proves nothing about it.
     fn find_end(
         &self,
+        descriptor: &RecordingDescriptor,
         stream: &RecordedStream,
-        last: Option<i64>,
+        segments: &[i64],
         options: &VerifyOptions,
-    ) -> Result<RecordingEnd, VerificationStop> {
+    ) -> Result<(RecordingEnd, bool), VerificationStop> {
         let by = |on_torn_fragment| {
             let policy = RecoveryPolicy {
                 on_torn_fragment,
@@ -238,18 +247,19 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
                 &self.storage,
                 stream,
                 stream.start_position(),
-                last,
+                segments.last().copied(),
                 &policy,
+                |base| self.proof(descriptor, stream, base),
             )
         };
         let broken = match by(OnTornFragment::Refuse) {
-            Ok(end) => return Ok(end),
+            Ok(end) => return Ok((end, true)),
             Err(RecoveryError::Torn { name, position }) => {
                 let end = by(OnTornFragment::Truncate)?;
                 // All bytes of the fragment are in the file, so the caller of `verify` decides whether the
                 // fragment is kept.
                 if end.kept_position > end.position {
-                    return Ok(end);
+                    return Ok((end, false));
                 }
                 BrokenRecording::CutOff { name, position }
             }
@@ -289,6 +299,7 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             name,
             position: end.position,
             kept_position: end.kept_position,
+            is_unacknowledged: false,
             mismatch,
         })
     }

@@ -395,6 +395,148 @@ fn a_repair_that_removes_a_fragment_removes_its_index_entries() {
     );
 }
 
+/// 12, section 9.2
+#[test]
+fn each_writer_of_a_stop_time_uses_the_latest_of_start_time_last_arrival_and_now() {
+    let arrived_ms = 4_000_000;
+    for options in [indexed(), foreign()] {
+        for now_ms in [
+            -30_000_000,
+            0,
+            999,
+            1_000,
+            1_001,
+            arrived_ms - 1,
+            arrived_ms + 1,
+        ] {
+            let latest = match options.index {
+                Some(_) => now_ms.max(arrived_ms),
+                None => now_ms.max(1_000),
+            };
+            let killed = || {
+                let (storage, mut store, clock) = new_store(options);
+                clock.advance(arrived_ms * 1_000 - clock.time_us());
+                let mut session = store.start_recording(image(0)).unwrap();
+                record_frame(&mut session, &[1; 100]);
+                let end = session.recorded_position();
+                (storage, store, end)
+            };
+            let stopped_ms = |store: &Store| store.recording(0).unwrap().stop_timestamp_ms;
+            // A normal stop.
+            let (_, mut store, end) = killed();
+            store.stop_recording(0, end, now_ms).unwrap();
+            assert_eq!(stopped_ms(&store), latest, "stop at {now_ms}");
+            // A recovery.
+            let (storage, ..) = killed();
+            let (store, _) = ArchiveStore::open(storage, options, now_ms).unwrap();
+            assert_eq!(stopped_ms(&store), latest, "recovery at {now_ms}");
+            assert_eq!(
+                store.last_known_ms(),
+                Some(latest.min(arrived_ms))
+                    .filter(|_| options.index.is_some())
+                    .or(Some(1_000))
+            );
+            // A repair by a tool.
+            let (storage, ..) = killed();
+            let mut files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
+            let found = files
+                .verify(0, &VerifyOptions::default(), &mut |_| {
+                    ControlFlow::Continue(())
+                })
+                .unwrap();
+            files
+                .repair(&found, TornDecision::Keep, None, now_ms)
+                .unwrap();
+            let (store, _) = ArchiveStore::open(storage, options, 0).unwrap();
+            assert_eq!(stopped_ms(&store), latest, "repair at {now_ms}");
+        }
+    }
+}
+
+/// Verifies recording 0 in the boot with this number, and repairs it. Returns the stop position after the repair.
+fn repaired_in(storage: &MemoryStorage, number: u8, decision: TornDecision) -> (Option<bool>, i64) {
+    let files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
+    let mut files = files.in_boot(boot(number));
+    let found = files
+        .verify(0, &VerifyOptions::default(), &mut |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let is_unacknowledged = found.torn.as_ref().map(|torn| torn.is_unacknowledged);
+    let stop_position = found.stop_position_by(decision);
+    let repaired = files.repair(&found, decision, None, OPENED_MS).unwrap();
+    assert_eq!(repaired.stop_position, stop_position);
+    (is_unacknowledged, stop_position)
+}
+
+/// 07-133
+#[test]
+fn a_repair_uses_the_proof_of_the_index_as_a_start_does() {
+    use TornDecision::{Keep, Truncate};
+    let killed = || {
+        let (storage, mut store, _) = new_store(indexed());
+        let mut session = store.start_recording(image(0)).unwrap();
+        record(&mut session, 3);
+        session.finish_index().unwrap();
+        let position = session.recorded_position();
+        let end = record_frame(&mut session, &EMPTY_PAGES);
+        drop(session);
+        (storage, store, position, end)
+    };
+    for decision in [Truncate, Keep] {
+        // The index proves the frame, whether the recording was stopped or not.
+        let (storage, store, position, end) = killed();
+        drop(store);
+        let copy = copy_of(&storage);
+        assert_eq!(repaired_in(&storage, 1, decision), (None, end));
+        let (_, recovered) = open_with(&copy, indexed()).unwrap();
+        assert_eq!(recovered[0].stop_position, end);
+        let (storage, mut store, ..) = killed();
+        store.stop_recording(0, end, 0).unwrap();
+        drop(store);
+        assert_eq!(repaired_in(&storage, 1, decision), (None, end));
+        // In another boot, the index proves nothing.
+        let (storage, store, ..) = killed();
+        drop(store);
+        let decided = match decision {
+            Truncate => position,
+            Keep => end,
+        };
+        assert_eq!(repaired_in(&storage, 2, decision), (Some(false), decided));
+        // The index proves that the frame was not acknowledged.
+        let (storage, store, ..) = killed();
+        drop(store);
+        remove_last_entry(&storage, 0, 0);
+        let copy = copy_of(&storage);
+        assert_eq!(repaired_in(&storage, 1, decision), (Some(true), position));
+        let (_, recovered) = open_with(&copy, indexed()).unwrap();
+        assert_eq!(recovered[0].stop_position, position);
+        // A stop position after the frame shows that it was acknowledged, so the user decides.
+        let (storage, mut store, ..) = killed();
+        store.stop_recording(0, end, 0).unwrap();
+        drop(store);
+        remove_last_entry(&storage, 0, 0);
+        assert_eq!(repaired_in(&storage, 1, decision), (Some(false), decided));
+    }
+}
+
+/// Returns a storage with the same files.
+fn copy_of(storage: &MemoryStorage) -> MemoryStorage {
+    let copy = MemoryStorage::new();
+    for name in storage.names().unwrap() {
+        copy.put(&name, &storage.bytes(&name).unwrap());
+    }
+    copy
+}
+
+/// Removes the last entry of a segment's index.
+fn remove_last_entry(storage: &MemoryStorage, id: i64, base: i64) {
+    let name = format!("{id}-{base}.idx");
+    let length = storage.bytes(&name).unwrap().len() as u64;
+    let file = storage.open(&name, Access::Write).unwrap();
+    file.set_length(length - 64).unwrap();
+}
+
 /// A storage, and a change of its files that returns the text of its error.
 type PreparedChange = (MemoryStorage, Box<dyn FnOnce() -> Result<(), String>>);
 

@@ -186,13 +186,13 @@ impl PyVerification {
         self.verification.recorded_stop_position
     }
 
-    /// Name of the segment file whose last fragment may be torn; `None` if there is no such fragment.
+    /// Name of the segment file whose last fragment may be torn; `None` if there is no such fragment, or if the index
+    /// proves that the fragment was not acknowledged.
     #[getter]
     fn torn_file(&self) -> Option<&str> {
-        self.verification
-            .torn
-            .as_ref()
-            .map(|torn| torn.name.as_str())
+        let torn = self.verification.torn.as_ref();
+        let undecided = torn.filter(|torn| !torn.is_unacknowledged);
+        undecided.map(|torn| torn.name.as_str())
     }
 
     /// Position at which the fragment that may be torn begins.
