@@ -1,7 +1,10 @@
 //! [`ReceiverImage`]: the receiver's half of an image, which inserts datagrams into the log.
 //!
-//! Inserted data begins at or after the position of the last status message, and ends at most half a term after this
-//! position. It is within one term and on allocated pages. All other data is dropped.
+//! The bytes of an inserted datagram begin at or after the position of the last status message, and end at most half a
+//! term after this position. They are within one term and on allocated pages. All other data is dropped.
+//!
+//! Only the header of a padding frame is sent, so the frame may end after both limits. The stream then continues at the
+//! end of the frame.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -68,6 +71,18 @@ pub(super) struct Arrival {
     pub now_ns: i64,
 }
 
+/// The positions of a datagram in the stream.
+#[derive(Clone, Copy, Debug)]
+struct DatagramRange {
+    position: i64,
+    /// Position up to which bytes are accepted.
+    limit: i64,
+    /// End of the received bytes.
+    received_end: i64,
+    /// End of the last frame, with all bytes of a padding frame.
+    end: i64,
+}
+
 impl ReceiverImage {
     /// Creates an image that has received nothing.
     pub fn new(config: ReceiverImageConfig) -> Self {
@@ -116,16 +131,24 @@ impl ReceiverImage {
             return Ok(());
         }
         let position = positions.position(header.term_id, header.term_offset as usize);
-        let end = position + covered.length as i64;
-        let limit = self.feedback.over_run_threshold();
-        if end > limit.min(self.config.status.allocated_end()) {
+        let allocated_end = self.config.status.allocated_end();
+        let range = DatagramRange {
+            position,
+            limit: self.feedback.over_run_threshold().min(allocated_end),
+            received_end: match covered.is_heartbeat {
+                true => position,
+                false => position + datagram.len() as i64,
+            },
+            end: position + covered.length as i64,
+        };
+        if range.received_end > range.limit || !self.is_readable(range.end, allocated_end) {
             system
                 .get(SystemCounter::FlowControlOverRuns)
                 .add_release(1);
         } else if covered.is_heartbeat {
             self.on_heartbeat(header, position, arrival, system);
         } else {
-            self.on_frames(datagram, position, end, arrival, system);
+            self.on_frames(datagram, range, arrival, system);
         }
         Ok(())
     }
@@ -162,25 +185,36 @@ impl ReceiverImage {
     fn on_frames(
         &mut self,
         datagram: &[u8],
-        position: i64,
-        end: i64,
+        range: DatagramRange,
         arrival: &Arrival,
         system: &SystemCounters<SharedBuffer>,
     ) {
+        let position = range.position;
         let last_position = self.feedback.last_position;
         if position < last_position {
             system
                 .get(SystemCounter::FlowControlUnderRuns)
                 .add_release(1);
-            if end >= last_position - self.config.max_window_length {
+            if range.received_end >= last_position - self.config.max_window_length {
                 self.track(arrival);
             }
             return;
         }
         self.on_packet(arrival);
         let offset = self.config.log.positions().term_offset(position);
-        insert(self.config.log.term_at(position), offset, datagram);
-        self.raise_high_water_mark(end);
+        let is_inserted = insert(self.config.log.term_at(position), offset, datagram);
+        // Beyond the limit, only a padding frame in the log makes the bytes before the high-water mark safe to scan.
+        self.raise_high_water_mark(match is_inserted {
+            true => range.end,
+            false => range.end.min(range.limit),
+        });
+    }
+
+    /// Returns whether subscribers can read the frame header at the position `end`, where the stream continues.
+    ///
+    /// The header of the first frame of each term is always on an allocated page.
+    fn is_readable(&self, end: i64, allocated_end: i64) -> bool {
+        end <= allocated_end || self.config.log.positions().term_offset(end) == 0
     }
 
     fn on_packet(&mut self, arrival: &Arrival) {

@@ -18,8 +18,8 @@ pub enum ResourceCommand {
         log: LogId,
         /// Length of the whole log in bytes.
         length: usize,
-        /// The part of a sparse log to allocate now, besides its metadata; `None` for a log that is not sparse.
-        sparse: Option<PageRequest>,
+        /// The parts of a sparse log to allocate now, besides its metadata; `None` for a log that is not sparse.
+        sparse: Option<Vec<PageRequest>>,
     },
     /// Allocate a part of a sparse log.
     AllocateLog {

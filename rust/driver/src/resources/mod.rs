@@ -178,7 +178,7 @@ impl NativeResourceAgent {
                 sparse,
             } => {
                 let created = match sparse {
-                    Some(first_pages) => self.create_sparse(log, length, first_pages).map(Some),
+                    Some(first_pages) => self.create_sparse(log, length, &first_pages).map(Some),
                     None => self.begin_creation(log, length).map(|()| None),
                 };
                 if let Some(result) = created.transpose() {
@@ -334,9 +334,10 @@ impl NativeResourceAgent {
         &mut self,
         log: LogId,
         length: usize,
-        first_pages: PageRequest,
+        first_pages: &[PageRequest],
     ) -> Result<SharedBuffer, DriverError> {
-        let first_length = first_pages.length + METADATA_LENGTH;
+        let length_of_parts: usize = first_pages.iter().map(|part| part.length).sum();
+        let first_length = length_of_parts + METADATA_LENGTH;
         let needs = SpaceNeeds {
             allocated: first_length,
             free: length.min(SPARSE_LOG_SPACE),
@@ -348,9 +349,9 @@ impl NativeResourceAgent {
             offset: length - METADATA_LENGTH,
             length: METADATA_LENGTH,
         };
-        let allocated = self
-            .allocate_pages(log, metadata)
-            .and_then(|()| self.allocate_pages(log, first_pages));
+        let allocated = std::iter::once(&metadata)
+            .chain(first_pages)
+            .try_for_each(|part| self.allocate_pages(log, *part));
         match allocated {
             Ok(()) => {
                 self.enter(log, length, first_length);

@@ -177,7 +177,7 @@ fn create_command(log: LogId) -> ResourceCommand {
     ResourceCommand::CreateLog {
         log,
         length: 200_704,
-        sparse: Some(FIRST_PAGE),
+        sparse: Some(vec![FIRST_PAGE]),
     }
 }
 
@@ -342,7 +342,7 @@ fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
         fixture.commands.send(ResourceCommand::CreateLog {
             log: LogId::Publication(log),
             length: 64 << 20,
-            sparse: Some(FIRST_PAGE),
+            sparse: Some(vec![FIRST_PAGE]),
         });
         fixture.agent.do_work();
         fixture.replies.pop().unwrap();

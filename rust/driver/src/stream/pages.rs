@@ -117,6 +117,21 @@ impl Pages {
         }
     }
 
+    /// Returns the first page of each term of an image's log, without the terms that begin in the part `first`.
+    ///
+    /// A padding frame at the end of a term may arrive before the pages of the next term are allocated. Subscribers
+    /// then read the header of the first frame of the next term.
+    pub fn term_heads(term_length: i64, first: PageRequest) -> impl Iterator<Item = PageRequest> {
+        let first = first.offset..first.offset + first.length;
+        (0..PARTITION_COUNT)
+            .map(move |partition| partition * term_length as usize)
+            .filter(move |offset| !first.contains(offset))
+            .map(|offset| PageRequest {
+                offset,
+                length: PAGE_LENGTH as usize,
+            })
+    }
+
     fn new(sparse: bool, start_position: i64, term_length: i64, reserve: i64) -> Self {
         let first_page = start_position & !(PAGE_LENGTH - 1);
         let lap_length = LAP * term_length;
@@ -265,6 +280,23 @@ mod tests {
             let offsets: Vec<usize> = requests.iter().map(|request| request.offset).collect();
             assert_eq!(offsets, if needs_more { vec![0] } else { vec![] });
             assert_eq!(pages.allowed_limit(start + WINDOW), start + WINDOW);
+        }
+    }
+
+    #[test]
+    fn an_image_has_the_first_page_of_each_term_from_the_beginning() {
+        for (start, expected) in [
+            (0, [1, 2].as_slice()),
+            (TERM - 4096, &[0, 2]),
+            (TERM / 2, &[0, 1, 2]),
+        ] {
+            let first = Pages::first_request(start, TERM, 128 * 1024);
+            let heads: Vec<_> = Pages::term_heads(TERM, first).collect();
+            let expected = expected.iter().map(|term| PageRequest {
+                offset: term * TERM as usize,
+                length: PAGE_LENGTH as usize,
+            });
+            assert_eq!(heads, expected.collect::<Vec<_>>());
         }
     }
 

@@ -80,7 +80,10 @@ impl Images {
         outlets.resource_commands.send(ResourceCommand::CreateLog {
             log: LogId::Image(correlation_id),
             length,
-            sparse: plan.is_sparse.then_some(first_pages),
+            sparse: plan.is_sparse.then(|| {
+                let heads = Pages::term_heads(term_length, first_pages);
+                std::iter::once(first_pages).chain(heads).collect()
+            }),
         });
         self.pending.push(PendingImage {
             correlation_id,

@@ -190,7 +190,7 @@ impl Publications {
             log: LogId::Publication(id),
             length: log_length(params.term_length.into(), page_size)
                 .expect("term length and page size are validated"),
-            sparse: params.is_sparse.then_some(first_frame),
+            sparse: params.is_sparse.then(|| vec![first_frame]),
         });
     }
 

@@ -82,7 +82,7 @@ fn data_more_than_half_a_term_beyond_the_last_status_message_is_an_over_run() {
     let image = rig.image(&endpoint, setup());
     let half = TERM as i64 / 2;
     rig.deliver(&endpoint, &data(half - 32, 64));
-    rig.deliver(&endpoint, &padding(half - 64, 96));
+    rig.deliver(&endpoint, &padding(half, 96));
     rig.deliver(&endpoint, &heartbeat(half + 32));
     assert_eq!(runs(&rig), (3, 0));
     assert!(image.is_empty());
@@ -93,6 +93,87 @@ fn data_more_than_half_a_term_beyond_the_last_status_message_is_an_over_run() {
     rig.cycle();
     rig.deliver(&endpoint, &data(half, 64));
     assert_eq!((image.high_water_mark(), runs(&rig)), (half + 64, (3, 0)));
+}
+
+/// 04-195, 04-196: each frame length with each remainder of a term that is too short for the frame.
+#[test]
+fn the_padding_of_a_term_is_accepted_if_its_header_is_within_the_limits() {
+    const HEADER: i64 = DataHeader::LENGTH as i64;
+    const MTU: i64 = 1408;
+    let (term, half) = (TERM as i64, TERM as i64 / 2);
+    for frame_length in (HEADER..=MTU).step_by(32) {
+        for remainder in (HEADER..frame_length).step_by(32) {
+            let at = term - remainder;
+            // The limit is the end of the padding, of its header, or of the last message.
+            for (limit, is_accepted) in [(term, true), (at + HEADER, true), (at, false)] {
+                let by_window = (limit - half, i64::MAX);
+                let by_pages = (at - half / 2, limit);
+                for (join, allocated_end) in [by_window, by_pages] {
+                    let mut rig = Rig::new();
+                    let endpoint = rig.subscribed(UNICAST);
+                    let options = Options {
+                        allocated_end,
+                        ..Options::default()
+                    };
+                    let image = rig.image_with(&endpoint, setup_at(join), options);
+                    let message = data(at - frame_length, frame_length as usize);
+                    let padding = padding(at, remainder as usize);
+                    // The sender sends both in one datagram if they fit.
+                    let is_together = frame_length + HEADER <= MTU;
+                    if is_together {
+                        rig.deliver(&endpoint, &[message.clone(), padding].concat());
+                    } else {
+                        rig.deliver(&endpoint, &message);
+                        rig.deliver(&endpoint, &padding);
+                    }
+                    let end = match is_accepted {
+                        true => term,
+                        false if is_together => join,
+                        false => at,
+                    };
+                    assert_eq!(image.high_water_mark(), end, "{remainder} {limit}");
+                    assert_eq!(runs(&rig), (i64::from(!is_accepted), 0));
+                    let received = image.bytes(at - frame_length, message.len());
+                    assert_eq!(received == message, is_accepted || !is_together);
+                    let rest = (remainder - HEADER) as usize;
+                    assert_eq!(image.bytes(at + HEADER, rest), vec![0; rest]);
+                }
+            }
+        }
+    }
+}
+
+/// A subscriber reads the header after a padding frame. Only the first header of a term is on a page that exists from
+/// the beginning.
+#[test]
+fn padding_inside_a_term_must_end_on_an_allocated_page() {
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    let options = Options {
+        allocated_end: 4096,
+        ..Options::default()
+    };
+    let image = rig.image_with(&endpoint, setup(), options);
+    rig.deliver(&endpoint, &padding(4064, 64));
+    rig.deliver(&endpoint, &padding(4064, TERM - 4064 - 32));
+    assert_eq!((image.high_water_mark(), runs(&rig)), (0, (2, 0)));
+    rig.deliver(&endpoint, &padding(4064, TERM - 4064));
+    assert_eq!((image.high_water_mark(), runs(&rig)), (TERM as i64, (2, 0)));
+}
+
+/// The log has no padding frame that leads to the end of the duplicate, so the bytes up to its end are not scanned.
+#[test]
+fn a_duplicate_with_a_longer_padding_does_not_raise_the_high_water_mark_beyond_the_limits() {
+    let mut rig = Rig::new();
+    let endpoint = rig.subscribed(UNICAST);
+    let options = Options {
+        allocated_end: 4096,
+        ..Options::default()
+    };
+    let image = rig.image_with(&endpoint, setup(), options);
+    rig.deliver(&endpoint, &data(0, 64));
+    rig.deliver(&endpoint, &padding(0, TERM));
+    assert_eq!(image.high_water_mark(), 4096);
 }
 
 /// 02-65, 04-144
