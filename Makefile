@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-mutants \
+.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -27,6 +27,7 @@ help:
 	@echo "make fuzz    each fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
 	@echo "make sim-archives  the same with archives, recorded publishers and followers, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
+	@echo "make sim-night  schedules of seeds that were not run before, for HOURS=8; prints the seeds that find a bug"
 	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
@@ -263,6 +264,11 @@ sim-archives:
 	cargo run --quiet -p aeron-simulator -- --archive $(ARCHIVE_SEEDS)
 	cargo run --quiet -p aeron-simulator -- --publishers $(ARCHIVE_SEEDS)
 	cargo run --quiet -p aeron-simulator -- --followers $(ARCHIVE_SEEDS)
+
+HOURS ?= 8
+sim-night:
+	$(call say,schedules of new seeds for $(HOURS) hours)
+	$(PYTHON) rust/simulator/night.py $(HOURS)
 
 sim-mutants:
 	$(call say,bugs that the simulator must find)
