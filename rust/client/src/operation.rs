@@ -9,13 +9,18 @@ use crate::client::Client;
 use crate::conductor::{CommandProgress, Conductor};
 use crate::error::{DriverTimeout, Error, Result};
 
-/// Time between a refusal with `RESOURCE_TEMPORARILY_UNAVAILABLE` and the next attempt.
+/// Time between the first refusal with `RESOURCE_TEMPORARILY_UNAVAILABLE` and the next attempt. Each further refusal
+/// doubles the time.
 const RETRY_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum time between two attempts. The lack may last: if the driver has no file descriptors left, hundreds of
+/// operations that retry every 10 ms would delay the commands of all other clients by many seconds.
+const MAX_RETRY_INTERVAL: Duration = Duration::from_millis(320);
 
 /// An operation that waits for the driver. The command was sent when the operation was created.
 ///
 /// The result can be taken any number of times. If the driver refuses because the previous endpoint on the same address
-/// is still closing (`RESOURCE_TEMPORARILY_UNAVAILABLE`), the command is sent again, for up to the driver timeout.
+/// is still closing (`RESOURCE_TEMPORARILY_UNAVAILABLE`), the command is sent again after 10 ms, then after twice the
+/// time up to 320 ms, for up to the driver timeout.
 ///
 /// Dropping an unfinished operation cancels it. Not thread-safe: use a lock to share it.
 #[must_use = "an operation that is dropped is cancelled"]
@@ -197,6 +202,8 @@ pub(crate) struct CommandSteps<T> {
     is_revocable: bool,
     /// Time at which to send the command again after a temporary refusal.
     resend_at_ns: Option<i64>,
+    /// Time from the next refusal to the next attempt.
+    retry_interval: Duration,
     retry_until_ns: i64,
 }
 
@@ -216,6 +223,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
             correlation_id,
             is_revocable: true,
             resend_at_ns: None,
+            retry_interval: RETRY_INTERVAL,
             retry_until_ns: client.now_ns() + timeout_ns,
         })
     }
@@ -277,8 +285,11 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
                 if !self.is_temporary(&error) {
                     return Err(error);
                 }
-                let retry_ns = RETRY_INTERVAL.as_nanos() as i64;
-                self.resend_at_ns = Some(self.client.now_ns() + retry_ns);
+                let retry_ns = self.retry_interval.as_nanos() as i64;
+                // The last attempt is at the end of the driver timeout.
+                let resend_ns = (self.client.now_ns() + retry_ns).min(self.retry_until_ns);
+                self.resend_at_ns = Some(resend_ns);
+                self.retry_interval = (2 * self.retry_interval).min(MAX_RETRY_INTERVAL);
                 Ok(None)
             }
         }

@@ -335,6 +335,26 @@ fn after_a_temporary_refusal_the_command_is_sent_again_without_an_error() {
     );
 }
 
+#[test]
+fn the_time_between_attempts_doubles_so_that_many_refused_operations_leave_the_driver_time() {
+    let driver = FakeDriver::new();
+    let aeron = driver.connect(|_| {});
+    driver.mute();
+    let mut operation = aeron.async_add_publication(CHANNEL, 7).unwrap();
+    let (mut last, mut waits_ms) = (operation.correlation_id(), Vec::new());
+    for _ in 0..8 {
+        refuse(&driver, last, ErrorCode::ResourceTemporarilyUnavailable);
+        let mut waited_ms = 0;
+        while operation.poll().unwrap().is_none() && operation.correlation_id() == last {
+            driver.run_ms(&aeron, 1);
+            waited_ms += 1;
+        }
+        last = operation.correlation_id();
+        waits_ms.push(waited_ms);
+    }
+    assert_eq!(waits_ms, [10, 20, 40, 80, 160, 320, 320, 320]);
+}
+
 /// 03-79
 #[test]
 fn a_resource_removed_by_id_before_its_response_is_removed_when_the_response_comes() {
