@@ -197,20 +197,25 @@ fn gaps_of_an_unreliable_stream_are_filled_and_not_requested() {
 fn each_setup_of_a_stream_with_datagrams_longer_than_the_window_is_refused() {
     let mut driver = TestDriver::new();
     let (subscription, _) = driver.add_subscription(&format!("{CHANNEL}|rcv-wnd=1024"), STREAM);
-    let source = Source::new(PORT);
-    for _ in 0..3 {
+    for mtu_length in [1408, 1408, 1440, 2048] {
+        let source = Source::new(PORT).with_mtu(mtu_length);
         source.setup(&driver, 0);
         driver.work();
     }
     assert!(driver.images_of(subscription).is_empty());
-    let [error] = &driver.errors()[..] else {
+    // The MTU is in the text only if it is the MTU of this driver.
+    let [own, other] = &driver.errors()[..] else {
         panic!("{:?}", driver.errors());
     };
     assert!(
-        error.contains("mtuLength > initialWindowLength=1024"),
-        "{error}"
+        own.contains("mtuLength=1408 > initialWindowLength=1024"),
+        "{own}"
     );
-    assert_eq!(driver.system(SystemCounter::Errors), 3);
+    assert!(
+        other.contains("mtuLength > initialWindowLength=1024"),
+        "{other}"
+    );
+    assert_eq!(driver.system(SystemCounter::Errors), 4);
     assert!(driver.records_of(types::RECEIVER_HWM).is_empty());
     assert_eq!(driver.logs.count(), 0);
 }

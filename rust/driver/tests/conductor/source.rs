@@ -58,6 +58,12 @@ impl Source {
         self
     }
 
+    /// Changes the MTU in the SETUP frames.
+    pub fn with_mtu(mut self, mtu_length: i32) -> Self {
+        self.setup.mtu_length = mtu_length;
+        self
+    }
+
     /// Sends a SETUP frame for a stream that is at `position`.
     pub fn setup(&self, driver: &TestDriver, position: i64) {
         let mut datagram = [0; Setup::LENGTH];

@@ -59,7 +59,7 @@ impl Images {
     ) -> Result<(), DriverError> {
         self.check_count(request, plan)?;
         self.check_counters(outlets)?;
-        check_datagrams(request, plan)
+        check_datagrams(request, plan, self.context.mtu_length)
     }
 
     /// Requests the log of the image with the id `correlation_id`.
@@ -270,12 +270,20 @@ impl Images {
 }
 
 /// Checks that the sender's datagrams fit into the window, and that datagrams and window fit into the socket's buffer.
-fn check_datagrams(request: &ImageRequest, plan: &ImagePlan) -> Result<(), DriverError> {
+fn check_datagrams(
+    request: &ImageRequest,
+    plan: &ImagePlan,
+    own_mtu_length: usize,
+) -> Result<(), DriverError> {
     let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
     let buffer = plan.receive_buffer_length;
-    // The text does not contain the MTU. Peers choose the MTU, and each value would add an entry to the error log.
+    // The text has the MTU only if it is the MTU of this driver. Peers choose the MTU, and each other value would add an
+    // entry to the error log.
     let problem = if mtu_length > window {
-        format!("mtuLength > initialWindowLength={window}")
+        match mtu_length == own_mtu_length as i64 {
+            true => format!("mtuLength={mtu_length} > initialWindowLength={window}"),
+            false => format!("mtuLength > initialWindowLength={window}"),
+        }
     } else if window > buffer {
         format!(
             "Max Window length greater than socket SO_RCVBUF, increase OS socket buffer: rcv-wnd={window} so-rcvbuf={buffer}"
