@@ -402,15 +402,15 @@ def test_a_migration_requires_all_source_files_no_destination_files_and_a_stoppe
     client, join = it.client, 2 * _SEGMENT
     earlier, later, _ = contiguous(it)
     it.file(later, 0).touch()
-    _refused(client.migrate_segments, earlier, later, text=f"preexisting dst segment file {later}-0.rec")
+    _refused(client.migrate_segments, earlier, later, text=f"preexisting dst segment file {it.file(later, 0)}")
     it.file(later, 0).unlink()
     it.file(earlier, 0).unlink()
-    _refused(client.migrate_segments, earlier, later, text=f"missing src segment file {earlier}-0.rec")
+    _refused(client.migrate_segments, earlier, later, text=f"missing src segment file {it.file(earlier, 0)}")
     assert it.positions(earlier) == (0, join)
 
     earlier, later, _ = contiguous(it)
     it.file(earlier, join).write_bytes(bytes(_SEGMENT))
-    _refused(client.migrate_segments, later, earlier, text=f"preexisting dst segment file {earlier}-{join}.rec")
+    _refused(client.migrate_segments, later, earlier, text=f"preexisting dst segment file {it.file(earlier, join)}")
 
     active, _, end = it.begin(100, join)
     assert _refusal(client.migrate_segments, active, earlier) == (GENERIC, f"recording {active} is still active")

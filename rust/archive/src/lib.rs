@@ -40,6 +40,7 @@ pub mod server;
 pub mod storage;
 pub mod store;
 pub mod stream;
+mod text;
 pub mod tool;
 mod window;
 

@@ -104,6 +104,11 @@ pub trait Storage {
     /// # Errors
     /// The file system returns an error; some of the changes may then be lost if the machine loses power.
     fn sync(&self) -> io::Result<()>;
+
+    /// Returns the name of a file for error texts: the path, if the storage is a directory.
+    fn shown_name(&self, name: &str) -> String {
+        name.to_owned()
+    }
 }
 
 /// An open file of a [`Storage`].
@@ -268,6 +273,10 @@ impl<S: Storage> Storage for &S {
     fn sync(&self) -> io::Result<()> {
         (**self).sync()
     }
+
+    fn shown_name(&self, name: &str) -> String {
+        (**self).shown_name(name)
+    }
 }
 
 /// A directory of the machine's file system. Only the owner may access the files that it creates.
@@ -394,6 +403,10 @@ impl Storage for Directory {
 
     fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
+    }
+
+    fn shown_name(&self, name: &str) -> String {
+        self.path.join(name).display().to_string()
     }
 }
 

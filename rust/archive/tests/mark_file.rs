@@ -7,6 +7,7 @@ use aeron_archive::mark_file::{
 };
 use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
+use aeron_memory::error_log::ErrorObservation;
 
 const REAL: &[u8] = include_bytes!("vectors/mark-file.bin");
 const NOW: i64 = 1_795_000_000_000;
@@ -208,23 +209,63 @@ fn observations_of_errors_with_the_same_text_are_counted_together() {
     assert_eq!(seen, [("disk full", 2, 1, 3), ("image gone: ä", 1, 2, 2)]);
 }
 
+/// Returns text and number of observations of each entry.
+fn entries(storage: &MemoryStorage) -> Vec<(String, i32)> {
+    let errors = mark_file::read_errors(storage).unwrap();
+    let entry = |error: &ErrorObservation| (error.text.clone(), error.observation_count);
+    errors.iter().map(entry).collect()
+}
+
+const FURTHER: &str = "further errors of the archive: the error log has no room for their texts";
+const FURTHER_OF_CLIENTS: &str =
+    "WARN - further errors that clients caused: the error log has no room for their texts";
+
 #[test]
-fn a_full_error_log_refuses_a_new_text_and_still_counts_known_texts() {
+fn a_full_error_log_counts_new_texts_in_one_entry_and_still_counts_known_texts() {
     let storage = MemoryStorage::new();
     let mut mark = ready(&storage);
     mark.record_error(NOW, "small").unwrap();
-    mark.record_error(NOW, &"x".repeat(1024 * 1024 - 32 - 24))
-        .unwrap();
-    let full = mark.record_error(NOW, "").unwrap_err();
-    assert_eq!(
-        full.to_string(),
-        "error log of 1048576 bytes is full: an entry of 24 bytes does not fit"
-    );
+    // The last entries need 96 and 108 bytes, aligned to 8 bytes.
+    let longest = 1024 * 1024 - 32 - 24 - 96 - 112;
+    mark.record_error(NOW, &"x".repeat(longest)).unwrap();
+    for text in ["new", "newer"] {
+        let full = mark.record_error(NOW, text).unwrap_err().to_string();
+        let needed = 24 + text.len();
+        assert_eq!(
+            full,
+            format!("error log of 1048576 bytes is full: an entry of {needed} bytes does not fit")
+        );
+    }
+    mark.record_client_error(NOW, "a request").unwrap_err();
     mark.record_error(NOW + 1, "small").unwrap();
-    assert_eq!(
-        mark_file::read_errors(&storage).unwrap()[0].observation_count,
-        2
-    );
+    let entries = entries(&storage);
+    assert_eq!(entries[0], ("small".into(), 2));
+    assert_eq!(entries[2], (FURTHER.into(), 2));
+    assert_eq!(entries[3], (FURTHER_OF_CLIENTS.into(), 1));
+}
+
+/// 07-164
+#[test]
+fn errors_that_clients_cause_leave_room_for_the_errors_of_the_archive() {
+    let storage = MemoryStorage::new();
+    let mut mark = ready(&storage);
+    let mut refused = 0;
+    for number in 0..10_000 {
+        let text = format!("{number}: {}", "ä".repeat(1000));
+        refused += i32::from(mark.record_client_error(NOW, &text).is_err());
+    }
+    mark.record_error(NOW, &"y".repeat(512 * 1024)).unwrap();
+    mark.record_client_error(NOW, &"z".repeat(1000))
+        .unwrap_err();
+    mark.record_error(NOW, "segment 3-0.rec is damaged")
+        .unwrap();
+    let entries = entries(&storage);
+    let (of_clients, further) = (&entries[..entries.len() - 3], &entries[entries.len() - 3]);
+    assert!(of_clients.iter().all(|(text, _)| text.len() <= 1024));
+    let bytes: usize = of_clients.iter().map(|(text, _)| text.len() + 24).sum();
+    assert!((200_000..=256 * 1024).contains(&bytes), "{bytes}");
+    assert_eq!(*further, (FURTHER_OF_CLIENTS.into(), refused + 1));
+    assert_eq!(entries.last().unwrap().0, "segment 3-0.rec is damaged");
 }
 
 #[test]

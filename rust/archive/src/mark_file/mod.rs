@@ -25,7 +25,7 @@ use aeron_memory::error_log::{self, ErrorLogFull, ErrorObservation};
 
 use crate::Damage;
 use crate::storage::{Access, Storage, StorageFile};
-use errors::ErrorLog;
+use errors::{ErrorLog, ErrorOrigin};
 use header::{ACTIVITY_TIMESTAMP_OFFSET, VERSION_OFFSET};
 
 /// Name of the mark file.
@@ -223,12 +223,24 @@ impl<F: StorageFile> MarkFile<F> {
         self.store_activity(now_ms)
     }
 
-    /// Counts one observation of an error.
+    /// Counts one observation of an error of the archive or its data. Such errors have at least three quarters of the
+    /// log.
     ///
     /// # Errors
-    /// The text is new and the log is full, or the file system returns an error.
+    /// The text is new and the log is full: then one entry counts all such errors. Or the file system returns an error.
     pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), MarkFileError> {
-        self.errors.observe(&self.file, now_ms, text)
+        self.errors
+            .observe(&self.file, now_ms, ErrorOrigin::Archive, text)
+    }
+
+    /// Counts one observation of an error that a client has caused. A text of more than 1,024 bytes is cut. Such errors
+    /// may fill a quarter of the log.
+    ///
+    /// # Errors
+    /// The same errors as [`record_error`](Self::record_error).
+    pub fn record_client_error(&mut self, now_ms: i64, text: &str) -> Result<(), MarkFileError> {
+        self.errors
+            .observe(&self.file, now_ms, ErrorOrigin::Client, text)
     }
 
     /// Marks the archive as ended, so that the next owner need not wait.

@@ -204,12 +204,20 @@ impl OwnedDirectory {
         Ok(self.mark_file.heartbeat(now_ms)?)
     }
 
-    /// Writes an error to the error log in the mark file.
+    /// Writes an error of the archive or its data to the error log in the mark file.
     ///
     /// # Errors
     /// The error log is full, or the file system returns an error.
     pub fn record_error(&mut self, now_ms: i64, text: &str) -> Result<(), OwnershipError> {
         Ok(self.mark_file.record_error(now_ms, text)?)
+    }
+
+    /// Writes an error that a client has caused to the error log in the mark file.
+    ///
+    /// # Errors
+    /// The clients' part of the error log is full, or the file system returns an error.
+    pub fn record_client_error(&mut self, now_ms: i64, text: &str) -> Result<(), OwnershipError> {
+        Ok(self.mark_file.record_client_error(now_ms, text)?)
     }
 
     /// Writes the mark file, and then the lock file. If the process is killed between the two

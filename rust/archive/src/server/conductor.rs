@@ -294,9 +294,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.reports.close();
     }
 
-    /// Reports an error to the operator of the archive.
+    /// Reports an error of the archive or its data to the operator of the archive.
     pub fn report(&mut self, error: &str) {
         self.reports.report(self.now_ms, error);
+    }
+
+    /// Reports an error that a client has caused. Without authentication, anybody can cause it any number of times. So
+    /// the text has no session id, correlation id or length that the client chose.
+    pub fn report_client(&mut self, error: &str) {
+        self.reports.report_client(self.now_ms, error);
     }
 
     fn poll_requests(&mut self) -> usize {
@@ -328,10 +334,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let (reports, now_ms) = (&mut self.reports, self.now_ms);
         let replays = &mut self.replays;
         self.sessions
+            
             .do_work(self.now_ns, now_ms, &source, |session_id, reason| {
                 replays.on_control_session_ended(session_id);
                 if let Some(reason) = reason {
-                    reports.report(now_ms, reason);
+                    reports.report_client(now_ms, &format!("WARN - {reason}"));
                 }
             })
     }

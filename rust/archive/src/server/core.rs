@@ -424,6 +424,10 @@ mod tests {
             self.0.push(error.to_owned());
         }
 
+        fn report_client(&mut self, now_ms: i64, error: &str) {
+            self.report(now_ms, error);
+        }
+
         fn heartbeat(&mut self, _: i64) {}
 
         fn close(&mut self) {}

@@ -234,20 +234,30 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Processes the events of the replayer. Returns the work count.
     pub(super) fn poll_replays(&mut self) -> usize {
         let outbox = &mut self.outbox;
-        let mut failures = Vec::new();
+        let (mut damages, mut refusals) = (Vec::new(), Vec::new());
         let work = self.replays.poll(self.now_ns, |event| match event {
             ReplayEvent::Started {
                 requester,
                 replay_session_id,
             } => outbox.respond(requester, Response::Ok(replay_session_id)),
-            ReplayEvent::Failed { requester, error } => {
-                failures.push(error.message.clone());
+            ReplayEvent::Failed {
+                requester,
+                error,
+                damage,
+            } => {
+                match damage {
+                    Some(damage) => damages.push(damage),
+                    None => refusals.push(error.message.clone()),
+                }
                 outbox.refuse(requester, error);
             }
             ReplayEvent::Ended { .. } => {}
         });
-        for failure in failures {
-            self.report(&failure);
+        for damage in damages {
+            self.report(&damage);
+        }
+        for refusal in refusals {
+            self.report_client(&refusal);
         }
         work
     }

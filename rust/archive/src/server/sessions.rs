@@ -7,9 +7,9 @@ use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
 use super::control::{ControlSession, Opening, Response, SessionEnd, SessionTurn};
 use super::listing::{Listing, ListingSource};
 use super::outbox::{Outbox, SessionNotice};
-use super::recording::truncated;
 use super::{ArchiveError, Authenticator, AuthorisationService};
 use crate::channel::{ControlStreamDefaults, response_channel};
+use crate::text::truncated;
 
 /// Type id of the counter of a session.
 const CONTROL_SESSION_TYPE_ID: i32 = 113;
@@ -193,11 +193,14 @@ impl ControlSessions {
         }
     }
 
-    /// Closes a session at the request of its client. Returns whether the session existed.
-    pub fn close(&mut self, control_session_id: i64, image: &Image) -> bool {
-        let session = find(&mut self.sessions, control_session_id)
-            .filter(|session| is_same_image(session.image(), image));
-        session.map(ControlSession::end).is_some()
+    /// Closes a session at the request of its client. Ignores an unknown session: a client that outlives the archive
+    /// closes the session of the archive's previous process.
+    pub fn close(&mut self, control_session_id: i64, image: &Image) {
+        if let Some(session) = find(&mut self.sessions, control_session_id)
+            .filter(|session| is_same_image(session.image(), image))
+        {
+            session.end();
+        }
     }
 
     /// Begins a listing.

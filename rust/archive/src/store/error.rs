@@ -192,13 +192,13 @@ pub enum StoreError {
     /// The file of a segment to be moved is missing.
     #[error("missing src segment file {name}")]
     MissingSegmentFile {
-        /// Name of the file.
+        /// Path of the file.
         name: String,
     },
     /// A file with the new name of a segment exists already.
-    #[error("preexisting dst segment file {name}: remove it, if it holds nothing of a recording")]
+    #[error("preexisting dst segment file {name}")]
     PreexistingSegmentFile {
-        /// Name of the file.
+        /// Path of the file.
         name: String,
     },
     /// An image does not continue the recording.

@@ -186,10 +186,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         for &base in bases {
             let name = segment_name(from.recording_id, base);
             if !present.iter().any(|file| file.name == name) {
+                let name = self.storage.shown_name(&name);
                 return Err(StoreError::MissingSegmentFile { name });
             }
             let name = segment_name(to.recording_id, base);
             if taken.iter().any(|file| file.name == name) {
+                let name = self.storage.shown_name(&name);
                 return Err(StoreError::PreexistingSegmentFile { name });
             }
         }

@@ -525,6 +525,13 @@ impl ErrorReports for Reports {
         }
     }
 
+    fn report_client(&mut self, now_ms: i64, error: &str) {
+        lock(&self.errors).push(error.to_owned());
+        if let Some(mark_file) = &mut self.mark_file {
+            let _ = mark_file.record_client_error(now_ms, error);
+        }
+    }
+
     fn heartbeat(&mut self, now_ms: i64) {
         if let Some(mark_file) = &mut self.mark_file {
             let _ = mark_file.heartbeat(now_ms);

@@ -19,6 +19,9 @@ use crate::server::replication::ReplicationRequest;
 use crate::server::sessions::{ConnectRequestParts, NotServed};
 use crate::storage::Storage;
 
+/// Entry of the error log for requests of unknown sessions. The text is constant: the ids come from the network.
+const UNKNOWN_SESSION: &str = "WARN - control request for unknown session";
+
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Serves one request that was received from `image`.
     pub(in crate::server) fn on_request(&mut self, image: &Image, message: &[u8]) {
@@ -26,9 +29,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             Ok(ArchiveRequest::AuthConnect(request)) => self.on_connect(image, &parts(&request)),
             Ok(ArchiveRequest::Connect(request)) => self.on_connect(image, &old_parts(&request)),
             Ok(ArchiveRequest::CloseSession(request)) => {
-                if !self.sessions.close(request.control_session_id, image) {
-                    self.report_unknown_session(request.control_session_id, 3);
-                }
+                self.sessions.close(request.control_session_id, image);
             }
             Ok(ArchiveRequest::ChallengeResponse(request)) => {
                 let ids = ids(request.control_session_id, request.correlation_id);
@@ -71,7 +72,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         });
         // Without a response publication, the error cannot be sent to the client.
         if let Err(error) = connected {
-            self.report(&format!("failed to connect a control session: {error}"));
+            self.report_client(&connect_failure(&error));
         }
     }
 
@@ -90,12 +91,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 }
             }
             // Without a session, the error cannot be sent to the client.
-            Err(error) => self.report(&error.message),
+            Err(error) => self.report_client(&error.message),
         }
     }
 
     fn on_undecodable(&mut self, image: &Image, message: &[u8], error: ArchiveDecodeError) {
-        self.report(&error.to_string());
+        self.report_client(undecodable(&error));
         let Some(ids) = RequestIds::of(message) else {
             return;
         };
@@ -147,26 +148,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         {
             Ok(()) => return Some(ids),
             Err(NotServed::UnknownSession) => {
-                self.report_unknown_session(ids.control_session_id, template_id);
+                self.report_client(UNKNOWN_SESSION);
             }
             Err(NotServed::NotActive) => {}
             Err(NotServed::Unauthorised) => {
                 let error =
                     ArchiveError::new(ArchiveErrorCode::UnauthorisedAction, "unauthorised action");
-                self.report(&format!(
-                    "unauthorised action: controlSessionId={} templateId={template_id}",
-                    ids.control_session_id
+                self.report_client(&format!(
+                    "WARN - unauthorised action: templateId={template_id}"
                 ));
                 self.outbox.refuse(ids, error);
             }
         }
         None
-    }
-
-    fn report_unknown_session(&mut self, control_session_id: i64, template_id: u16) {
-        self.report(&format!(
-            "control request for unknown session: controlSessionId={control_session_id} templateId={template_id}"
-        ));
     }
 
     fn serve(&mut self, ids: RequestIds, request: &ArchiveRequest<'_>) {
@@ -407,6 +401,34 @@ fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>
 pub(in crate::server) fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
     std::str::from_utf8(bytes)
         .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))
+}
+
+/// Returns the entry of the error log for a connect request without a session. The session would send the error.
+fn connect_failure(error: &ArchiveError) -> String {
+    format!("failed to connect a control session: {error}")
+}
+
+/// Returns the entry of the error log for a message that cannot be decoded. The lengths and numbers of the message are
+/// not in the text, because they come from the network.
+const fn undecodable(error: &ArchiveDecodeError) -> &'static str {
+    match error {
+        ArchiveDecodeError::TooShort { .. } => "control message is shorter than its header",
+        ArchiveDecodeError::SchemaId { .. } => {
+            "control message has another schema id than 101: another protocol uses the control stream"
+        }
+        ArchiveDecodeError::UnknownTemplateId { .. } => {
+            "control message has an unknown template id"
+        }
+        ArchiveDecodeError::BlockTooShort { .. }
+        | ArchiveDecodeError::BlockBeyondEnd { .. }
+        | ArchiveDecodeError::DataMissing { .. }
+        | ArchiveDecodeError::DataBeyondEnd { .. } => {
+            "control message has a length that does not fit its template"
+        }
+        ArchiveDecodeError::UndefinedValue { .. } => {
+            "control message has a number that its enumeration does not define"
+        }
+    }
 }
 
 const fn ids(control_session_id: i64, correlation_id: i64) -> RequestIds {

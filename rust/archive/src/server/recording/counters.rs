@@ -4,6 +4,7 @@
 use aeron_client::{Aeron, Counter, PendingOperation};
 
 use crate::catalog::RecordingDescriptor;
+use crate::text::truncated;
 
 /// Type id of the counters.
 const RECORDING_POSITION_TYPE_ID: i32 = 100;
@@ -48,14 +49,4 @@ fn label(recording: &RecordingDescriptor, archive_id: i64) -> String {
         "{ids}{}{suffix}",
         truncated(&recording.stripped_channel, room)
     )
-}
-
-/// Returns the longest prefix of the text that has at most `length` bytes and ends at the end of a
-/// character.
-pub(in crate::server) fn truncated(text: &str, length: usize) -> &str {
-    let mut end = length.min(text.len());
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    &text[..end]
 }

@@ -14,7 +14,6 @@ mod subscriptions;
 mod unnoted;
 mod unrecorded;
 
-pub(super) use counters::truncated;
 pub(super) use events::RecordingEvents;
 pub(super) use recorder::Recorder;
 pub(super) use recordings::{RecordingRequest, RecordingSettings, Recordings, SubscriptionReply};

@@ -81,6 +81,9 @@ pub(in crate::server) enum ReplayEvent {
         requester: RequestIds,
         /// Reason of the failure.
         error: ArchiveError,
+        /// Text for the archive's error log, if the recorded data or the disk has failed. All replays of the data
+        /// have the same text.
+        damage: Option<String>,
     },
     /// A replay has ended, with or without an error. The replay no longer reads files of the recording.
     Ended {
@@ -369,6 +372,7 @@ impl Replays {
                     on_event(ReplayEvent::Failed {
                         requester: replay.requester,
                         error: publication_error(error),
+                        damage: None,
                     });
                     let recording_id = replay.stream.recording_id();
                     on_event(ReplayEvent::Ended { recording_id });
@@ -437,10 +441,18 @@ impl Replays {
         let replay = self.running.swap_remove(at);
         match end {
             ReplayEnd::Complete => replay.publication.close(),
-            ReplayEnd::Aborted | ReplayEnd::Failed(_) => replay.publication.revoke(),
+            ReplayEnd::Aborted | ReplayEnd::Failed(_) | ReplayEnd::Refused(_) => {
+                replay.publication.revoke();
+            }
         }
+        let mut damage = None;
         let error = match end {
-            ReplayEnd::Failed(error) => Some(error),
+            ReplayEnd::Failed(error) => {
+                let id = format!(", replaySessionId={replay_session_id}");
+                damage = Some(error.message.replace(&id, ""));
+                Some(error)
+            }
+            ReplayEnd::Refused(error) => Some(error),
             ReplayEnd::Complete | ReplayEnd::Aborted => {
                 (!replay.is_started).then(|| stopped_before_start(replay.recording_id))
             }
@@ -449,6 +461,7 @@ impl Replays {
             on_event(ReplayEvent::Failed {
                 requester: replay.requester,
                 error,
+                damage,
             });
         }
         on_event(ReplayEvent::Ended {

@@ -98,8 +98,12 @@ pub(in crate::server) enum ReplayEnd {
     Complete,
     /// The replay was stopped, or it has no subscriber any more: the publication is revoked.
     Aborted,
-    /// The recording cannot be replayed further: the publication is revoked, and the client receives the error.
+    /// The recording cannot be replayed further, because of the recorded data or the disk: the publication is revoked,
+    /// and the client receives the error.
     Failed(ArchiveError),
+    /// The client's request cannot be served, for example because nobody subscribes to the replay: the publication is
+    /// revoked, and the client receives the error.
+    Refused(ArchiveError),
 }
 
 impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
@@ -204,13 +208,13 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         match self.stream.rules().check(self.position, &header) {
             // Only the header was read, so the rest of a data frame is missing.
             Ok(_) | Err(FrameFault::Incomplete { .. }) => Ok(()),
-            Err(fault) => Err(self.failure_with_code(
+            Err(fault) => Err(ReplayEnd::Refused(self.error(
                 ArchiveErrorCode::InvalidPosition,
                 &format!(
                     "replayPosition={} does not point to a valid frame, {fault}",
                     self.position
                 ),
-            )),
+            ))),
         }
     }
 
@@ -222,7 +226,7 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         if now_ns < self.connect_deadline_ns {
             return Ok(ReplayProgress::Worked(0));
         }
-        Err(self.failure(&format!(
+        Err(self.refusal(&format!(
             "no connection established for replayChannel={}, replayStreamId={}",
             self.publication.channel(),
             self.publication.stream_id()
@@ -417,22 +421,27 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
 
     #[cold]
     fn failure(&self, text: &str) -> ReplayEnd {
-        self.failure_with_code(ArchiveErrorCode::Generic, text)
+        ReplayEnd::Failed(self.error(ArchiveErrorCode::Generic, text))
     }
 
     #[cold]
-    fn failure_with_code(&self, code: ArchiveErrorCode, text: &str) -> ReplayEnd {
+    fn refusal(&self, text: &str) -> ReplayEnd {
+        ReplayEnd::Refused(self.error(ArchiveErrorCode::Generic, text))
+    }
+
+    #[cold]
+    fn error(&self, code: ArchiveErrorCode, text: &str) -> ArchiveError {
         let name = self
             .stream
             .segment_name(self.stream.segment_base(self.position));
-        ReplayEnd::Failed(ArchiveError::new(
+        ArchiveError::new(
             code,
             format!(
                 "{text}, recordingId={}, replaySessionId={}, segmentFile={name}",
                 self.stream.recording_id(),
                 self.replay_session_id
             ),
-        ))
+        )
     }
 }
 

@@ -133,6 +133,7 @@ fn failed(correlation_id: i64, message: &str) -> ReplayEvent {
     ReplayEvent::Failed {
         requester: requester(correlation_id),
         error: ArchiveError::generic(message),
+        damage: None,
     }
 }
 
@@ -268,6 +269,7 @@ fn a_refusal_of_the_driver_fails_the_replay() {
         ReplayEvent::Failed {
             requester: of,
             error,
+            damage: None,
         },
         ENDED,
     ] = &events[..]

@@ -24,12 +24,16 @@ const ALL: ReplayRange = ReplayRange {
 };
 
 fn failed(code: ArchiveErrorCode, text: &str, segment_base: i64) -> Option<ReplayEnd> {
-    Some(ReplayEnd::Failed(ArchiveError::new(
+    Some(ReplayEnd::Failed(error(code, text, segment_base)))
+}
+
+fn error(code: ArchiveErrorCode, text: &str, segment_base: i64) -> ArchiveError {
+    ArchiveError::new(
         code,
         format!(
             "{text}, recordingId=3, replaySessionId=4294967373, segmentFile=3-{segment_base}.rec"
         ),
-    )))
+    )
 }
 
 /// Returns a recording over three segments that starts within a term.
@@ -301,7 +305,7 @@ fn a_position_within_a_frame_is_refused_before_the_replay_starts() {
     recording.message(100);
     for position in [32, 64, 96, 128, 192] {
         let mut replay = recording.replay_stopped(ReplayRange { position, ..ALL });
-        let ReplayProgress::Ended(ReplayEnd::Failed(error)) = replay.do_work() else {
+        let ReplayProgress::Ended(ReplayEnd::Refused(error)) = replay.do_work() else {
             panic!("the replay from {position} was not refused");
         };
         assert_eq!(error.code, ArchiveErrorCode::InvalidPosition);
@@ -346,7 +350,8 @@ fn a_replay_without_a_subscriber_starts_and_fails_at_the_deadline() {
     assert_eq!(replay.run(), None);
     replay.now_ns = CONNECT_DEADLINE_NS;
     let text = "no connection established for replayChannel=aeron:ipc, replayStreamId=88";
-    assert_eq!(replay.run(), failed(ArchiveErrorCode::Generic, text, 0));
+    let refused = ReplayEnd::Refused(error(ArchiveErrorCode::Generic, text, 0));
+    assert_eq!(replay.run(), Some(refused));
 }
 
 /// 07-94
