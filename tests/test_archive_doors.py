@@ -1,12 +1,16 @@
-"""Tests of an archive that strangers flood with requests.
+"""Tests of an archive that strangers flood: connect requests, and requests of unknown sessions.
 
-A number such as 07-164 is line 164 of the checklist in document 07 of the specification (`docs/spec`).
+A number such as 07-160 is line 160 of the checklist in document 07 of the specification (`docs/spec`).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,14 +21,23 @@ from aeron._pipeline import _read_archive_mark
 from ports import free_port
 
 SMALL = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
+S = 1_000_000_000
 _SCHEMA, _SCHEMA_VERSION = 101, 13
 _CONNECT, _CLOSE, _LIST, _STOP_POSITION = 58, 3, 10, 15
 _PROTOCOL_VERSION = 1 << 16 | 12 << 8
+DROPPED_CONNECTS = 20_110
 
 
 @pytest.fixture
 def host() -> Iterator[aeron.MediaDriver]:
     """A driver for the archive only, so that a flood does not reach other tests."""
+    with aeron.MediaDriver(ipc_term_buffer_length=64 * 1024, threading_mode="SHARED") as driver:
+        yield driver
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[aeron.MediaDriver]:
+    """The driver of the strangers."""
     with aeron.MediaDriver(ipc_term_buffer_length=64 * 1024, threading_mode="SHARED") as driver:
         yield driver
 
@@ -48,11 +61,41 @@ def send(publication: aeron.ExclusivePublication, request: bytes) -> None:
     eventually(lambda: publication.offer(request))
 
 
+class Stranger(threading.Thread):
+    """Sends connect requests at a rate until the end of the block, or until the archive rejects its stream."""
+
+    def __init__(self, publication: aeron.ExclusivePublication, rate: int, request: Callable[[int], bytes]) -> None:
+        super().__init__()
+        self._publication, self._rate, self._request = publication, rate, request
+        self._is_over = threading.Event()
+
+    def run(self) -> None:
+        begin, number = time.monotonic(), 0
+        while not self._is_over.is_set():
+            self._publication.offer(self._request(number))
+            number += 1
+            time.sleep(max(0, begin + number / self._rate - time.monotonic()))
+
+    def __enter__(self) -> Stranger:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._is_over.set()
+        self.join()
+
+
 def errors_of(directory: Path) -> dict[str, int]:
     """Returns the number of observations of each entry in the error log."""
     mark = _read_archive_mark(directory)
     assert mark is not None
     return {error.text: error.observation_count for error in mark.errors}
+
+
+def dropped(client: aeron.Aeron) -> int:
+    found = [counter for counter in client.counters_reader.snapshot() if counter.type_id == DROPPED_CONNECTS]
+    assert [counter.label.split(" - ")[0] for counter in found] == ["Archive connect requests dropped"]
+    return found[0].value
 
 
 # ---- the error log ---------------------------------------------------------------------------------------------------
@@ -77,3 +120,68 @@ def test_strangers_do_not_fill_the_error_log(host: aeron.MediaDriver, tmp_path: 
     bytes_of_clients = sum(len(text) + 24 for text in entries)
     assert (bytes_of_clients < 300_000) & (0 < further < 500), (bytes_of_clients, further)
     assert not any("10000000" in text for text in entries)
+
+
+# ---- connect requests ------------------------------------------------------------------------------------------------
+
+
+def test_a_burst_of_connect_requests_does_not_delay_other_clients(
+    host: aeron.MediaDriver, elsewhere: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    """07-160, 07-161"""
+    archive, control = server(host, tmp_path, connect_timeout_ns=S)
+    with archive, aeron.connect(elsewhere) as stranger, aeron.connect(host) as client:
+        publication = stranger.add_exclusive_publication(control, 10)
+        publication.wait_connected(timeout=5)
+        for number in range(1024):
+            send(publication, connect_request(number, f"aeron:udp?endpoint=127.0.0.1:{20_000 + number}"))
+        waits = []
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            begin = time.monotonic()
+            client.add_counter(5_000, "other").close()
+            waits.append(time.monotonic() - begin)
+            time.sleep(0.01)
+        # The limit is 250 ms. The machine of this test may be busy, so that a single command may wait longer.
+        assert sorted(waits)[-2] < 0.25
+        eventually(lambda: dropped(client) > 900)
+
+
+def test_clients_connect_beside_a_flood_of_connect_requests(
+    host: aeron.MediaDriver, elsewhere: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    """07-160, 07-161"""
+    archive, control = server(host, tmp_path)
+    with archive, aeron.connect(elsewhere) as there, aeron.connect(host) as here:
+        publication = there.add_exclusive_publication(control, 10)
+        publication.wait_connected(timeout=5)
+        channel = "aeron:udp?endpoint=127.0.0.1:{}"
+        with Stranger(publication, 400, lambda number: connect_request(number, channel.format(20_000 + number % 500))):
+            time.sleep(1.5)
+            for client, options in [
+                (here, {}),
+                (here, {"control_channel": control, "response_channel": "aeron:udp?endpoint=127.0.0.1:0"}),
+                (there, {"control_channel": control, "response_channel": "aeron:udp?endpoint=127.0.0.1:0"}),
+            ]:
+                begin = time.monotonic()
+                with aeron.connect_archive(client, message_timeout=5, **options) as session:
+                    assert session.list_recordings() == ()
+                assert time.monotonic() - begin < 3
+            # After the connect timeout of five seconds, the requests that still wait are dropped.
+            eventually(lambda: dropped(here) > 0)
+        entries = errors_of(tmp_path)
+        assert not any("max control sessions" in text for text in entries)
+
+
+def test_100_clients_of_one_host_connect(host: aeron.MediaDriver, elsewhere: aeron.MediaDriver, tmp_path: Path) -> None:
+    """07-160"""
+    archive, control = server(host, tmp_path)
+    options = {"control_channel": control, "response_channel": "aeron:udp?endpoint=127.0.0.1:0"}
+    with archive, aeron.connect(elsewhere) as there, ThreadPoolExecutor(100) as pool, ExitStack() as stack:
+        begin = time.monotonic()
+        waiting = [pool.submit(aeron.connect_archive, there, message_timeout=20, **options) for _ in range(100)]
+        for session in waiting:
+            stack.enter_context(session.result())
+        assert time.monotonic() - begin < 10
+        with aeron.connect(host) as here:
+            assert dropped(here) == 0

@@ -41,6 +41,25 @@ pub trait Authenticator: Send {
     fn on_session_ended(&mut self, control_session_id: i64);
 }
 
+/// Where the requests of a session come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientOrigin {
+    /// The host or the client.
+    pub source: ClientSource,
+    /// Correlation id of the image from which the requests are received.
+    pub image_id: i64,
+}
+
+/// The host or the client that sends requests. Limits apply to each source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ClientSource {
+    /// The IP address of a host on the network, without the port.
+    Address(Box<str>),
+    /// The id of a client on this machine that sends over IPC; the correlation id of its image, if the client is not
+    /// known.
+    Local(i64),
+}
+
 /// The decision about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthenticationDecision {

@@ -7,7 +7,7 @@ use aeron_agent::{EpochClock, NanoClock};
 use aeron_client::Aeron;
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
-use super::control::{ControlStreams, Response};
+use super::control::{ControlStreams, Response, connect_failure};
 use super::counters::ArchiveCounters;
 use super::extension::{HeldRanges, TimeSearches};
 use super::listing::{Listing, ListingSource, SubscriptionEntry};
@@ -333,14 +333,24 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         };
         let (reports, now_ms) = (&mut self.reports, self.now_ms);
         let replays = &mut self.replays;
-        self.sessions
-            
+        let admitted = self
+            .sessions
+            .admit(&self.aeron, self.now_ns, now_ms, |error| {
+                reports.report_client(now_ms, &connect_failure(&error));
+            });
+        let dropped = self.sessions.take_dropped();
+        if dropped > 0 {
+            self.counters.dropped_connects.fetch_add(dropped as i64);
+        }
+        let worked = self
+            .sessions
             .do_work(self.now_ns, now_ms, &source, |session_id, reason| {
                 replays.on_control_session_ended(session_id);
                 if let Some(reason) = reason {
                     reports.report_client(now_ms, &format!("WARN - {reason}"));
                 }
-            })
+            });
+        admitted + worked
     }
 }
 

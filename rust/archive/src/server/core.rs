@@ -253,6 +253,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             // The first session id is random, so that a restarted archive does not use the session
             // ids of the previous process.
             random() & i64::from(i32::MAX),
+            nano.nano_time(),
             security.authenticator,
             security.authorisation,
         );

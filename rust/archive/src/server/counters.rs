@@ -30,6 +30,7 @@ mod type_id {
     pub const OBJECTS_FREED_BYTES: i32 = 20_107;
     pub const OBJECTS_FETCHED_BYTES: i32 = 20_108;
     pub const OBJECTS_FAILURES: i32 = 20_109;
+    pub const DROPPED_CONNECTS: i32 = 20_110;
 }
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
@@ -58,6 +59,8 @@ pub(super) struct ArchiveCounters {
     pub scrub: ScrubCounters,
     /// Copies in object storage.
     pub objects: ObjectCounters,
+    /// Number of connect requests that were dropped because of the limits of connect requests.
+    pub dropped_connects: Counter,
 }
 
 /// Counters for object storage since the archive started.
@@ -215,7 +218,7 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 ];
 
 /// The counters that this project adds.
-const OWN_COUNTERS: [(i32, &str); 9] = [
+const OWN_COUNTERS: [(i32, &str); 10] = [
     (
         type_id::RETENTION_FREED_BYTES,
         "archive-retention freed bytes",
@@ -240,6 +243,10 @@ const OWN_COUNTERS: [(i32, &str); 9] = [
         "archive-objects fetched bytes",
     ),
     (type_id::OBJECTS_FAILURES, "archive-objects failures"),
+    (
+        type_id::DROPPED_CONNECTS,
+        "Archive connect requests dropped",
+    ),
 ];
 
 impl PendingCounters {
@@ -302,6 +309,7 @@ impl PendingCounters {
                 fetched_bytes: next(),
                 failures: next(),
             },
+            dropped_connects: next(),
         }))
     }
 }

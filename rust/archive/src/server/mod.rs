@@ -4,14 +4,15 @@
 //! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `assembly` and `agents`
 //!   (parts and agent loops), [`context`] (settings), [`command_line`] (`aeronarchive`), `core` ([`ArchiveCore`], for
 //!   the simulator).
-//! * Requests: `control` (sessions, dispatch, responses), `sessions` (all sessions), `authentication` and [`users`],
-//!   `outbox` (messages to sessions).
+//! * Requests: `control` (sessions, dispatch, responses), `sessions` (all sessions), `admission` and `fair_queue`
+//!   (limits of connect requests), `authentication` and [`users`], `outbox` (messages to sessions).
 //! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
 //!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`,
 //!   `scrub`, `objects` and `unknown_copies` (copies in object storage).
 //! * `extension`: the requests that this project adds.
 //! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
 
+mod admission;
 mod agents;
 mod archive;
 mod assembly;
@@ -24,6 +25,7 @@ mod core;
 mod counters;
 mod error;
 mod extension;
+mod fair_queue;
 mod listing;
 mod maintenance;
 mod objects;
@@ -43,7 +45,8 @@ pub mod users;
 
 pub use archive::Archive;
 pub use authentication::{
-    AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, DenyAll,
+    AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, ClientOrigin,
+    ClientSource, DenyAll,
 };
 pub use core::{ArchiveCore, ArchiveEnvironment, ArchiveStart, OpenReports};
 pub use error::ArchiveError;

@@ -1,23 +1,29 @@
 //! [`ControlSessions`]: the control sessions of the archive. Handles connect requests, and checks
 //! whether a session may send a request.
 
-use aeron_client::{Aeron, Counter, Image, PendingOperation};
-use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
+use std::collections::HashMap;
 
+use aeron_client::{Aeron, Counter, Image, PendingOperation};
+use aeron_memory::counters::types;
+use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
+use aeron_protocol::uri::{ChannelUri, key};
+
+use super::admission::{Admission, ConnectTicket};
 use super::control::{ControlSession, Opening, Response, SessionEnd, SessionTurn};
 use super::listing::{Listing, ListingSource};
 use super::outbox::{Outbox, SessionNotice};
-use super::{ArchiveError, Authenticator, AuthorisationService};
+use super::{ArchiveError, Authenticator, AuthorisationService, ClientOrigin, ClientSource};
 use crate::channel::{ControlStreamDefaults, response_channel};
 use crate::text::truncated;
 
 /// Type id of the counter of a session.
 const CONTROL_SESSION_TYPE_ID: i32 = 113;
+/// Source identity of an image over IPC.
+const IPC_IDENTITY: &str = "aeron:ipc";
 /// Longest label of a counter, in bytes.
 const MAX_LABEL_LENGTH: usize = 380;
-/// Maximum number of sessions. Each session has a response publication. Without the limit, a client
-/// that connects repeatedly could use up the resources of the driver.
-const MAX_SESSIONS: usize = 1024;
+/// Maximum number of images of which the client is remembered.
+const MAX_REMEMBERED_IMAGES: usize = 1024;
 
 /// Settings of the control sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +49,34 @@ pub(super) struct ConnectRequestParts<'a> {
     pub client_info: &'a str,
 }
 
+/// A connect request that waits until it may create a session.
+struct WaitingConnect {
+    image: Image,
+    response_channel: String,
+    correlation_id: i64,
+    version: i32,
+    response_stream_id: i32,
+    encoded_credentials: Vec<u8>,
+    client_info: String,
+}
+
+/// A session, and the slot that it has until its end.
+struct SlottedSession {
+    session: ControlSession,
+    ticket: ConnectTicket,
+    /// Whether the session counts as established, and not as unfinished, in the admission.
+    is_finished: bool,
+}
+
 /// The control sessions of an archive.
 pub(super) struct ControlSessions {
     settings: SessionSettings,
-    sessions: Vec<ControlSession>,
+    admission: Admission<WaitingConnect>,
+    sessions: Vec<SlottedSession>,
+    /// The clients of images over IPC, by the correlation id of the image.
+    local_clients: HashMap<i64, i64>,
+    /// Number of connect requests that were dropped since the last call of `take_dropped`.
+    dropped: usize,
     next_id: i64,
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn AuthorisationService>,
@@ -69,12 +99,16 @@ impl ControlSessions {
     pub fn new(
         settings: SessionSettings,
         first_id: i64,
+        now_ns: i64,
         authenticator: Box<dyn Authenticator>,
         authorisation: Box<dyn AuthorisationService>,
     ) -> Self {
         Self {
             settings,
+            admission: Admission::new(now_ns),
             sessions: Vec::new(),
+            local_clients: HashMap::new(),
+            dropped: 0,
             next_id: first_id,
             authenticator,
             authorisation,
@@ -93,43 +127,107 @@ impl ControlSessions {
         id
     }
 
-    /// Begins a session, and asks the driver to add its response publication.
+    /// Returns the number of connect requests that were dropped since the last call, because of the limits of
+    /// [`Admission`].
+    pub fn take_dropped(&mut self) -> usize {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Queues a connect request. [`admit`](Self::admit) begins its session.
     ///
     /// # Errors
-    /// There are too many sessions, or the response channel is not valid.
+    /// The response channel is not valid.
     pub fn connect(
         &mut self,
         aeron: &Aeron,
         image: &Image,
         request: &ConnectRequestParts<'_>,
         now_ns: i64,
-        now_ms: i64,
     ) -> Result<(), ArchiveError> {
-        if self.sessions.len() >= MAX_SESSIONS {
-            return Err(ArchiveError::generic(format!(
-                "max control sessions reached {MAX_SESSIONS}: close sessions that are not used"
-            )));
-        }
-        let channel = response_channel(
+        let response_channel = response_channel(
             request.response_channel,
             self.settings.response_defaults,
             image.correlation_id(),
         )?;
-        let publication =
-            aeron.async_add_exclusive_publication(&channel, request.response_stream_id)?;
+        let ticket = ConnectTicket {
+            origin: self.origin_of(aeron, image),
+            address: ChannelUri::parse(&response_channel)?
+                .get(key::ENDPOINT)
+                .map(Into::into),
+        };
+        let waiting = WaitingConnect {
+            image: image.clone(),
+            response_channel,
+            correlation_id: request.correlation_id,
+            version: request.version,
+            response_stream_id: request.response_stream_id,
+            encoded_credentials: request.encoded_credentials.to_vec(),
+            client_info: request.client_info.to_owned(),
+        };
+        let length = waiting.response_channel.len()
+            + waiting.encoded_credentials.len()
+            + waiting.client_info.len();
+        let deadline_ns = now_ns.saturating_add(self.settings.connect_timeout_ns);
+        self.dropped += self.admission.add(ticket, length, deadline_ns, waiting);
+        Ok(())
+    }
+
+    /// Begins the sessions of the connect requests that may pass now, and asks the driver to add their response
+    /// publications. Calls `on_error` if this fails. Returns the number of requests.
+    pub fn admit(
+        &mut self,
+        aeron: &Aeron,
+        now_ns: i64,
+        now_ms: i64,
+        mut on_error: impl FnMut(ArchiveError),
+    ) -> usize {
+        let mut work = 0;
+        while let Some((ticket, waiting)) = self.admission.next(now_ns) {
+            work += 1;
+            let begun = match waiting.image.is_closed() {
+                // The client has ended while its request waited.
+                true => Ok(false),
+                false => self
+                    .begin(aeron, &ticket, waiting, now_ns, now_ms)
+                    .map(|()| true),
+            };
+            if begun != Ok(true) {
+                self.admission.finish(&ticket);
+                self.admission.end(&ticket);
+            }
+            if let Err(error) = begun {
+                on_error(error);
+            }
+        }
+        self.dropped += self.admission.drop_expired(now_ns);
+        work
+    }
+
+    fn begin(
+        &mut self,
+        aeron: &Aeron,
+        ticket: &ConnectTicket,
+        request: WaitingConnect,
+        now_ns: i64,
+        now_ms: i64,
+    ) -> Result<(), ArchiveError> {
+        let publication = aeron.async_add_exclusive_publication(
+            &request.response_channel,
+            request.response_stream_id,
+        )?;
         let id = self.take_id();
         let counter = ask_for_session_counter(
             aeron,
             self.settings.archive_id,
             id,
-            image,
-            request.client_info,
+            &request.image,
+            &request.client_info,
         )?;
         let is_spoken = request.version >> 16 == ARCHIVE_PROTOCOL_VERSION >> 16;
         let opening = Opening {
             control_session_id: id,
             correlation_id: request.correlation_id,
-            image: image.clone(),
+            image: request.image,
             refused_version: (!is_spoken).then_some(request.version),
             publication,
             counter,
@@ -137,9 +235,39 @@ impl ControlSessions {
             liveness_check_interval_ns: self.settings.liveness_check_interval_ns,
         };
         self.authenticator
-            .on_connect_request(id, request.encoded_credentials, now_ms);
-        self.sessions.push(ControlSession::new(opening, now_ns));
+            .on_connect_request(id, &request.encoded_credentials, now_ms);
+        self.sessions.push(SlottedSession {
+            session: ControlSession::new(opening, now_ns),
+            ticket: ticket.clone(),
+            is_finished: false,
+        });
         Ok(())
+    }
+
+    /// Returns where the requests of an image come from.
+    fn origin_of(&mut self, aeron: &Aeron, image: &Image) -> ClientOrigin {
+        let image_id = image.correlation_id();
+        let source = match image.source_identity().rsplit_once(':') {
+            Some((address, _)) if image.source_identity() != IPC_IDENTITY => {
+                ClientSource::Address(address.into())
+            }
+            _ => ClientSource::Local(self.local_client(aeron, image_id)),
+        };
+        ClientOrigin { source, image_id }
+    }
+
+    /// Returns the client of a publication over IPC. The driver stores it in the counters of the publication.
+    fn local_client(&mut self, aeron: &Aeron, image_id: i64) -> i64 {
+        if self.local_clients.len() >= MAX_REMEMBERED_IMAGES {
+            self.local_clients.clear();
+        }
+        *self.local_clients.entry(image_id).or_insert_with(|| {
+            let counters = aeron.counters_reader();
+            let limit = counters.records().find(|record| {
+                record.type_id == types::PUBLISHER_LIMIT && record.registration_id == image_id
+            });
+            limit.map_or(image_id, |record| record.owner_id)
+        })
     }
 
     /// Accepts a request that was received from `image`. The first request makes the session
@@ -260,17 +388,29 @@ impl ControlSessions {
     ) -> usize {
         let mut work = 0;
         for at in (0..self.sessions.len()).rev() {
+            let slotted = &mut self.sessions[at];
             let mut turn = SessionTurn {
                 now_ns,
                 now_ms,
                 authenticator: &mut *self.authenticator,
                 source,
             };
-            match self.sessions[at].do_work(&mut turn) {
+            let worked = slotted.session.do_work(&mut turn);
+            let is_over = slotted.session.is_established() || worked.is_err();
+            if is_over && !slotted.is_finished {
+                slotted.is_finished = true;
+                self.admission.finish(&slotted.ticket);
+            }
+            match worked {
                 Ok(count) => work += count,
                 Err(end) => {
                     work += 1;
-                    let mut session = self.sessions.swap_remove(at);
+                    let SlottedSession {
+                        mut session,
+                        ticket,
+                        ..
+                    } = self.sessions.swap_remove(at);
+                    self.admission.end(&ticket);
                     session.close();
                     self.authenticator.on_session_ended(session.id());
                     let reason = reject_image(&session, &end);
@@ -283,7 +423,9 @@ impl ControlSessions {
 
     /// Ends all sessions.
     pub fn close_all(&mut self) {
-        self.sessions.iter_mut().for_each(ControlSession::close);
+        for slotted in &mut self.sessions {
+            slotted.session.close();
+        }
         self.sessions.clear();
     }
 }
@@ -305,8 +447,9 @@ fn is_same_image(one: &Image, other: &Image) -> bool {
         && one.subscription_registration_id() == other.subscription_registration_id()
 }
 
-fn find(sessions: &mut [ControlSession], id: i64) -> Option<&mut ControlSession> {
-    sessions.iter_mut().find(|session| session.id() == id)
+fn find(sessions: &mut [SlottedSession], id: i64) -> Option<&mut ControlSession> {
+    let mut sessions = sessions.iter_mut().map(|slotted| &mut slotted.session);
+    sessions.find(|session| session.id() == id)
 }
 
 fn ask_for_session_counter(

@@ -68,7 +68,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ) {
         let connected = request.as_ref().map_err(Clone::clone).and_then(|request| {
             self.sessions
-                .connect(&self.aeron, image, request, self.now_ns, self.now_ms)
+                .connect(&self.aeron, image, request, self.now_ns)
         });
         // Without a response publication, the error cannot be sent to the client.
         if let Err(error) = connected {
@@ -404,7 +404,7 @@ pub(in crate::server) fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a st
 }
 
 /// Returns the entry of the error log for a connect request without a session. The session would send the error.
-fn connect_failure(error: &ArchiveError) -> String {
+pub(in crate::server) fn connect_failure(error: &ArchiveError) -> String {
     format!("failed to connect a control session: {error}")
 }
 

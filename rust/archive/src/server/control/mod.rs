@@ -8,7 +8,7 @@ mod responses;
 mod session;
 mod streams;
 
-pub(super) use dispatch::text;
+pub(super) use dispatch::{connect_failure, text};
 pub(super) use responses::{Response, ResponseStream, Sent};
 pub(super) use session::{ControlSession, Opening, SessionEnd, SessionTurn};
 pub(super) use streams::{ControlStreams, GoneImages};

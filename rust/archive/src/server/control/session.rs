@@ -104,6 +104,14 @@ impl ControlSession {
         &self.principal
     }
 
+    /// Returns whether the client is connected and authenticated.
+    pub fn is_established(&self) -> bool {
+        matches!(
+            self.state,
+            ControlSessionState::Authenticated | ControlSessionState::Active
+        )
+    }
+
     pub fn is_challenged(&self) -> bool {
         self.state == ControlSessionState::Challenged
     }
@@ -388,10 +396,7 @@ impl ControlSession {
     /// Notes the outcome of a send. A queued message starts the deadline, and a sent message clears
     /// it. During the connection, the deadline of the connection applies instead.
     fn note(&mut self, sent: Sent, now_ns: i64) {
-        let is_established = matches!(
-            self.state,
-            ControlSessionState::Authenticated | ControlSessionState::Active
-        );
+        let is_established = self.is_established();
         match sent {
             Sent::Never => self.state = ControlSessionState::Done,
             Sent::Now if is_established => self.deadline_ns = None,
