@@ -1,13 +1,15 @@
-"""Tests of an archive that strangers flood: connect requests, and requests of unknown sessions.
+"""Tests of an archive that strangers flood: connect requests, passwords, and requests of unknown sessions.
 
 A number such as 07-160 is line 160 of the checklist in document 07 of the specification (`docs/spec`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import struct
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -185,3 +187,55 @@ def test_100_clients_of_one_host_connect(host: aeron.MediaDriver, elsewhere: aer
         assert time.monotonic() - begin < 10
         with aeron.connect(host) as here:
             assert dropped(here) == 0
+
+
+# ---- passwords -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def users(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A users file. The check of a password costs as much as the guide recommends."""
+    salt = b"a salt for tests"
+    hashed = hashlib.scrypt(b"secret", salt=salt, n=2**14, r=8, p=1, dklen=32)
+    encoded = (b64encode(part).decode().rstrip("=") for part in (salt, hashed))
+    file = tmp_path_factory.mktemp("users") / "users.toml"
+    file.touch(mode=0o600)
+    file.write_text(f'[[user]]\nname = "ann"\nrole = "admin"\nsecret = "$scrypt$ln=14,r=8,p=1${"$".join(encoded)}"\n')
+    return file
+
+
+def test_a_right_password_is_accepted_beside_wrong_ones(
+    host: aeron.MediaDriver, elsewhere: aeron.MediaDriver, tmp_path: Path, users: Path
+) -> None:
+    """07-162, 07-163"""
+    archive, control = server(host, tmp_path, users_file=users)
+    with archive, aeron.connect(elsewhere) as stranger, aeron.connect(host) as client:
+        publication = stranger.add_exclusive_publication(control, 10)
+        publication.wait_connected(timeout=5)
+        with ExitStack() as stack:
+            channels = []
+            # The strangers receive their responses. Otherwise the archive would not check their passwords.
+            for _ in range(20):
+                responses = stranger.add_subscription("aeron:udp?endpoint=127.0.0.1:0", 5)
+                eventually(lambda responses=responses: responses.resolved_endpoint)
+                channels.append(f"aeron:udp?endpoint={responses.resolved_endpoint}")
+            stack.enter_context(
+                Stranger(publication, 40, lambda number: connect_request(number, channels[number % 20], b"ann:wrong"))
+            )
+            time.sleep(1.5)
+            for _ in range(3):
+                begin = time.monotonic()
+                with aeron.connect_archive(client, credentials=b"ann:secret", message_timeout=5):
+                    assert time.monotonic() - begin < 2
+
+
+def test_clients_with_the_right_password_try_again_until_their_timeout(
+    host: aeron.MediaDriver, tmp_path: Path, users: Path
+) -> None:
+    """07-163: the time limit of the archive is so short that most checks do not begin before its end."""
+    archive, _ = server(host, tmp_path, users_file=users, connect_timeout_ns=S // 4)
+    with archive, aeron.connect(host) as client, ThreadPoolExecutor(30) as pool, ExitStack() as stack:
+        options = {"credentials": b"ann:secret", "message_timeout": 60}
+        waiting = [pool.submit(aeron.connect_archive, client, **options) for _ in range(30)]
+        for session in waiting:
+            stack.enter_context(session.result())

@@ -94,7 +94,7 @@ impl Handshake {
     ///
     /// # Errors
     /// [`ArchiveClientError::Refused`] if the archive refuses the client.
-    /// [`ArchiveClientError::Disconnected`] if the archive ends the session. Other errors if the
+    /// [`ArchiveClientError::Disconnected`] if the archive ends the accepted session. Other errors if the
     /// streams cannot be used.
     pub(super) fn poll(
         &mut self,
@@ -237,7 +237,13 @@ impl Handshake {
         correlation_id: i64,
         context: &ArchiveClientContext,
     ) -> Result<Option<Phase>> {
-        Ok(match self.receive("connect", correlation_id)? {
+        let reply = match self.receive("connect", correlation_id) {
+            // The archive has ended the session without a reply, because too many clients waited for the check of their
+            // credentials. The client begins again, until its message timeout.
+            Err(ArchiveClientError::Disconnected) => return Ok(Some(Phase::AwaitRequestStream)),
+            reply => reply?,
+        };
+        Ok(match reply {
             None => None,
             Some(Reply::Accepted {
                 control_session_id,

@@ -5,10 +5,11 @@
 ///
 /// The conductor of the archive calls the authenticator on its own thread, so a call must not block.
 pub trait Authenticator: Send {
-    /// Receives the credentials of a connect request.
+    /// Receives the credentials of a connect request, and where the request comes from.
     fn on_connect_request(
         &mut self,
         control_session_id: i64,
+        origin: &ClientOrigin,
         encoded_credentials: &[u8],
         now_ms: i64,
     );
@@ -63,7 +64,8 @@ pub enum ClientSource {
 /// The decision about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AuthenticationDecision {
-    /// There is no decision yet.
+    /// There is no decision yet. The archive sends nothing. If there is no decision at the connect timeout, the session
+    /// ends without a message.
     Pending,
     /// The session is accepted. The bytes are the principal, which identifies the user to the [`AuthorisationService`].
     Authenticate(Vec<u8>),
@@ -92,7 +94,7 @@ pub struct AllowAll;
 pub struct DenyAll;
 
 impl Authenticator for AcceptAll {
-    fn on_connect_request(&mut self, _: i64, _: &[u8], _: i64) {}
+    fn on_connect_request(&mut self, _: i64, _: &ClientOrigin, _: &[u8], _: i64) {}
 
     fn on_challenge_response(&mut self, _: i64, _: &[u8], _: i64) {}
 

@@ -234,8 +234,9 @@ impl ControlSessions {
             connect_timeout_ns: self.settings.connect_timeout_ns,
             liveness_check_interval_ns: self.settings.liveness_check_interval_ns,
         };
+        let (origin, credentials) = (&ticket.origin, &request.encoded_credentials);
         self.authenticator
-            .on_connect_request(id, &request.encoded_credentials, now_ms);
+            .on_connect_request(id, origin, credentials, now_ms);
         self.sessions.push(SlottedSession {
             session: ControlSession::new(opening, now_ns),
             ticket: ticket.clone(),

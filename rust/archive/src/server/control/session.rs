@@ -41,6 +41,8 @@ pub(in crate::server) struct ControlSession {
     /// Time at which the session ends, unless the current step succeeds before this time.
     deadline_ns: Option<i64>,
     next_resend_ns: i64,
+    /// Whether the authenticator has been asked, and has not decided yet.
+    is_undecided: bool,
     /// Correlation id of the response with the authenticator's decision.
     authentication_correlation_id: i64,
     principal: Vec<u8>,
@@ -84,6 +86,7 @@ impl ControlSession {
             counter: None,
             deadline_ns: Some(now_ns.saturating_add(opening.connect_timeout_ns)),
             next_resend_ns: now_ns,
+            is_undecided: false,
             authentication_correlation_id: opening.correlation_id,
             principal: Vec::new(),
             listing: None,
@@ -262,8 +265,13 @@ impl ControlSession {
             false => turn.authenticator.on_connected_session(id, now_ms),
             true => turn.authenticator.on_challenged_session(id, now_ms),
         };
+        self.is_undecided = !is_challenged && decision == AuthenticationDecision::Pending;
         match decision {
-            AuthenticationDecision::Pending => Ok(0),
+            AuthenticationDecision::Pending => {
+                // Asks again in the next duty cycle.
+                self.next_resend_ns = turn.now_ns;
+                Ok(0)
+            }
             AuthenticationDecision::Authenticate(principal) => {
                 if self.send_now(&Response::Ok(id)) {
                     self.principal = principal;
@@ -413,6 +421,11 @@ impl ControlSession {
             .is_none_or(|deadline_ns| now_ns < deadline_ns)
         {
             return Ok(());
+        }
+        if self.is_undecided && self.state == ControlSessionState::Connected {
+            // The client is not at fault: too many others wait for the authenticator. Without a message, the client may
+            // try again.
+            return Err(SessionEnd::Closed);
         }
         let timeout_ms = self.opening.connect_timeout_ns / 1_000_000;
         Err(SessionEnd::Aborted(match self.state {

@@ -9,7 +9,7 @@ use sha2::Sha256;
 
 use super::verifier::{Check, PasswordVerifier};
 use super::{Proof, Users};
-use crate::server::{AuthenticationDecision, Authenticator};
+use crate::server::{AuthenticationDecision, Authenticator, ClientOrigin};
 
 /// Length of a challenge in bytes.
 const CHALLENGE_LENGTH: usize = 32;
@@ -25,8 +25,14 @@ pub(in crate::server) struct UsersAuthenticator {
 
 /// State of a session's authentication.
 enum Attempt {
-    /// The password is being checked.
-    Verifying {
+    /// The credentials have arrived. The check begins when the client subscribes to its responses: a request with a
+    /// forged response channel costs no check.
+    Received {
+        origin: ClientOrigin,
+        credentials: Vec<u8>,
+    },
+    /// The password waits for its check, is being checked, or was dropped because too many passwords were waiting.
+    Undecided {
         /// Name of the user; `None` if no user with a password has the name.
         name: Option<String>,
     },
@@ -61,20 +67,30 @@ impl UsersAuthenticator {
         })
     }
 
-    fn attempt_of(&self, control_session_id: i64, credentials: &[u8]) -> Attempt {
+    fn attempt_of(
+        &mut self,
+        control_session_id: i64,
+        origin: &ClientOrigin,
+        credentials: &[u8],
+    ) -> Attempt {
         let colon = credentials.iter().position(|byte| *byte == SEPARATOR);
         match colon {
-            Some(at) => self.begin_check(
-                control_session_id,
-                &credentials[..at],
-                &credentials[at + 1..],
-            ),
+            Some(at) => {
+                let (name, password) = (&credentials[..at], &credentials[at + 1..]);
+                self.begin_check(control_session_id, origin, name, password)
+            }
             None if credentials.is_empty() => Attempt::Rejected,
             None => self.challenge(credentials),
         }
     }
 
-    fn begin_check(&self, control_session_id: i64, name: &[u8], password: &[u8]) -> Attempt {
+    fn begin_check(
+        &mut self,
+        control_session_id: i64,
+        origin: &ClientOrigin,
+        name: &[u8],
+        password: &[u8],
+    ) -> Attempt {
         let found = std::str::from_utf8(name)
             .ok()
             .and_then(|name| Some((name, self.users.get(name)?)));
@@ -85,18 +101,16 @@ impl UsersAuthenticator {
             },
             None => (None, self.users.any_password_hash()),
         };
+        // If no user has a password, each password is wrong without a check.
         let Some(hash) = hash else {
             return Attempt::Rejected;
         };
         let check = Check {
-            control_session_id,
             password: password.to_vec(),
             hash: hash.clone(),
         };
-        match self.verifier.begin(check) {
-            true => Attempt::Verifying { name },
-            false => Attempt::Rejected,
-        }
+        self.verifier.begin(control_session_id, origin, check);
+        Attempt::Undecided { name }
     }
 
     /// Begins a challenge. Unknown names are challenged too, so that a challenge does not reveal which users exist.
@@ -114,7 +128,8 @@ impl UsersAuthenticator {
         let mut challenge = [0; CHALLENGE_LENGTH];
         match getrandom::fill(&mut challenge) {
             Ok(()) => Attempt::Challenged { signer, challenge },
-            Err(_) => Attempt::Rejected,
+            // The client is not rejected, because its credentials were not checked.
+            Err(_) => Attempt::Undecided { name: None },
         }
     }
 
@@ -122,7 +137,7 @@ impl UsersAuthenticator {
         while let Some((control_session_id, is_right)) = self.verifier.poll() {
             // The session may have ended while the password was checked.
             if let Some(attempt) = self.attempts.get_mut(&control_session_id)
-                && let Attempt::Verifying { name } = attempt
+                && let Attempt::Undecided { name } = attempt
             {
                 *attempt = match name.take().filter(|_| is_right) {
                     Some(name) => Attempt::Accepted { name },
@@ -134,8 +149,17 @@ impl UsersAuthenticator {
 }
 
 impl Authenticator for UsersAuthenticator {
-    fn on_connect_request(&mut self, control_session_id: i64, encoded_credentials: &[u8], _: i64) {
-        let attempt = self.attempt_of(control_session_id, encoded_credentials);
+    fn on_connect_request(
+        &mut self,
+        control_session_id: i64,
+        origin: &ClientOrigin,
+        encoded_credentials: &[u8],
+        _: i64,
+    ) {
+        let attempt = Attempt::Received {
+            origin: origin.clone(),
+            credentials: encoded_credentials.to_vec(),
+        };
         self.attempts.insert(control_session_id, attempt);
     }
 
@@ -160,9 +184,20 @@ impl Authenticator for UsersAuthenticator {
     }
 
     fn on_connected_session(&mut self, control_session_id: i64, _: i64) -> AuthenticationDecision {
+        if let Some(Attempt::Received { .. }) = self.attempts.get(&control_session_id)
+            && let Some(Attempt::Received {
+                origin,
+                credentials,
+            }) = self.attempts.remove(&control_session_id)
+        {
+            let attempt = self.attempt_of(control_session_id, &origin, &credentials);
+            self.attempts.insert(control_session_id, attempt);
+        }
         self.take_results();
         match self.attempts.get(&control_session_id) {
-            Some(Attempt::Verifying { .. }) => AuthenticationDecision::Pending,
+            Some(Attempt::Received { .. } | Attempt::Undecided { .. }) => {
+                AuthenticationDecision::Pending
+            }
             Some(Attempt::Challenged { challenge, .. }) => {
                 AuthenticationDecision::Challenge(challenge.to_vec())
             }
@@ -186,6 +221,7 @@ impl Authenticator for UsersAuthenticator {
 
     fn on_session_ended(&mut self, control_session_id: i64) {
         self.attempts.remove(&control_session_id);
+        self.verifier.cancel(control_session_id);
     }
 }
 
@@ -200,6 +236,7 @@ fn is_signature(key: &[u8], challenge: &[u8], signature: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::ClientSource;
     use AuthenticationDecision as Decision;
 
     const SESSION: i64 = 7;
@@ -217,8 +254,15 @@ mod tests {
         UsersAuthenticator::start(Arc::new(Users::parse(&text).unwrap())).unwrap()
     }
 
+    fn origin(client: i64) -> ClientOrigin {
+        ClientOrigin {
+            source: ClientSource::Local(client),
+            image_id: client,
+        }
+    }
+
     fn decision(authenticator: &mut UsersAuthenticator, credentials: &[u8]) -> Decision {
-        authenticator.on_connect_request(SESSION, credentials, 0);
+        authenticator.on_connect_request(SESSION, &origin(1), credentials, 0);
         loop {
             match authenticator.on_connected_session(SESSION, 0) {
                 Decision::Pending => thread_yield(),
@@ -288,6 +332,36 @@ mod tests {
             assert_eq!(decision, Decision::Reject);
             challenges.push(challenge);
         }
+    }
+
+    /// 07-163
+    #[test]
+    fn a_password_without_a_check_is_neither_accepted_nor_rejected() {
+        let mut authenticator = authenticator();
+        for session in 0..20 {
+            authenticator.on_connect_request(session, &origin(1), b"ann:wrong", 0);
+        }
+        // The first decision begins the check of a session.
+        let mut decide = |session| authenticator.on_connected_session(session, 0);
+        for session in 0..20 {
+            assert_eq!(decide(session), Decision::Pending);
+        }
+        // One password is being checked, eight wait, and the others were dropped.
+        for session in 0..9 {
+            while decide(session) == Decision::Pending {
+                thread_yield();
+            }
+            assert_eq!(decide(session), Decision::Reject);
+        }
+        for session in 9..20 {
+            assert_eq!(decide(session), Decision::Pending);
+        }
+        authenticator.on_connect_request(30, &origin(2), b"ann:password", 0);
+        while authenticator.on_connected_session(30, 0) == Decision::Pending {
+            thread_yield();
+        }
+        let accepted = Decision::Authenticate(b"ann".to_vec());
+        assert_eq!(authenticator.on_connected_session(30, 0), accepted);
     }
 
     #[test]
