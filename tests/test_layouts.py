@@ -34,6 +34,7 @@ TYPES = {
     "ts_ns": "i8",
 }
 RECORDS = 20
+NOT_A_TIME = np.iinfo("i8").min
 
 
 @st.composite
@@ -60,8 +61,9 @@ def layouts(draw: st.DrawFn) -> tuple[str, np.dtype[np.void]]:
 
 def expected_column(kind: str, values: np.ndarray) -> list[Any]:
     """Returns the expected values of the column for one field of the records."""
-    if kind == "ts_ns":
-        return np.floor_divide(values.astype("i8"), 1000).tolist()
+    if kind.startswith("ts_"):
+        scale = 1000 if kind == "ts_ns" else 1
+        return [None if value == NOT_A_TIME else value // scale for value in values.tolist()]
     if kind.startswith("bytes"):
         return [value.tobytes() for value in values]
     return values.tolist()
@@ -96,7 +98,9 @@ def test_numpy_records_are_decoded_to_columns_and_encoded_to_the_same_records(
     again = np.frombuffer(layout.encode(batch), dtype)
     for name, kind, _ in layout.fields:
         if kind.lstrip(">") == "ts_ns":
-            np.testing.assert_equal(again[name].astype("i8"), records[name].astype("i8") // 1000 * 1000)
+            times = records[name].astype("i8")
+            rounded = np.where(times == NOT_A_TIME, times, times // 1000 * 1000)
+            np.testing.assert_equal(again[name].astype("i8"), rounded)
         else:
             assert again[name].tobytes() == records[name].tobytes()
 
@@ -128,6 +132,18 @@ def test_trades_in_numpy_records_become_columns_with_the_same_values() -> None:
     assert batch["ts"].cast(pa.int64()).to_pylist() == [1_704_067_200_000_001, -1, 0]
     np.testing.assert_equal(batch["px"].to_pylist(), trades["px"].tolist())
     assert str(layout) == "@0 ts ts_ns, @8 px f64, @16 qty i64, @24 side i32, @28 sym char[8], =36"
+
+
+def test_not_a_time_of_numpy_is_null_in_each_unit_and_null_is_written_as_not_a_time() -> None:
+    """08-60"""
+    dtype = np.dtype([("ms", "M8[ms]"), ("us", ">M8[us]"), ("ns", "M8[ns]")])
+    times = np.array([("NaT",) * 3, ("2026-11-28",) * 3], dtype)
+    layout = _aeron.Layout("ms ts_ms, us >ts_us, ns ts_ns")
+    batch = pa.record_batch(layout.decode(times))
+    for column in batch.columns:
+        assert column.is_null().to_pylist() == [True, False]
+        assert str(column[1].as_py()) == "2026-11-28 00:00:00+00:00"
+    assert layout.encode(batch) == times.tobytes()
 
 
 def test_the_error_for_an_invalid_layout_names_the_field_and_the_offset() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ import aeron
 
 HEADERS = ["stream_id", "session_id", "position", "reserved_value", "timestamp"]
 TRADE = "n i64, price f64"
+TIMES = np.dtype([("ms", "M8[ms]"), ("us", "M8[us]"), ("ns", "M8[ns]")])
 TRADE_DTYPE = np.dtype([("n", "<i8"), ("price", "<f8")])
 
 stream_ids = itertools.count(5000)
@@ -62,6 +64,16 @@ def rows(batches: aeron.RecordedBatches) -> list[tuple[int, int, bytes]]:
 
 def expected(messages: list[Message]) -> list[tuple[int, int, bytes]]:
     return [(each.position, each.reserved_value, each.payload) for each in messages]
+
+
+@pytest.fixture(scope="module")
+def times(recordings: Recorder) -> aeron.Recording:
+    """Returns a recording of times in each unit: a known time, numpy's NaT, and the earliest and latest nanosecond."""
+    records = np.zeros(4, TIMES)
+    for name in TIMES.names or ():
+        records[name][:2] = [np.datetime64("2026-11-28T10:00:00.123456789"), np.datetime64("NaT")]
+    records["ns"][2:] = np.array([-(2**63) + 1, 2**63 - 1]).view("M8[ns]")
+    return recordings.record(next(stream_ids), [record.tobytes() for record in records])
 
 
 # ---- compared with the segment files, which the test reads with its own code -----------------------------------------
@@ -107,6 +119,26 @@ def test_all_columns_have_the_values_of_the_frames(recordings: Recorder) -> None
     times = [each.timestamp() for each in table["timestamp"].to_pylist()]
     assert times == sorted(times)
     assert recording.start_timestamp_ms / 1000 <= times[0] <= times[-1] <= before
+
+
+def test_not_a_time_is_null_and_nanoseconds_are_exact(
+    recordings: Recorder, times: aeron.Recording, tmp_path: Path
+) -> None:
+    """08-60"""
+    table = pa.table(read(recordings, times, layout=TIMES))
+    output = tmp_path / "times.parquet"
+    read(recordings, times, layout=TIMES).export(output)
+    for rows in (table, pq.read_table(output)):
+        assert [rows.schema.field(name).type for name in ("ms", "us", "ns")] == [
+            pa.timestamp("us", "UTC"),
+            pa.timestamp("us", "UTC"),
+            pa.timestamp("ns", "UTC"),
+        ]
+        for name in ("ms", "us", "ns"):
+            assert rows[name].is_null().to_pylist() == [False, True, False, False]
+        ns = rows["ns"].cast(pa.int64()).to_pylist()
+        assert ns == [1_795_860_000_123_456_789, None, -(2**63) + 1, 2**63 - 1]
+        assert rows["ms"].cast(pa.int64())[0].as_py() == 1_795_860_000_123_000
 
 
 def test_times_are_null_without_an_index(recordings: Recorder, trades: aeron.Recording, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ use aeron_columns::layout::{
     FieldType, LayoutField, MAX_RECORD_LENGTH, RecordDecoder, RecordEncodeError, RecordLayout,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, TimestampMicrosecondType};
+use arrow_array::types::{Int16Type, Int32Type, TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Float32Array, Float64Array,
     Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, RecordBatch,
@@ -174,9 +174,69 @@ fn each_type_is_encoded_and_decoded_at_its_limits() {
         Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
     };
     let (least, most) = (i64::MIN / 1000, i64::MAX / 1000);
-    through("ts_us", times(vec![i64::MIN, -1, 0, i64::MAX]));
+    through("ts_us", times(vec![i64::MIN + 1, -1, 0, i64::MAX]));
     through("ts_ms", times(vec![least * 1000, -1000, 0, most * 1000]));
     through("ts_ns", times(vec![least, -1, 0, most]));
+}
+
+/// 08-60
+#[test]
+fn a_time_of_the_least_integer_is_null_in_every_unit_and_only_there() {
+    let nanoseconds = |layout: &RecordLayout| layout.clone().with_nanoseconds();
+    for order in ["", ">"] {
+        let text = format!("ms {order}ts_ms, us {order}ts_us, ns {order}ts_ns, n {order}i64");
+        let spark = layout(&text);
+        let value = |time: i64| match order {
+            "" => time.to_le_bytes(),
+            _ => time.to_be_bytes(),
+        };
+        let least_ms = i64::MIN / 1000;
+        let rows = [[i64::MIN; 4], [least_ms, i64::MIN + 1, least_ms * 1000, 1]];
+        let records: Vec<u8> = rows
+            .as_flattened()
+            .iter()
+            .flat_map(|time| value(*time))
+            .collect();
+        for layout in [nanoseconds(&spark), spark] {
+            let columns = decode(&layout, &records);
+            for (column, null_count) in columns.iter().zip([1, 1, 1, 0]) {
+                assert_eq!(column.null_count(), null_count, "{layout}");
+                assert_eq!(column.is_null(0), null_count == 1, "{layout}");
+            }
+            // A null is written as the same integer, even if the column has another value at that place.
+            assert_eq!(encode(&layout, columns).unwrap()[..32], records[..32]);
+            let null: ArrayRef = Arc::new(
+                TimestampMicrosecondArray::new(vec![7].into(), Some(vec![false].into()))
+                    .with_timezone("UTC"),
+            );
+            let number: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN]));
+            let fields = [null.clone(), null.clone(), null, number];
+            let names = ["ms", "us", "ns", "n"].into_iter();
+            let batch = RecordBatch::try_from_iter(names.zip(fields)).unwrap();
+            let mut again = Vec::new();
+            layout
+                .encoder(&batch)
+                .unwrap()
+                .encode(0..1, &mut again)
+                .unwrap();
+            assert_eq!(again, records[..32]);
+        }
+    }
+}
+
+/// 08-60
+#[test]
+fn nanoseconds_stay_nanoseconds_if_the_layout_says_so() {
+    let layout = layout("ns ts_ns, us ts_us").with_nanoseconds();
+    let records = int64s([-1, -1, 1_795_860_000_123_456_789, i64::MIN]);
+    let columns = decode(&layout, &records);
+    let ns = columns[0].as_primitive::<TimestampNanosecondType>();
+    assert_eq!(ns.values()[..], [-1, 1_795_860_000_123_456_789]);
+    let units = columns.iter().map(|column| column.data_type().clone());
+    let utc = |unit| DataType::Timestamp(unit, Some("UTC".into()));
+    let expected = [utc(TimeUnit::Nanosecond), utc(TimeUnit::Microsecond)];
+    assert_eq!(units.collect::<Vec<_>>(), expected);
+    assert_eq!(encode(&layout, columns).unwrap(), records);
 }
 
 #[test]

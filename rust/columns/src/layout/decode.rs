@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use arrow_array::types::{
     ArrowPrimitiveType, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType,
+    Int64Type, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{ArrayRef, BinaryArray, BooleanArray, PrimitiveArray, StringArray};
-use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 
-use super::{DEC64_PRECISION, FieldType, LayoutField, MalformedRecord, RecordLayout};
+use super::{DEC64_PRECISION, FieldType, LayoutField, MalformedRecord, NOT_A_TIME, RecordLayout};
 
 /// Length of a block in bytes; a longer record is its own block.
 const BLOCK_LENGTH: usize = 16 * 1024;
@@ -47,7 +47,8 @@ impl RecordDecoder {
         }
     }
 
-    /// Decodes `records`, which are consecutive in memory, into columns: one row for each record, and no nulls.
+    /// Decodes `records`, which are consecutive in memory, into columns: one row for each record. Only
+    /// times can be null.
     ///
     /// # Errors
     /// The first record and field with a value that no column can hold.
@@ -108,7 +109,7 @@ impl LayoutField {
             }
             FieldType::TimestampMs => {
                 let ms = self.int64(bytes);
-                let is_in_range = ms.checked_mul(1000).is_some();
+                let is_in_range = ms == NOT_A_TIME || ms.checked_mul(1000).is_some();
                 (!is_in_range).then(|| format!("is {ms} ms, outside the times of a timestamp"))
             }
             FieldType::Dec64(_) => {
@@ -147,15 +148,24 @@ fn column(field: &LayoutField, rows: usize) -> Box<dyn ColumnDecoder> {
     /// A column of numbers that `$convert` makes from a `$number` in the record.
     macro_rules! numbers {
         ($number:ty => $column:ty, $convert:expr) => {
+            numbers!($number => $column, $convert, null: None)
+        };
+        ($number:ty => $column:ty, $convert:expr, null: $null:expr) => {
             if field.is_big_endian {
-                NumberDecoder::<$column, _, _>::boxed(field, rows, |bytes| {
+                NumberDecoder::<$column, _, _>::boxed(field, rows, $null, |bytes| {
                     $convert(<$number>::from_be_bytes(bytes))
                 })
             } else {
-                NumberDecoder::<$column, _, _>::boxed(field, rows, |bytes| {
+                NumberDecoder::<$column, _, _>::boxed(field, rows, $null, |bytes| {
                     $convert(<$number>::from_le_bytes(bytes))
                 })
             }
+        };
+    }
+    /// A column of times. `$convert` must map [`NOT_A_TIME`] to itself, and no other value to it.
+    macro_rules! times {
+        ($column:ty, $convert:expr) => {
+            numbers!(i64 => $column, $convert, null: Some(NOT_A_TIME))
         };
     }
     match field.kind {
@@ -169,14 +179,21 @@ fn column(field: &LayoutField, rows: usize) -> Box<dyn ColumnDecoder> {
         FieldType::U64 => numbers!(u64 => Decimal128Type, sound),
         FieldType::F32 => numbers!(f32 => Float32Type, sound),
         FieldType::F64 => numbers!(f64 => Float64Type, sound),
-        FieldType::TimestampMs => numbers!(i64 => TimestampMicrosecondType, |ms: i64| {
+        FieldType::TimestampMs => times!(TimestampMicrosecondType, |ms: i64| {
             let (us, is_too_large) = ms.overflowing_mul(1000);
-            (us, !is_too_large)
+            match ms {
+                NOT_A_TIME => (NOT_A_TIME, true),
+                _ => (us, !is_too_large),
+            }
         }),
-        FieldType::TimestampUs => numbers!(i64 => TimestampMicrosecondType, sound),
-        FieldType::TimestampNs => {
-            numbers!(i64 => TimestampMicrosecondType, |ns: i64| sound(ns.div_euclid(1000)))
+        FieldType::TimestampUs => times!(TimestampMicrosecondType, sound),
+        FieldType::TimestampNs if field.keeps_nanoseconds => {
+            times!(TimestampNanosecondType, sound)
         }
+        FieldType::TimestampNs => times!(TimestampMicrosecondType, |ns: i64| {
+            let us = ns.div_euclid(1000);
+            sound(if ns == NOT_A_TIME { ns } else { us })
+        }),
         FieldType::Dec64(_) => numbers!(i64 => Decimal128Type, |mantissa: i64| {
             (i128::from(mantissa), mantissa.unsigned_abs() < DEC64_LIMIT)
         }),
@@ -202,6 +219,8 @@ struct NumberDecoder<T: ArrowPrimitiveType, F, const LENGTH: usize> {
     offset: usize,
     values: Vec<T::Native>,
     data_type: DataType,
+    /// The value that is a null in the column.
+    null: Option<T::Native>,
     /// Converts the field's bytes. Returns the value, and whether the bytes are well-formed.
     value: F,
 }
@@ -211,11 +230,17 @@ where
     T: ArrowPrimitiveType,
     F: Fn([u8; LENGTH]) -> (T::Native, bool) + 'static,
 {
-    fn boxed(field: &LayoutField, rows: usize, value: F) -> Box<dyn ColumnDecoder> {
+    fn boxed(
+        field: &LayoutField,
+        rows: usize,
+        null: Option<T::Native>,
+        value: F,
+    ) -> Box<dyn ColumnDecoder> {
         Box::new(Self {
             offset: field.offset,
             values: Vec::with_capacity(rows),
-            data_type: field.kind.column_type(),
+            data_type: field.column_type(),
+            null,
             value,
         })
     }
@@ -238,7 +263,12 @@ where
     }
 
     fn finish(self: Box<Self>) -> ArrayRef {
-        let values = PrimitiveArray::<T>::new(self.values.into(), None);
+        let nulls = self.null.filter(|null| self.values.contains(null));
+        let nulls = nulls.map(|null| {
+            let is_valid = |row: usize| self.values[row] != null;
+            NullBuffer::from(BooleanBuffer::collect_bool(self.values.len(), is_valid))
+        });
+        let values = PrimitiveArray::<T>::new(self.values.into(), nulls);
         Arc::new(values.with_data_type(self.data_type))
     }
 }

@@ -6,12 +6,13 @@ use std::ops::Range;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, ByteArrayType, Decimal128Type, Float32Type, Float64Type, Int8Type,
-    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType,
 };
-use arrow_array::{Array, BooleanArray, GenericByteArray, RecordBatch};
+use arrow_array::{Array, BooleanArray, GenericByteArray, PrimitiveArray, RecordBatch};
+use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 
-use super::{DEC64_PRECISION, FieldType, LayoutField, RecordEncodeError, RecordLayout};
+use super::{DEC64_PRECISION, FieldType, LayoutField, NOT_A_TIME, RecordEncodeError, RecordLayout};
 
 /// Length of a block in bytes. A block of this length stays in the innermost cache while all fields are written. A
 /// longer record is its own block.
@@ -30,8 +31,8 @@ impl RecordLayout {
     /// Checks that columns of this schema can become records: each field needs a column with its name and type. Other
     /// columns are ignored.
     ///
-    /// [`columns`](Self::columns) returns the required types. Large strings, large binaries and timestamps with any
-    /// time zone are also accepted.
+    /// [`columns`](Self::columns) returns the required types. Large strings, large binaries, timestamps with any time
+    /// zone, and nanoseconds for `ts_ns` are also accepted.
     ///
     /// # Errors
     /// [`RecordEncodeError::Missing`] or [`RecordEncodeError::Type`].
@@ -44,7 +45,7 @@ impl RecordLayout {
     ///
     /// # Errors
     /// The same errors as [`check_columns`](Self::check_columns), or [`RecordEncodeError::Null`] for the first null
-    /// of a column.
+    /// of a column without times. A missing time is written as numpy's `NaT`.
     pub fn encoder<'a>(
         &'a self,
         batch: &'a RecordBatch,
@@ -114,8 +115,9 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), RecordEncodeErr
         (
             FieldType::TimestampMs | FieldType::TimestampUs | FieldType::TimestampNs,
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
-        ) => true,
-        (kind, found) => *found == kind.column_type(),
+        )
+        | (FieldType::TimestampNs, DataType::Timestamp(TimeUnit::Nanosecond, Some(_))) => true,
+        (_, found) => *found == field.column_type(),
     };
     if is_accepted {
         return Ok(());
@@ -124,12 +126,12 @@ fn check_type(field: &LayoutField, column: &Field) -> Result<(), RecordEncodeErr
         column: field.name.clone(),
         kind: field.kind.to_string(),
         found: column.data_type().clone(),
-        expected: field.kind.column_type(),
+        expected: field.column_type(),
     })
 }
 
 fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEncodeError> {
-    if values.null_count() == 0 {
+    if values.null_count() == 0 || matches!(values.data_type(), DataType::Timestamp(..)) {
         return Ok(());
     }
     let row = (0..values.len()).find(|row| values.is_null(*row));
@@ -137,7 +139,7 @@ fn check_nulls(field: &LayoutField, values: &dyn Array) -> Result<(), RecordEnco
     row.map_or(Ok(()), |row| Err(RecordEncodeError::Null { row, column }))
 }
 
-/// A column whose values are written into a field. It has no nulls.
+/// A column with values for a field. Only times can be null.
 trait ColumnEncoder {
     /// Writes the values of the rows from `first_row` on into a block of records. The error is the index of a row with
     /// a value that does not fit.
@@ -151,8 +153,13 @@ trait ColumnEncoder {
 fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn ColumnEncoder + 'a> {
     /// Values of `$column` that `$convert` converts to a `$number`, if they fit.
     macro_rules! numbers {
-        ($column:ty => $number:ty, $convert:expr) => {{
-            let values = values.as_primitive::<$column>().values();
+        ($column:ty => $number:ty, $convert:expr) => {
+            numbers!(
+                $column => $number, $convert, values.as_primitive::<$column>().values().clone()
+            )
+        };
+        ($column:ty => $number:ty, $convert:expr, $values:expr) => {{
+            let values = $values;
             if field.is_big_endian {
                 numbers::<$column, _, _>(field, values, |value| {
                     $convert(value).map(<$number>::to_be_bytes)
@@ -167,6 +174,16 @@ fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn ColumnEn
             numbers!($column => $number, |value| <$number>::try_from(value).ok())
         };
     }
+    /// Times of `$column` that `$convert` converts to the unit of the record, if they fit.
+    macro_rules! times {
+        ($column:ty, $convert:expr) => {
+            numbers!(
+                $column => i64,
+                |time| if time == NOT_A_TIME { Some(time) } else { $convert(time) },
+                times_of(values.as_primitive::<$column>())
+            )
+        };
+    }
     match field.kind {
         FieldType::I8 => numbers!(Int8Type => i8),
         FieldType::I16 => numbers!(Int16Type => i16),
@@ -179,12 +196,15 @@ fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn ColumnEn
         FieldType::F32 => numbers!(Float32Type => f32),
         FieldType::F64 => numbers!(Float64Type => f64),
         FieldType::TimestampMs => {
-            numbers!(TimestampMicrosecondType => i64, |us: i64| Some(us.div_euclid(1000)))
+            times!(TimestampMicrosecondType, |us: i64| Some(
+                us.div_euclid(1000)
+            ))
         }
-        FieldType::TimestampUs => numbers!(TimestampMicrosecondType => i64),
-        FieldType::TimestampNs => {
-            numbers!(TimestampMicrosecondType => i64, |us: i64| us.checked_mul(1000))
-        }
+        FieldType::TimestampUs => times!(TimestampMicrosecondType, Some),
+        FieldType::TimestampNs => match values.data_type() {
+            DataType::Timestamp(TimeUnit::Nanosecond, _) => times!(TimestampNanosecondType, Some),
+            _ => times!(TimestampMicrosecondType, |us: i64| us.checked_mul(1000)),
+        },
         FieldType::Dec64(_) => numbers!(Decimal128Type => i64, |mantissa: i128| {
             let is_in_range = mantissa.unsigned_abs() < DEC64_LIMIT;
             is_in_range.then_some(mantissa as i64)
@@ -204,16 +224,25 @@ fn writer<'a>(field: &'a LayoutField, values: &'a dyn Array) -> Box<dyn ColumnEn
     }
 }
 
+/// Returns the times of a column, with [`NOT_A_TIME`] for each null.
+fn times_of<T: ArrowPrimitiveType<Native = i64>>(column: &PrimitiveArray<T>) -> ScalarBuffer<i64> {
+    if column.null_count() == 0 {
+        return column.values().clone();
+    }
+    let times = column.iter().map(|time| time.unwrap_or(NOT_A_TIME));
+    times.collect()
+}
+
 struct NumberEncoder<'a, T: ArrowPrimitiveType, F> {
     field: &'a LayoutField,
-    values: &'a [T::Native],
+    values: ScalarBuffer<T::Native>,
     /// Converts a value to the bytes of the field, if the value fits.
     bytes: F,
 }
 
 fn numbers<'a, T, F, const LENGTH: usize>(
     field: &'a LayoutField,
-    values: &'a [T::Native],
+    values: ScalarBuffer<T::Native>,
     bytes: F,
 ) -> Box<dyn ColumnEncoder + 'a>
 where

@@ -37,6 +37,9 @@ pub const DEC64_PRECISION: u8 = 18;
 /// Digits of the decimal type for `u64`.
 pub const U64_PRECISION: u8 = 20;
 
+/// The value of a time that is missing, in every unit: numpy's `NaT`. Columns have a null instead.
+const NOT_A_TIME: i64 = i64::MIN;
+
 /// A parsed layout: fields that do not overlap, in the order of the text, within a record of fixed length. Immutable.
 ///
 /// [`Display`](fmt::Display) prints a text with every offset and the record length. This text parses to an equal
@@ -54,6 +57,8 @@ pub struct LayoutField {
     kind: FieldType,
     is_big_endian: bool,
     offset: usize,
+    /// Whether the column of a `ts_ns` field has nanoseconds instead of microseconds.
+    keeps_nanoseconds: bool,
 }
 
 /// Type of a field.
@@ -85,11 +90,12 @@ pub enum FieldType {
     Char(usize),
     /// Bytes of this length.
     Bytes(usize),
-    /// Milliseconds since the epoch, 8 bytes.
+    /// Milliseconds since the epoch, 8 bytes; columns have microseconds. The least integer is a null in the column.
     TimestampMs,
-    /// Microseconds since the epoch, 8 bytes.
+    /// Microseconds since the epoch, 8 bytes. The least integer is a null in the column.
     TimestampUs,
-    /// Nanoseconds since the epoch, 8 bytes; columns have microseconds.
+    /// Nanoseconds since the epoch, 8 bytes; columns have microseconds, or nanoseconds after
+    /// [`RecordLayout::with_nanoseconds`]. The least integer is a null in the column.
     TimestampNs,
     /// Integer of 8 bytes with this many decimal places.
     Dec64(u8),
@@ -111,9 +117,19 @@ impl RecordLayout {
         self.record_length
     }
 
-    /// Returns the columns for the records. They are nullable, although no value is null.
+    /// Returns the layout with columns of nanoseconds for its `ts_ns` fields. Spark needs microseconds, which are the
+    /// default.
+    #[must_use]
+    pub fn with_nanoseconds(mut self) -> Self {
+        for field in &mut self.fields {
+            field.keeps_nanoseconds = true;
+        }
+        self
+    }
+
+    /// Returns the columns for the records. They are nullable, although only times can be null.
     pub fn columns(&self) -> Vec<Field> {
-        let column = |field: &LayoutField| Field::new(&field.name, field.kind.column_type(), true);
+        let column = |field: &LayoutField| Field::new(&field.name, field.column_type(), true);
         self.fields.iter().map(column).collect()
     }
 }
@@ -139,6 +155,30 @@ impl LayoutField {
         self.offset
     }
 
+    /// Returns the type of the column. An unsigned integer becomes the next wider signed type, `u64` becomes a decimal,
+    /// and a time becomes microseconds in UTC, or nanoseconds in UTC.
+    pub fn column_type(&self) -> DataType {
+        match self.kind {
+            FieldType::I8 => DataType::Int8,
+            FieldType::I16 | FieldType::U8 => DataType::Int16,
+            FieldType::I32 | FieldType::U16 => DataType::Int32,
+            FieldType::I64 | FieldType::U32 => DataType::Int64,
+            FieldType::U64 => DataType::Decimal128(U64_PRECISION, 0),
+            FieldType::F32 => DataType::Float32,
+            FieldType::F64 => DataType::Float64,
+            FieldType::Bool => DataType::Boolean,
+            FieldType::Char(_) => DataType::Utf8,
+            FieldType::Bytes(_) => DataType::Binary,
+            FieldType::TimestampNs if self.keeps_nanoseconds => {
+                DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))
+            }
+            FieldType::TimestampMs | FieldType::TimestampUs | FieldType::TimestampNs => {
+                timestamp_type()
+            }
+            FieldType::Dec64(scale) => DataType::Decimal128(DEC64_PRECISION, scale as i8),
+        }
+    }
+
     /// Returns the offset of the field's end in the record.
     fn end(&self) -> usize {
         self.offset + self.kind.length()
@@ -158,32 +198,13 @@ impl FieldType {
         }
     }
 
-    /// Returns the type of the column. An unsigned integer becomes the next wider signed type, `u64` becomes a decimal,
-    /// and a timestamp becomes microseconds in UTC.
-    pub fn column_type(self) -> DataType {
-        match self {
-            Self::I8 => DataType::Int8,
-            Self::I16 | Self::U8 => DataType::Int16,
-            Self::I32 | Self::U16 => DataType::Int32,
-            Self::I64 | Self::U32 => DataType::Int64,
-            Self::U64 => DataType::Decimal128(U64_PRECISION, 0),
-            Self::F32 => DataType::Float32,
-            Self::F64 => DataType::Float64,
-            Self::Bool => DataType::Boolean,
-            Self::Char(_) => DataType::Utf8,
-            Self::Bytes(_) => DataType::Binary,
-            Self::TimestampMs | Self::TimestampUs | Self::TimestampNs => timestamp_type(),
-            Self::Dec64(scale) => DataType::Decimal128(DEC64_PRECISION, scale as i8),
-        }
-    }
-
     /// Returns whether the type has a byte order.
     fn has_byte_order(self) -> bool {
         self.length() > 1 && !matches!(self, Self::Char(_) | Self::Bytes(_))
     }
 }
 
-/// Returns the type of all timestamp columns.
+/// Returns the type of timestamp columns in Spark, and of the arrival times everywhere.
 pub fn timestamp_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
 }

@@ -96,6 +96,7 @@ impl Parser {
             kind,
             is_big_endian: is_big_endian && kind.has_byte_order(),
             offset: self.next_offset,
+            keeps_nanoseconds: false,
         };
         if field.end() > MAX_RECORD_LENGTH {
             let reason = format!(

@@ -212,7 +212,7 @@ fn record_field(format: &ValueFormat, name: &str) -> Option<(usize, DataType)> {
     let number = fields
         .iter()
         .position(|field| field.name().to_lowercase() == name)?;
-    Some((number, fields[number].kind().column_type()))
+    Some((number, fields[number].column_type()))
 }
 
 /// Returns a column that is not a field of a record.

@@ -228,7 +228,7 @@ fn value_format(layout: Option<&str>, text: bool) -> PyResult<ValueFormat> {
         (None, false) => Ok(ValueFormat::Binary),
         (None, true) => Ok(ValueFormat::Text),
         (Some(layout), false) => match RecordLayout::parse(layout) {
-            Ok(layout) => Ok(ValueFormat::Records(layout)),
+            Ok(layout) => Ok(ValueFormat::Records(layout.with_nanoseconds())),
             Err(error) => Err(raise(
                 "InvalidArgumentError",
                 format!("layout='{layout}': {error}"),
