@@ -93,6 +93,8 @@ pub enum RecordKind {
     Link,
     /// A recording subscription that the archive resumes at its next start.
     Subscription,
+    /// What the archive knows about the wall clock.
+    Clock,
 }
 
 /// A write that is torn, because the process is killed in it.
@@ -304,6 +306,7 @@ impl SimulatedDisk {
             ExtensionChange::Info { .. } => RecordKind::Link,
             ExtensionChange::Subscription(_) => RecordKind::Subscription,
             ExtensionChange::SubscriptionStopped { .. } => return None,
+            ExtensionChange::Clock(_) => RecordKind::Clock,
             ExtensionChange::Deleting { deletion, .. } if deletion.range.is_empty() => {
                 RecordKind::DeletionEnd
             }
