@@ -370,6 +370,7 @@ parameters!(
     timestamp_us,
     to_position,
     token,
+    trust_clock,
     total_bytes_lost,
     type_id,
     until,
