@@ -39,7 +39,7 @@ use super::unknown_copies::UnknownCopies;
 use crate::index::ArrivalClock;
 use crate::objects::ArchiveObjects;
 use crate::ownership::BootId;
-use crate::retention::{EarlierTime, Moment, RetentionClock};
+use crate::retention::{Moment, RetentionClock};
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, RecoveredRecording};
 
@@ -304,7 +304,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             now_ns: started_ns,
         };
         let wait_ns = context.retention_clock_wait_ns;
-        let clock = RetentionClock::new(start, earlier_time(&store), wait_ns);
+        let clock = RetentionClock::new(start, store.earlier_time(), wait_ns);
         let mut conductor = ArchiveConductor {
             archive_id,
             recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
@@ -353,20 +353,6 @@ where
             driver: None,
             is_terminated: Arc::new(AtomicBool::new(false)),
         }
-    }
-}
-
-/// Returns what the files of the archive say about the time before this start.
-fn earlier_time<S: Storage + Clone>(store: &ArchiveStore<S>) -> EarlierTime {
-    match store.extensions().clock() {
-        Some(clock) => EarlierTime {
-            last_ms: Some(clock.last_ms),
-            remaining_ns: clock.remaining_ms.saturating_mul(1_000_000),
-        },
-        None => EarlierTime {
-            last_ms: store.last_known_ms(),
-            remaining_ns: 0,
-        },
     }
 }
 

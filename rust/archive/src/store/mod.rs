@@ -36,6 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::catalog::{Catalog, CatalogEntry, RecordingDescriptor, RecordingState};
 use crate::extensions::Extensions;
 use crate::index::ArrivalClock;
+use crate::retention::EarlierTime;
 use crate::storage::Storage;
 
 /// The recordings of an archive directory. For one thread; recorder sessions may run on other threads.
@@ -114,10 +115,14 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         &mut self.extensions
     }
 
-    /// Returns the latest time that the catalog, and the indexes of recordings without a stop position, had when the store
-    /// was opened, in milliseconds since the epoch. Returns `None` if there was no recording.
-    pub fn last_known_ms(&self) -> Option<i64> {
-        self.last_ms
+    /// Returns what the files say about the time before the store was opened: the state of the clock that the previous
+    /// run has stored, otherwise the latest time in the catalog, and in the indexes of recordings without a stop position.
+    pub fn earlier_time(&self) -> EarlierTime {
+        let clock = self.extensions.clock();
+        EarlierTime {
+            last_ms: clock.map(|clock| clock.last_ms).or(self.last_ms),
+            remaining_ns: clock.map_or(0, |clock| clock.remaining_ms.saturating_mul(1_000_000)),
+        }
     }
 
     /// Returns the directory of the archive.

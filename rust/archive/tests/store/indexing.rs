@@ -431,7 +431,7 @@ fn each_writer_of_a_stop_time_uses_the_latest_of_start_time_last_arrival_and_now
             let (store, _) = ArchiveStore::open(storage, options, now_ms).unwrap();
             assert_eq!(stopped_ms(&store), latest, "recovery at {now_ms}");
             assert_eq!(
-                store.last_known_ms(),
+                store.earlier_time().last_ms,
                 Some(latest.min(arrived_ms))
                     .filter(|_| options.index.is_some())
                     .or(Some(1_000))

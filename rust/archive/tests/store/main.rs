@@ -3,6 +3,7 @@
 
 mod attaching;
 mod channels;
+mod clocks;
 mod common;
 mod compacting;
 mod detaching;

@@ -184,12 +184,8 @@ impl<S: Storage + Clone> PrivateArchive<S> {
         let oldest_ms = now_ms.saturating_sub(ARCHIVE_TTL_HOURS * 3_600_000);
         let furthest = self.furthest_of_sessions();
         self.store.compact(|entry| {
-            let RecordingDescriptor {
-                recording_id,
-                stop_timestamp_ms,
-                ..
-            } = entry.descriptor;
-            stop_timestamp_ms >= oldest_ms && furthest.contains(&recording_id)
+            let descriptor = &entry.descriptor;
+            descriptor.ended_ms() >= oldest_ms && furthest.contains(&descriptor.recording_id)
         })?;
         Ok(())
     }
