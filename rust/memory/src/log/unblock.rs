@@ -13,8 +13,24 @@ use crate::words::Words;
 
 /// Makes the log readable after `blocked_position`, which all consumers have reached. Returns whether the log was
 /// changed.
+///
+/// A claim at the tail that has no header is not changed, because its publisher may only be slow.
 pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
+    unblock_with(log, blocked_position, false)
+}
+
+/// Like [`unblock`], for a log whose publishers have all left: nobody will finish the claim at the tail, so it becomes
+/// padding too.
+pub fn unblock_abandoned<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
+    unblock_with(log, blocked_position, true)
+}
+
+fn unblock_with<W: Words>(log: &LogBuffers<W>, blocked_position: i64, is_abandoned: bool) -> bool {
     let positions = log.positions();
+    if blocked_position >= positions.max_position() {
+        // Nothing follows the last term. A rotation would give the next term a negative position.
+        return false;
+    }
     let metadata = log.metadata();
     let blocked_count = positions.term_count(positions.term_id(blocked_position));
     let blocked_offset = positions.term_offset(blocked_position);
@@ -38,12 +54,16 @@ pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
         log,
         term: log.term(partition),
         term_id: tail.term_id(),
+        is_abandoned,
     };
     match term.unblock(blocked_offset, tail_offset) {
         Outcome::NoAction => false,
         Outcome::Unblocked => true,
         Outcome::UnblockedToEnd => {
-            rotate(log, blocked_count, tail.term_id());
+            let end = positions.term_begin(blocked_position) + positions.term_length() as i64;
+            if end < positions.max_position() {
+                rotate(log, blocked_count, tail.term_id());
+            }
             true
         }
     }
@@ -59,6 +79,7 @@ struct Unblocking<'a, W> {
     log: &'a LogBuffers<W>,
     term: &'a W,
     term_id: i32,
+    is_abandoned: bool,
 }
 
 impl<W: Words> Unblocking<'_, W> {
@@ -80,6 +101,9 @@ impl<W: Words> Unblocking<'_, W> {
         } else if next == self.log.term_length() && self.length_at(blocked) == 0 {
             self.pad(blocked, next - blocked);
             return Outcome::UnblockedToEnd;
+        } else if self.is_abandoned && self.is_zero(blocked, next) {
+            self.pad(blocked, next - blocked);
+            return Outcome::Unblocked;
         }
         // If the tail is within the term, the last claim may belong to a publisher that is only slow.
         Outcome::NoAction

@@ -106,7 +106,8 @@ impl<W: Words> RingConsumer<W> {
     /// Turns an unfinished record at the head into padding. Returns whether a record was turned into padding.
     ///
     /// Call this method only if the head has not moved for longer than a live producer could need. A claim without any
-    /// written word is turned into padding only if a later record shows where the claim ends.
+    /// written word is turned into padding only if a later record shows where the claim ends, or if all bytes up to the
+    /// end of the data area are claimed: a claim never crosses this end.
     pub fn unblock(&mut self) -> bool {
         let ring = &self.ring;
         let head = ring.consumer_position();
@@ -124,23 +125,24 @@ impl<W: Words> RingConsumer<W> {
                 );
                 true
             }
-            0 => self.unblock_unwritten(blocked, ring.index(tail)),
+            0 => self.unblock_unwritten(blocked, tail.wrapping_sub(head)),
             _ => false,
         }
     }
 
     /// Pads the space from `blocked` up to the next written word, if a second check finds no written word in that
-    /// space.
-    fn unblock_unwritten(&self, blocked: usize, tail_index: usize) -> bool {
+    /// space. `claimed` is the number of claimed bytes from `blocked` on.
+    fn unblock_unwritten(&self, blocked: usize, claimed: i64) -> bool {
         let words = &self.ring.words;
-        let limit = if tail_index > blocked {
-            tail_index
-        } else {
-            self.ring.capacity
-        };
+        let to_end = (self.ring.capacity - blocked) as i64;
+        let limit = blocked + claimed.clamp(0, to_end) as usize;
+        // Without a claim after the end, a claim that ends there may be the last one, and its producer only slow. In a
+        // full ring, no producer can make that claim.
+        let is_closed = claimed > to_end || claimed >= self.ring.capacity as i64;
         let unwritten = |index: usize| words.load_i32_acquire(index) == 0;
         let mut candidates = (blocked + RECORD_ALIGNMENT..limit).step_by(RECORD_ALIGNMENT);
-        let Some(written) = candidates.find(|&index| !unwritten(index)) else {
+        let written = candidates.find(|&index| !unwritten(index));
+        let Some(written) = written.or(is_closed.then_some(limit)) else {
             return false;
         };
         // During the search, a producer may have written one of these words, so they are checked again. The blocked
