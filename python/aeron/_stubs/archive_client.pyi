@@ -137,7 +137,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def start_recording(
-        self, channel: Channel, stream_id: int, *, source: SourceLocation = "LOCAL", auto_stop: bool = False
+        self,
+        channel: Channel,
+        stream_id: int,
+        *,
+        source: SourceLocation = "LOCAL",
+        auto_stop: bool = False,
+        on_failure: Literal["block", "release"] | None = None,
     ) -> int:
         """Starts to record a channel and stream. Each image of the stream becomes a recording.
 
@@ -147,6 +153,10 @@ class AeronArchive:
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
             auto_stop: Whether the archive closes its subscription when the first recording of the
                 subscription ends.
+            on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+                the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+                lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+                the archive. Aeron's own archive ignores this argument, and blocks.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -158,7 +168,13 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def async_start_recording(
-        self, channel: Channel, stream_id: int, *, source: SourceLocation = "LOCAL", auto_stop: bool = False
+        self,
+        channel: Channel,
+        stream_id: int,
+        *,
+        source: SourceLocation = "LOCAL",
+        auto_stop: bool = False,
+        on_failure: Literal["block", "release"] | None = None,
     ) -> PendingOperation[int]:
         """Starts `start_recording` without waiting for the archive.
 
@@ -172,6 +188,10 @@ class AeronArchive:
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
             auto_stop: Whether the archive closes its subscription when the first recording of the
                 subscription ends.
+            on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+                the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+                lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+                the archive. Aeron's own archive ignores this argument, and blocks.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -190,6 +210,7 @@ class AeronArchive:
         *,
         source: SourceLocation = "LOCAL",
         auto_stop: bool = False,
+        on_failure: Literal["block", "release"] | None = None,
     ) -> int:
         """Extends a recording with a stream that begins where the recording ends.
 
@@ -203,6 +224,10 @@ class AeronArchive:
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
             auto_stop: Whether the archive closes its subscription when the first recording of the
                 subscription ends.
+            on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+                the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+                lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+                the archive. Aeron's own archive ignores this argument, and blocks.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.
@@ -221,6 +246,7 @@ class AeronArchive:
         *,
         source: SourceLocation = "LOCAL",
         auto_stop: bool = False,
+        on_failure: Literal["block", "release"] | None = None,
     ) -> PendingOperation[int]:
         """Starts `extend_recording` without waiting for the archive.
 
@@ -238,6 +264,10 @@ class AeronArchive:
             source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
             auto_stop: Whether the archive closes its subscription when the first recording of the
                 subscription ends.
+            on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+                the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+                lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+                the archive. Aeron's own archive ignores this argument, and blocks.
 
         Returns:
             The id of the archive's subscription. `stop_recording` accepts it.

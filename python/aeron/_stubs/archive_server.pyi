@@ -66,6 +66,10 @@ class Archive:
             it is whole or torn. With `refuse`, the archive does not start, and the error has the position
             of the frame. With `truncate`, the frame is removed. One of `refuse`, `truncate`. Default:
             `'refuse'`.
+        recording_on_failure: Treatment of a stream after its recording has failed. With `block`, the
+            archive stops reading the stream, so its publisher is blocked and no data are lost. If the disk
+            is full, the archive tries again each second to continue the recording. With `release`, the
+            archive reads and drops the rest of the stream. One of `block`, `release`. Default: `'block'`.
         index: Write an index file for each segment. It has arrival times and ends of messages. After a
             kill, it shows whether the last frame is whole. Default: `True`.
         resume: Resume the recording subscriptions that were active when the archive ended. A stream that
@@ -168,6 +172,7 @@ class Archive:
         catalog_file_sync_level: int = 0,
         catalog_capacity: int = 1048576,
         on_torn_fragment: Literal["refuse", "truncate"] = "refuse",
+        recording_on_failure: Literal["block", "release"] = "block",
         index: bool = True,
         resume: bool = False,
         scrub_rate: int = 0,

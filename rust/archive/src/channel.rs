@@ -3,6 +3,10 @@
 
 use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, ControlMode, Media, UriError, key};
 
+/// Parameter of the channel of a recording request: `block` or `release`, for this request instead of the setting
+/// `aeron.archive.recording.on.failure`. The parameter is not part of Aeron. The stripped channel does not have it.
+pub const ON_FAILURE: &str = "on-failure";
+
 /// Parameters that the stripped channel keeps.
 const KEPT: [&str; 23] = [
     key::ENDPOINT,

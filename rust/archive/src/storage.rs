@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use aeron_memory::{SharedBuffer, Words};
-use rustix::fs::{Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use closer::FileCloser;
@@ -124,6 +124,16 @@ pub trait StorageFile: fmt::Debug {
     /// # Errors
     /// The file system returns an error.
     fn set_length(&self, length: u64) -> io::Result<()>;
+
+    /// Reserves the space of the first `length` bytes, so that writing them later does not fail because the file system
+    /// is full. The file must have at least this length.
+    ///
+    /// # Errors
+    /// The file system is full, cannot reserve space, or returns another error.
+    fn reserve(&self, length: u64) -> io::Result<()> {
+        let _ = length;
+        Ok(())
+    }
 
     /// Reads up to `bytes.len()` bytes from `offset` on. Returns the number of bytes that were
     /// read; 0 at the end of the file.
@@ -417,6 +427,15 @@ impl StorageFile for File {
 
     fn set_length(&self, length: u64) -> io::Result<()> {
         self.set_len(length)
+    }
+
+    fn reserve(&self, length: u64) -> io::Result<()> {
+        Ok(rustix::fs::fallocate(
+            self,
+            FallocateFlags::empty(),
+            0,
+            length,
+        )?)
     }
 
     fn read_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {

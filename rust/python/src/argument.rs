@@ -300,6 +300,7 @@ parameters!(
     offset,
     offsets,
     on_available_image,
+    on_failure,
     on_unavailable_image,
     original_channel,
     owner_id,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from datetime import datetime
 
 import click
 
 import aeron
-from aeron._pipeline import _ArchiveMark, _CatalogEntry
+from aeron._pipeline import _ArchiveMark, _CatalogEntry, _read_archive_mark
 from aeron._times import epoch_us
 from aeron.cli.archive.files import (
     archive_argument,
@@ -19,6 +20,7 @@ from aeron.cli.archive.files import (
     print_json,
     recording_argument,
 )
+from aeron.cli.errors import error_as_json
 from aeron.cli.table import aligned
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time, time_options
@@ -67,11 +69,15 @@ def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None
         [entry] = entries
         copied = next((each for each in files.copied_ranges() if each.recording_id == recording_id), None)
         if as_json:
-            print_json(entry_as_json(entry, copied))
+            errors = errors_of(_read_archive_mark(directory), recording_id)
+            shown = entry_as_json(entry, copied)
+            print_json(shown | {"errors": [error_as_json(error) for error in errors]} if errors else shown)
             return
         click.echo(descriptor_line(entry))
         if copied is not None:
             click.echo(copied_line(copied))
+        for error in errors_of(_read_archive_mark(directory), recording_id):
+            click.echo(error_line(recording_id, error))
         return
     mark = mark_file(directory)
     valid = [entry for entry in entries if entry.state == "VALID"]
@@ -161,6 +167,24 @@ def copied_line(copied: aeron.CopiedRange) -> str:
         "copiedPosition": copied.copied_position,
     }
     return f"[CopiedRange]:{_joined(fields)}"
+
+
+def errors_of(mark: _ArchiveMark | None, recording_id: int) -> list[aeron.ErrorObservation]:
+    """Returns the errors of one recording in the error log of the archive. Their texts begin with the recording."""
+    beginning = re.compile(rf"recording {recording_id}\b")
+    return [] if mark is None else [error for error in mark.errors if beginning.match(error.text)]
+
+
+def error_line(recording_id: int, error: aeron.ErrorObservation) -> str:
+    """Returns a line about an error of a recording, in the form of the other lines."""
+    fields: dict[str, object] = {
+        "recordingId": recording_id,
+        "observationCount": error.observation_count,
+        "firstObservationTimestamp": error.first_observation_ms,
+        "lastObservationTimestamp": error.last_observation_ms,
+        "text": _quoted(error.text),
+    }
+    return f"[Error]:{_joined(fields)}"
 
 
 def entry_as_json(entry: _CatalogEntry, copied: aeron.CopiedRange | None = None) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="LOCAL: spy on a publication of the archive's driver. REMOTE: subscribe to the channel.",
 )
+@click.option(
+    "--on-failure",
+    type=click.Choice(["block", "release"]),
+    help="After a failure of the recording: block the publisher, or read and drop the rest. Default: the setting of "
+    "the archive.",
+)
 @click.option("--extend", "extended_id", type=RECORDING_ID, help="Continue this recording.")
 @click.option("--detach", is_flag=True, help="End at once. The archive continues to record.")
 @click.option("--recordings", type=click.IntRange(min=1), help="End after this number of recordings has stopped.")
@@ -35,6 +41,7 @@ def record(
     channel: str,
     stream_id: int,
     source: SourceLocation,
+    on_failure: Literal["block", "release"] | None,
     extended_id: int | None,
     detach: bool,
     recordings: int | None,
@@ -46,9 +53,11 @@ def record(
     """
     with archive_session(target) as session:
         if extended_id is None:
-            subscription_id = session.archive.start_recording(channel, stream_id, source=source)
+            subscription_id = session.archive.start_recording(channel, stream_id, source=source, on_failure=on_failure)
         else:
-            subscription_id = session.archive.extend_recording(extended_id, channel, stream_id, source=source)
+            subscription_id = session.archive.extend_recording(
+                extended_id, channel, stream_id, source=source, on_failure=on_failure
+            )
         if as_json:
             click.echo(json.dumps({"subscription_id": subscription_id, "channel": channel, "stream_id": stream_id}))
         else:

@@ -23,6 +23,8 @@ _COLUMNS = (
     *("id", "bytes/s", "bytes", "position", "age", "stopped", "lag", "retention", "copied from", "copied to"),
     *("stream", "session", "channel"),
 )
+_ERRORS_TYPE_ID = 101
+"""Type id of the counter of an archive's errors."""
 # Columns that are shown only if a recording has something in them.
 _OPTIONAL = frozenset({"lag", "retention", "copied from", "copied to"})
 _LEFT_ALIGNED = frozenset({"stopped", "lag", "retention", "channel"})
@@ -228,11 +230,22 @@ def render(archive: aeron.AeronArchive, sample: Sample) -> list[str]:
         f"{sum(stat.recording.is_active for stat in stats)} active, {sum(stat.bytes for stat in stats):,} bytes, "
         f"{rate:,.0f} bytes/s"
     )
+    if errors := error_count(archive):
+        header += f", {errors:,} errors: see aeron archive errors"
     cells = [_cells(stat, sample.time_ms) for stat in stats]
     columns = [name for name in _COLUMNS if name not in _OPTIONAL or any(row[name] for row in cells)]
     rows = [{name: name for name in columns}, *cells]
     widths = {name: max(len(row[name]) for row in rows) for name in columns}
     return [header, "=" * 70, *(_line(row, widths) for row in rows)]
+
+
+def error_count(archive: aeron.AeronArchive) -> int | None:
+    """Returns the number of errors since the start of the archive. Returns ``None`` if the archive uses another driver
+    than this command."""
+    counters = archive.client.counters_reader.snapshot()
+    is_it = archive.archive_id.to_bytes(8, "little", signed=True).__eq__
+    values = (counter.value for counter in counters if counter.type_id == _ERRORS_TYPE_ID and is_it(counter.key[:8]))
+    return next(values, None)
 
 
 def _line(row: Mapping[str, str], widths: Mapping[str, int]) -> str:
@@ -280,6 +293,7 @@ def _as_json(archive: aeron.AeronArchive, sample: Sample) -> Mapping[str, object
     return {
         "archive_id": archive.archive_id,
         "time_ms": sample.time_ms,
+        "errors": error_count(archive),
         "recordings": [_stat_as_json(stat, sample.time_ms) for stat in sample.stats],
     }
 

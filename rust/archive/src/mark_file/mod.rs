@@ -146,7 +146,8 @@ pub fn read_link<S: Storage>(storage: &S) -> Result<Option<String>, MarkFileErro
 impl<F: StorageFile> MarkFile<F> {
     /// Writes a new mark file for `owner`, even if the directory has a mark file of an active owner. The errors of the
     /// previous owner are saved in a separate file, and a link to another directory is removed. The length of the
-    /// error log is [`ERROR_BUFFER_LENGTH`].
+    /// error log is [`ERROR_BUFFER_LENGTH`]. The space of the error log is reserved, so that it can be written when the
+    /// disk is full.
     ///
     /// # Errors
     /// The owner's texts do not fit, or the file system returns an error. The mark file may then have version 0.
@@ -189,6 +190,9 @@ impl<F: StorageFile> MarkFile<F> {
         file.write_all_at(&header, 0)
             .and_then(|()| file.set_length(file_length))
             .map_err(writing)?;
+        // An error is ignored. An archive on a full disk must start, because it can still replay and delete recordings.
+        // Some file systems cannot reserve space.
+        let _ = file.reserve(file_length);
         Ok(Self {
             file,
             errors: ErrorLog::new(error_buffer_length),

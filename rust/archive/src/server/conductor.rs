@@ -238,7 +238,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let mut work = self.aeron.do_work();
         // Runs before the requests. Otherwise a client could request the stop position after the response to its stop
         // request, but before the position is stored.
-        let is_waiting_for_room = self.recordings.has_arrivals() && self.is_making_room();
+        let is_waiting_for_room =
+            self.recordings.has_arrivals(self.now_ms) && self.is_making_room();
         work += self.recordings.do_work(
             &self.aeron,
             &mut self.store,
@@ -250,9 +251,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.retention.trigger();
             self.objects.trigger();
         }
-        for note in self.recordings.take_notes() {
-            self.report(&note);
-        }
+        self.report_notes();
         work += self.poll_requests();
         work += self.begin_held_replays()
             + self.list_held_ranges()
@@ -286,12 +285,23 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.store_clock();
             self.recordings
                 .close(&mut self.store, self.now_ms, &mut self.outbox);
+            self.report_notes();
             self.sessions.deliver(&mut self.outbox, self.now_ns);
         }
         self.replays.close_all();
         self.sessions.close_all();
         self.aeron.close();
         self.reports.close();
+    }
+
+    /// Reports what the recordings tell the operator.
+    fn report_notes(&mut self) {
+        for note in self.recordings.take_notes() {
+            self.report(&note);
+        }
+        for note in self.recordings.take_client_notes() {
+            self.report_client(&note);
+        }
     }
 
     /// Reports an error of the archive or its data to the operator of the archive.
@@ -324,6 +334,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             .recording_sessions
             .set(self.recordings.count() as i64);
         counters.replay_sessions.set(self.replays.count() as i64);
+        let (blocked, lost_bytes) = (
+            self.recordings.blocked_count(),
+            self.recordings.lost_bytes(),
+        );
+        counters.blocked_images.set(blocked as i64);
+        counters.lost_bytes.set(lost_bytes as i64);
     }
 
     fn run_sessions(&mut self) -> usize {

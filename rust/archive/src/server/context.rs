@@ -22,7 +22,7 @@ use crate::storage::SyncLevel;
 pub use aeron_agent::setting::{Grammar, Value};
 pub use conclude::ArchiveChoices;
 pub use invoked_driver::InvokedDriver;
-pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind};
+pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind, OnFailure};
 use setting::Field;
 pub use setting::{ArchiveConfigurationError, ArchiveSetting};
 
@@ -146,6 +146,10 @@ settings! {
     /// or torn. With `refuse`, the archive does not start, and the error has the position of the
     /// frame. With `truncate`, the frame is removed.
     on_torn_fragment: OnTornFragment = OnTornFragment::Refuse, "aeron.archive.on.torn.fragment" Text;
+    /// Treatment of a stream after its recording has failed. With `block`, the archive stops reading the stream, so its
+    /// publisher is blocked and no data are lost. If the disk is full, the archive tries again each second to continue
+    /// the recording. With `release`, the archive reads and drops the rest of the stream.
+    recording_on_failure: OnFailure = OnFailure::Block, "aeron.archive.recording.on.failure" Text;
     /// Write an index file for each segment. It has arrival times and ends of messages. After a
     /// kill, it shows whether the last frame is whole.
     index: bool = true, "aeron.archive.index" Boolean;
@@ -287,6 +291,7 @@ mod tests {
             }
             _ if setting.name == "threading_mode" => "SHARED".into(),
             _ if setting.name == "on_torn_fragment" => "truncate".into(),
+            _ if setting.name == "recording_on_failure" => "release".into(),
             _ => "something".into(),
         }
     }

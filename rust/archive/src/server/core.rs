@@ -285,6 +285,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             max_concurrent_recordings: context.max_concurrent_recordings as usize,
             block_limit: context.file_io_max_length,
             is_resuming: context.resume,
+            on_failure: context.recording_on_failure,
         };
         let mut reports = (surroundings.reports)(now_ms, counters.errors.clone())?;
         for recording in recovered.iter().filter(|recording| recording.is_torn) {

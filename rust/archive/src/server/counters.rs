@@ -31,6 +31,8 @@ mod type_id {
     pub const OBJECTS_FETCHED_BYTES: i32 = 20_108;
     pub const OBJECTS_FAILURES: i32 = 20_109;
     pub const DROPPED_CONNECTS: i32 = 20_110;
+    pub const BLOCKED_IMAGES: i32 = 20_111;
+    pub const LOST_BYTES: i32 = 20_112;
 }
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
@@ -61,6 +63,10 @@ pub(super) struct ArchiveCounters {
     pub objects: ObjectCounters,
     /// Number of connect requests that were dropped because of the limits of connect requests.
     pub dropped_connects: Counter,
+    /// Images that the archive does not read, because their recordings have failed.
+    pub blocked_images: Counter,
+    /// Bytes that were read and not recorded, because their recordings have failed.
+    pub lost_bytes: Counter,
 }
 
 /// Counters for object storage since the archive started.
@@ -218,7 +224,7 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 ];
 
 /// The counters that this project adds.
-const OWN_COUNTERS: [(i32, &str); 10] = [
+const OWN_COUNTERS: [(i32, &str); 12] = [
     (
         type_id::RETENTION_FREED_BYTES,
         "archive-retention freed bytes",
@@ -246,6 +252,14 @@ const OWN_COUNTERS: [(i32, &str); 10] = [
     (
         type_id::DROPPED_CONNECTS,
         "Archive connect requests dropped",
+    ),
+    (
+        type_id::BLOCKED_IMAGES,
+        "archive-recorder blocked images of failed recordings",
+    ),
+    (
+        type_id::LOST_BYTES,
+        "archive-recorder dropped bytes of failed recordings",
     ),
 ];
 
@@ -310,6 +324,8 @@ impl PendingCounters {
                 failures: next(),
             },
             dropped_connects: next(),
+            blocked_images: next(),
+            lost_bytes: next(),
         }))
     }
 }

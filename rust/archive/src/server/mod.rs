@@ -48,6 +48,7 @@ pub use authentication::{
     AcceptAll, AllowAll, AuthenticationDecision, Authenticator, AuthorisationService, ClientOrigin,
     ClientSource, DenyAll,
 };
+pub use context::OnFailure;
 pub use core::{ArchiveCore, ArchiveEnvironment, ArchiveStart, OpenReports};
 pub use error::ArchiveError;
 pub use reports::ErrorReports;

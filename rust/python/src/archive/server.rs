@@ -154,11 +154,8 @@ fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
         (_, Some((min, max))) => format!("is not a number from {min} to {max}"),
         (Value::Boolean(_), None) => "is not True or False".to_owned(),
         (Value::Number(_), None) => "is not a number".to_owned(),
-        (Value::Text(_), None) if setting.name == "threading_mode" => {
-            "is not one of DEDICATED, SHARED, INVOKER".to_owned()
-        }
-        (Value::Text(_), None) if setting.name == "on_torn_fragment" => {
-            "is not one of refuse, truncate".to_owned()
+        (Value::Text(_), None) if !setting.choices().is_empty() => {
+            format!("is not one of {}", setting.choices().join(", "))
         }
         (Value::Text(_), None) => "is not a text".to_owned(),
     }

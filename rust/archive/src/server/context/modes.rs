@@ -14,6 +14,16 @@ pub enum ArchiveThreadingMode {
     Invoker,
 }
 
+/// How the archive treats the rest of an image after its recording has failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The image is not read, so its publisher is blocked, and no bytes are lost.
+    #[default]
+    Block,
+    /// The image is read and not recorded, so its publisher continues.
+    Release,
+}
+
 /// Clients that may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AuthenticatorKind {
@@ -51,5 +61,22 @@ impl ArchiveThreadingMode {
         [Self::Dedicated, Self::Shared, Self::Invoker]
             .into_iter()
             .find(|mode| mode.name() == name)
+    }
+}
+
+impl OnFailure {
+    /// Returns the name that settings and channels use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Block => "block",
+            Self::Release => "release",
+        }
+    }
+
+    /// Returns the treatment with exactly this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Block, Self::Release]
+            .into_iter()
+            .find(|treatment| treatment.name() == name)
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use aeron_agent::properties::environment_name;
 use aeron_agent::setting::{Grammar, Value};
 
-use super::{ArchiveContext, ArchiveThreadingMode};
+use super::{ArchiveContext, ArchiveThreadingMode, OnFailure};
 use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
@@ -53,6 +53,7 @@ impl ArchiveSetting {
         match self.name {
             "threading_mode" => &["DEDICATED", "SHARED", "INVOKER"],
             "on_torn_fragment" => &["refuse", "truncate"],
+            "recording_on_failure" => &["block", "release"],
             _ => &[],
         }
     }
@@ -120,6 +121,9 @@ impl ArchiveSetting {
             }
             Grammar::Text if self.name == "on_torn_fragment" => {
                 ("is not known", "use refuse or truncate")
+            }
+            Grammar::Text if self.name == "recording_on_failure" => {
+                ("is not known", "use block or release")
             }
             Grammar::Text => ("is not known", "use DEDICATED, SHARED or INVOKER"),
         };
@@ -194,6 +198,16 @@ impl Field for OnTornFragment {
             "truncate" => Some(Self::Truncate),
             _ => None,
         }
+    }
+}
+
+impl Field for OnFailure {
+    fn to_value(&self) -> Value {
+        Value::Text(self.name().to_owned())
+    }
+
+    fn from_value(value: Value) -> Option<Self> {
+        Self::from_name(&String::from_value(value)?)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Recording. Each recording request has a subscription. Each image of the subscription has a `RecordingSession`, which
 //! writes the image into a recording.
 
+mod blocked;
 mod counters;
 mod events;
+mod failure;
 mod memory;
 mod overlap;
 mod recorder;

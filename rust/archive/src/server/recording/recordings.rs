@@ -8,10 +8,12 @@ use aeron_client::{Aeron, Counter, Image, PendingOperation, Subscription};
 use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, SourceLocation};
 use aeron_protocol::uri::ChannelUri;
 
+use super::blocked::{ArrivedImage, BlockedImages};
 use super::counters::request_position_counter;
+use super::failure::RecordingFailure;
 use super::memory::SubscriptionMemory;
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
-use super::resume::{refuse, refuse_subscription};
+use super::resume::{refuse_subscription, report_unnoted};
 use super::session::RecordingSession;
 use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions, ServedSubscription,
@@ -22,6 +24,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
+use crate::server::context::OnFailure;
 use crate::server::control::Response;
 use crate::server::listing::SubscriptionEntry;
 use crate::server::outbox::{Outbox, SignalPlace};
@@ -67,6 +70,8 @@ pub(in crate::server) struct RecordingSettings {
     pub block_limit: usize,
     /// Whether the archive resumes subscriptions after a restart.
     pub is_resuming: bool,
+    /// How the archive treats the rest of an image after its recording has failed, if the channel does not set it.
+    pub on_failure: OnFailure,
 }
 
 /// Active recordings, and the subscriptions whose images start new recordings.
@@ -76,10 +81,13 @@ pub(in crate::server) struct Recordings<S: Storage> {
     arrivals: ImageArrivals,
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
-    unrecorded: UnrecordedImages,
+    pub(super) unrecorded: UnrecordedImages,
+    pub(super) blocked: BlockedImages,
     unnoted: UnnotedStops,
-    /// Errors and notes that no client receives, until `take_notes` returns them.
+    /// Errors and notes for the operator, until `take_notes` returns them.
     pub(super) notes: Vec<String>,
+    /// Errors that clients have caused, until `take_client_notes` returns them.
+    pub(super) client_notes: Vec<String>,
     pub(super) memory: SubscriptionMemory,
     /// Whether a recording has entered a new segment or has stopped. Then retention may be able to
     /// delete segments.
@@ -114,6 +122,8 @@ struct ActiveParts {
     /// Keeps the subscription open while one of its recordings is active.
     subscription: Subscription,
     is_auto_stop: bool,
+    /// Position at which the recording has failed before, and this failure was reported.
+    failed_position: Option<i64>,
 }
 
 impl<S: Storage + Clone> Recordings<S> {
@@ -130,8 +140,10 @@ impl<S: Storage + Clone> Recordings<S> {
             starting: Vec::new(),
             active: BTreeMap::new(),
             unrecorded: UnrecordedImages::default(),
+            blocked: BlockedImages::default(),
             unnoted: UnnotedStops::default(),
             notes: Vec::new(),
+            client_notes: Vec::new(),
             memory: SubscriptionMemory::new(settings.is_resuming),
             has_new_segment: false,
             recorder,
@@ -155,9 +167,22 @@ impl<S: Storage + Clone> Recordings<S> {
         self.starting.iter().any(is_it)
     }
 
-    /// Returns whether a subscription waits for an image that extends the recording.
+    /// Returns whether a subscription waits for an image that extends the recording, or a blocked image is to continue
+    /// the recording.
     pub fn is_to_be_extended(&self, recording_id: i64) -> bool {
-        !self.active.contains_key(&recording_id) && self.subscriptions.extend(recording_id)
+        !self.active.contains_key(&recording_id)
+            && (self.subscriptions.extend(recording_id)
+                || self.blocked.number_of(recording_id).is_some())
+    }
+
+    /// Returns the number of images that no agent reads, because their recordings have failed.
+    pub fn blocked_count(&self) -> usize {
+        self.blocked.count()
+    }
+
+    /// Returns the number of bytes that were read and not recorded, because their recordings have failed.
+    pub fn lost_bytes(&self) -> u64 {
+        self.unrecorded.lost_bytes()
     }
 
     /// Returns the position counter of an active recording. The value of the counter is the
@@ -250,9 +275,10 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Returns whether images have arrived that are not recorded yet.
-    pub fn has_arrivals(&mut self) -> bool {
-        self.arrivals.has_any()
+    /// Returns whether images have arrived that are not recorded yet, or it is time for the next attempt to record a
+    /// blocked image.
+    pub fn has_arrivals(&mut self, now_ms: i64) -> bool {
+        self.arrivals.has_any() || self.blocked.has_due(now_ms)
     }
 
     /// Returns whether a recording has entered a new segment or has stopped since the last call.
@@ -310,6 +336,7 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         let removed = self.subscriptions.remove(number);
         self.memory.forget(removed.as_ref());
+        self.release_blocked(number);
         self.stop_recording(recording_id);
         removed.is_some()
     }
@@ -325,26 +352,39 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox: &mut Outbox,
     ) -> usize {
         let (memory, notes) = (&mut self.memory, &mut self.notes);
+        let client_notes = &mut self.client_notes;
         let mut work = self.subscriptions.poll(|entry, reply| match reply {
             Ok(registration_id) => {
                 memory.remember(entry);
                 outbox.respond(entry.requester, Response::Ok(registration_id));
             }
-            Err(error) => refuse_subscription(notes, outbox, entry, error),
+            Err(error) => refuse_subscription(notes, client_notes, outbox, entry, error),
         });
         if !is_waiting_for_room {
             for (number, image) in self.arrivals.take() {
                 work += 1;
-                self.begin(aeron, store, number, image, now_ms, outbox);
+                let arrived = ArrivedImage {
+                    number,
+                    image,
+                    failed_id: None,
+                    is_reported: false,
+                };
+                self.begin(aeron, store, arrived, now_ms, outbox);
             }
+            work += self.retry_blocked(aeron, store, now_ms, outbox);
         }
         work += self.unnoted.note(store, now_ms) + self.unrecorded.consume();
         work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
     }
 
-    /// Returns the errors and notes that no client receives. Each of them is returned once.
+    /// Returns the errors and notes for the operator. Each of them is returned once.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
+    }
+
+    /// Returns the errors that clients have caused. Each of them is returned once.
+    pub fn take_client_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.client_notes)
     }
 
     /// Stores the stop positions of recordings that the recorder has ended or never started. Call
@@ -359,7 +399,8 @@ impl<S: Storage + Clone> Recordings<S> {
                 ..
             } = starting.active;
             if let Err(error) = store.stop_recording(recording_id, position, now_ms) {
-                refuse(&mut self.notes, outbox, requester, error.into());
+                let (notes, error) = (&mut self.notes, error.into());
+                report_unnoted(notes, outbox, recording_id, requester, error);
             }
         }
         let unbegun = self
@@ -399,6 +440,7 @@ impl<S: Storage + Clone> Recordings<S> {
         self.all_parts()
             .find(|parts| parts.recording_id == recording_id)
             .map(|parts| parts.subscription_number)
+            .or_else(|| self.blocked.number_of(recording_id))
     }
 
     pub(super) fn subscribe(
@@ -423,6 +465,10 @@ impl<S: Storage + Clone> Recordings<S> {
             key,
             requester: request.requester,
             is_auto_stop: request.is_auto_stop,
+            on_failure: match channel.get(channel::ON_FAILURE) {
+                None => self.settings.on_failure,
+                Some(name) => OnFailure::from_name(name).ok_or_else(|| unknown_on_failure(name))?,
+            },
             purpose,
             stream_id: request.stream_id,
             source_location: request.source_location,
@@ -438,43 +484,82 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
-        number: u64,
-        image: Image,
+        arrived: ArrivedImage,
         now_ms: i64,
         outbox: &mut Outbox,
     ) {
+        let number = arrived.number;
         let Some(entry) = self.subscriptions.by_number(number) else {
             // The subscription was stopped after the arrival of the image. If one of its recordings keeps the
             // subscription open, an unread image would block its publisher.
-            self.unrecorded.add(image);
+            self.unrecorded.add(arrived.image);
             return;
         };
         if entry.subscription().is_none() {
             // The driver's reply about the subscription is not processed yet. The next duty cycle processes it.
-            self.arrivals.put_back(number, image);
+            self.arrivals.put_back(number, arrived.image);
             return;
         }
         self.memory.remember(entry);
         let (requester, is_auto_stop, purpose) =
             (entry.requester, entry.is_auto_stop, entry.purpose);
+        let new_id = store.next_recording_id();
+        let failed_id = arrived
+            .failed_id
+            .filter(|&id| Self::skip_recorded(store, id, &arrived));
+        let purpose = match failed_id {
+            Some(recording_id) => RecordingPurpose::Extend { recording_id },
+            None => purpose,
+        };
         let outcome = match purpose {
             RecordingPurpose::New | RecordingPurpose::Extend { .. } => {
-                self.begin_as(purpose, aeron, store, number, image.clone(), now_ms)
+                self.begin_as(purpose, aeron, store, &arrived, now_ms)
             }
-            RecordingPurpose::Resume { .. } => {
-                self.begin_again(aeron, store, number, &image, now_ms)
-            }
+            RecordingPurpose::Resume { .. } => self.begin_again(aeron, store, &arrived, now_ms),
         };
         if let Err(error) = outcome {
-            if can_never_extend(&error) {
-                self.unrecorded.add(image);
-            }
-            refuse(&mut self.notes, outbox, requester, error);
-            let is_extension = matches!(purpose, RecordingPurpose::Extend { .. });
-            if is_extension && is_auto_stop {
-                self.subscriptions.remove(number);
+            // A recording that could not begin may already be in the catalog, without any bytes.
+            let added_id = store.recording(new_id).is_ok().then_some(new_id);
+            let extended_id = match purpose {
+                RecordingPurpose::Extend { recording_id } => Some(recording_id),
+                RecordingPurpose::New | RecordingPurpose::Resume { .. } => None,
+            };
+            let arrived = ArrivedImage {
+                failed_id: added_id.or(extended_id),
+                ..arrived
+            };
+            let failure = RecordingFailure {
+                error,
+                requester,
+                ends_subscription: is_auto_stop && extended_id.is_some() && failed_id.is_none(),
+            };
+            self.fail(store, arrived, failure, now_ms, outbox);
+        }
+    }
+
+    /// Tries again to record the blocked images for which it is time. Returns the number of attempts.
+    fn retry_blocked(
+        &mut self,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) -> usize {
+        for closed in self.blocked.take_closed() {
+            self.note_end_of_image(closed.number);
+        }
+        let due = self.blocked.take_due(now_ms);
+        let attempts = due.len();
+        for arrived in due {
+            let is_unnoted = arrived
+                .failed_id
+                .is_some_and(|id| self.unnoted.contains(id));
+            match is_unnoted || store.check_storage_space().is_err() {
+                true => self.blocked.add(arrived, true, now_ms),
+                false => self.begin(aeron, store, arrived, now_ms, outbox),
             }
         }
+        attempts
     }
 
     /// Begins or extends a recording. A subscription with this number must exist.
@@ -483,14 +568,13 @@ impl<S: Storage + Clone> Recordings<S> {
         purpose: RecordingPurpose,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
-        number: u64,
-        image: Image,
+        arrived: &ArrivedImage,
         now_ms: i64,
     ) -> Result<(), ArchiveError> {
-        let Some(entry) = self.subscriptions.by_number(number) else {
+        let Some(entry) = self.subscriptions.by_number(arrived.number) else {
             return Ok(());
         };
-        let join_position = image.position();
+        let join_position = arrived.image.position();
         let recording_id = match purpose {
             RecordingPurpose::Extend { recording_id } => recording_id,
             RecordingPurpose::New | RecordingPurpose::Resume { .. } => store.next_recording_id(),
@@ -500,7 +584,15 @@ impl<S: Storage + Clone> Recordings<S> {
             recording.is_ok_and(RecordingDescriptor::is_unfinished)
         };
         let was_unfinished = is_unfinished(store);
-        match start(aeron, store, &self.settings, entry, purpose, image, now_ms) {
+        match start(
+            aeron,
+            store,
+            &self.settings,
+            entry,
+            purpose,
+            arrived,
+            now_ms,
+        ) {
             Ok(starting) => {
                 self.unnoted.forget(recording_id);
                 self.starting.push(starting);
@@ -534,13 +626,10 @@ impl<S: Storage + Clone> Recordings<S> {
                 }
                 Err(error) => {
                     work += 1;
-                    let (id, requester) = (starting.active.recording_id, starting.active.requester);
-                    refuse(&mut self.notes, outbox, requester, error.into());
                     let position = starting.recorder.recorded_position();
-                    if let Err(error) = store.stop_recording(id, position, now_ms) {
-                        self.unnoted.add(id, position, now_ms);
-                        refuse(&mut self.notes, outbox, requester, error.into());
-                    }
+                    let (parts, image) = (&starting.active, starting.image);
+                    let error = Some(error.into());
+                    self.stop(store, parts, (image, position), error, now_ms, outbox);
                 }
             }
         }
@@ -626,34 +715,61 @@ impl<S: Storage + Clone> Recordings<S> {
             return;
         };
         self.has_new_segment = true;
-        let parts = active.parts;
-        let stopped = store.stop_recording(recording_id, position, now_ms);
-        if stopped.is_err() {
-            self.unnoted.add(recording_id, position, now_ms);
-        }
+        let Active {
+            parts,
+            image,
+            position: counter,
+        } = active;
         let has_failed = error.is_some();
-        if !has_failed {
-            // If the subscription stays open for its other recordings, an unread image would block its publisher.
-            // After a failure, the publisher is blocked on purpose, because its bytes should have been recorded.
-            self.unrecorded.add(active.image);
-        }
-        for error in error
-            .into_iter()
-            .chain(stopped.err().map(ArchiveError::from))
-        {
-            refuse(&mut self.notes, outbox, parts.requester, error);
-        }
+        self.stop(store, &parts, (image, position), error, now_ms, outbox);
         let place = SignalPlace {
             recording_id,
             subscription_id: parts.subscription.registration_id(),
             position,
         };
         outbox.signal(parts.requester, RecordingSignal::Stop, place);
-        active.position.close();
+        counter.close();
         if parts.is_auto_stop {
             self.stop_subscription(parts.subscription_number);
         } else if !has_failed {
             self.note_end_of_image(parts.subscription_number);
+        }
+    }
+
+    /// Stores the stop position of a recording that has ended or failed.
+    fn stop(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        parts: &ActiveParts,
+        (image, position): (Image, i64),
+        error: Option<ArchiveError>,
+        now_ms: i64,
+        outbox: &mut Outbox,
+    ) {
+        let (recording_id, number) = (parts.recording_id, parts.subscription_number);
+        let stopped = store.stop_recording(recording_id, position, now_ms);
+        match error {
+            // If the subscription stays open for its other recordings, an unread image would block its publisher.
+            None => self.unrecorded.add(image),
+            Some(error) => {
+                let arrived = ArrivedImage {
+                    number,
+                    image,
+                    failed_id: Some(recording_id),
+                    is_reported: parts.failed_position == Some(position),
+                };
+                let failure = RecordingFailure {
+                    error,
+                    requester: parts.requester,
+                    ends_subscription: parts.is_auto_stop,
+                };
+                self.fail(store, arrived, failure, now_ms, outbox);
+            }
+        }
+        if let Err(error) = stopped {
+            self.unnoted.add(recording_id, position, now_ms);
+            let (notes, error) = (&mut self.notes, error.into());
+            report_unnoted(notes, outbox, recording_id, parts.requester, error);
         }
     }
 
@@ -670,9 +786,10 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    fn stop_subscription(&mut self, number: u64) {
+    pub(super) fn stop_subscription(&mut self, number: u64) {
         let removed = self.subscriptions.remove(number);
         self.memory.forget(removed.as_ref());
+        self.release_blocked(number);
         let of_it: Vec<i64> = self
             .all_parts()
             .filter(|parts| parts.subscription_number == number)
@@ -704,13 +821,14 @@ fn start<S: Storage + Clone>(
     settings: &RecordingSettings,
     entry: &ServedSubscription,
     purpose: RecordingPurpose,
-    image: Image,
+    arrived: &ArrivedImage,
     now_ms: i64,
 ) -> Result<Starting<S>, ArchiveError> {
     let subscription = entry
         .subscription()
         .ok_or_else(|| ArchiveError::generic("the subscription of the image is not added yet"))?
         .clone();
+    let image = arrived.image.clone();
     // After a restart, the bytes before this position are already in the recording.
     let join_position = image.position();
     let (recorder, signal) = match purpose {
@@ -755,6 +873,7 @@ fn start<S: Storage + Clone>(
             subscription_number: entry.number,
             subscription,
             is_auto_stop: entry.is_auto_stop,
+            failed_position: arrived.is_reported.then_some(join_position),
         },
         image,
         recorder,
@@ -764,20 +883,16 @@ fn start<S: Storage + Clone>(
     })
 }
 
-/// Returns whether an image was refused because it does not continue the recording. Other errors, such as errors of the
-/// storage, say nothing about the image.
-fn can_never_extend(error: &ArchiveError) -> bool {
-    matches!(
-        error.code,
-        ArchiveErrorCode::InvalidExtension
-            | ArchiveErrorCode::ActiveRecording
-            | ArchiveErrorCode::UnknownRecording
-    )
-}
-
 fn length(length: usize) -> Result<i32, ArchiveError> {
     i32::try_from(length)
         .map_err(|_| ArchiveError::generic(format!("length {length} of an image is too long")))
+}
+
+fn unknown_on_failure(name: &str) -> ArchiveError {
+    let parameter = channel::ON_FAILURE;
+    ArchiveError::generic(format!(
+        "{parameter}={name} is not known: use block or release"
+    ))
 }
 
 fn max_recordings(message: String) -> ArchiveError {

@@ -1,8 +1,9 @@
 //! Resumes recording subscriptions after a restart of the archive.
 
 use aeron_client::{Aeron, Image};
-use aeron_protocol::archive::{NULL_VALUE, RequestIds};
+use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE, RequestIds};
 
+use super::blocked::ArrivedImage;
 use super::overlap::consume_recorded;
 use super::recordings::{RecordingRequest, Recordings};
 use super::resumption::{JoinedStream, ResumedSubscription, Resumption};
@@ -14,7 +15,7 @@ use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
 /// The requester of a resumed subscription: no client.
-const NOBODY: RequestIds = RequestIds {
+pub(super) const NOBODY: RequestIds = RequestIds {
     control_session_id: NULL_VALUE,
     correlation_id: NULL_VALUE,
 };
@@ -54,19 +55,24 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
-        number: u64,
-        image: &Image,
+        arrived: &ArrivedImage,
         now_ms: i64,
     ) -> Result<(), ArchiveError> {
+        let image = &arrived.image;
         let begin = |recordings: &mut Self, store: &mut _, purpose| {
-            recordings.begin_as(purpose, aeron, store, number, image.clone(), now_ms)
+            recordings.begin_as(purpose, aeron, store, arrived, now_ms)
         };
+        let number = arrived.number;
         let link = match self.choose(store, number, image) {
             Resumption::Extend { recording_id, link } => {
                 let Err(error) = begin(self, store, RecordingPurpose::Extend { recording_id })
                 else {
                     return Ok(());
                 };
+                if error.code == ArchiveErrorCode::StorageSpace {
+                    // A new recording needs space too. When there is space, the image still continues this recording.
+                    return Err(error);
+                }
                 self.notes.push(format!(
                     "recording {recording_id} is not extended: {}",
                     error.message
@@ -166,9 +172,10 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 }
 
-/// Refuses the request for a subscription. For a resumed subscription, adds a note instead.
+/// Refuses the request for a subscription, and adds a note for the operator.
 pub(super) fn refuse_subscription(
     notes: &mut Vec<String>,
+    client_notes: &mut Vec<String>,
     outbox: &mut Outbox,
     entry: &ServedSubscription,
     error: ArchiveError,
@@ -179,7 +186,12 @@ pub(super) fn refuse_subscription(
             &entry.original_channel,
             &error,
         )),
-        false => outbox.refuse(entry.requester, error),
+        false => {
+            // The text is constant, because a client chooses the channel. The client itself gets the reason.
+            client_notes
+                .push("the driver refused the subscription of a recording request".to_owned());
+            outbox.refuse(entry.requester, error);
+        }
     }
 }
 
@@ -190,15 +202,31 @@ fn not_recorded_again(stream_id: i32, channel: &str, error: &ArchiveError) -> St
     )
 }
 
-/// Refuses a request. For a resumed recording, which has no requester, adds a note instead.
-pub(super) fn refuse(
+/// Reports that the stop position of a recording could not be stored, to the operator and to the session of the
+/// request. A resumed recording has no session.
+pub(super) fn report_unnoted(
     notes: &mut Vec<String>,
     outbox: &mut Outbox,
+    recording_id: i64,
     requester: RequestIds,
     error: ArchiveError,
 ) {
-    match requester == NOBODY {
-        true => notes.push(format!("a resumed recording failed: {}", error.message)),
-        false => outbox.refuse(requester, error),
+    notes.push(format!(
+        "recording {recording_id}: its stop position is not stored yet: {}",
+        error.message
+    ));
+    if requester != NOBODY {
+        outbox.refuse(requester, error);
     }
+}
+
+/// Returns whether an image was refused because it does not continue the recording. Other errors, such as errors of the
+/// storage, say nothing about the image.
+pub(super) fn can_never_extend(error: &ArchiveError) -> bool {
+    matches!(
+        error.code,
+        ArchiveErrorCode::InvalidExtension
+            | ArchiveErrorCode::ActiveRecording
+            | ArchiveErrorCode::UnknownRecording
+    )
 }

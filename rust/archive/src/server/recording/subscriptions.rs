@@ -8,6 +8,7 @@ use aeron_client::{Aeron, Image, PendingOperation, Subscription, SubscriptionHan
 use aeron_protocol::archive::{RequestIds, SourceLocation};
 
 use crate::server::ArchiveError;
+use crate::server::context::OnFailure;
 use crate::server::listing::SubscriptionEntry;
 
 /// The use of a subscription's images.
@@ -40,6 +41,8 @@ pub(in crate::server) struct ServedSubscription {
     pub requester: RequestIds,
     /// Whether the subscription ends when its first recording ends.
     pub is_auto_stop: bool,
+    /// How the archive treats the rest of an image after its recording has failed.
+    pub on_failure: OnFailure,
     /// The use of the subscription's images.
     pub purpose: RecordingPurpose,
     /// Stream id.
@@ -87,6 +90,7 @@ pub(in crate::server) struct NewSubscription {
     pub key: String,
     pub requester: RequestIds,
     pub is_auto_stop: bool,
+    pub on_failure: OnFailure,
     pub purpose: RecordingPurpose,
     pub stream_id: i32,
     pub source_location: SourceLocation,
@@ -118,6 +122,7 @@ impl RecordingSubscriptions {
             key: new.key,
             requester: new.requester,
             is_auto_stop: new.is_auto_stop,
+            on_failure: new.on_failure,
             purpose: new.purpose,
             stream_id: new.stream_id,
             source_location: new.source_location,

@@ -41,6 +41,11 @@ impl UnnotedStops {
         self.stops.remove(&recording_id);
     }
 
+    /// Returns whether the stop position of a recording is not in the catalog yet.
+    pub fn contains(&self, recording_id: i64) -> bool {
+        self.stops.contains_key(&recording_id)
+    }
+
     /// Tries again to write the stop positions that are due. Returns the number of attempts.
     pub fn note<S: Storage + Clone>(&mut self, store: &mut ArchiveStore<S>, now_ms: i64) -> usize {
         let mut attempts = 0;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use aeron_archive::channel::ON_FAILURE;
 use aeron_archive::client::{AeronArchive, ArchiveCall};
+use aeron_archive::server::OnFailure;
 use aeron_protocol::archive::SourceLocation;
+use aeron_protocol::uri::{ChannelUri, UriError};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -38,6 +41,35 @@ impl Argument for Source {
 }
 
 const LOCAL: Source = Source(SourceLocation::Local);
+
+/// How the archive treats the rest of a stream after its recording has failed: `block` or `release`.
+pub struct FailureTreatment(OnFailure);
+
+impl Argument for FailureTreatment {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let text = value.cast::<PyString>().ok();
+        let treatment = text.and_then(|text| OnFailure::from_name(&text.to_string_lossy()));
+        treatment
+            .map(Self)
+            .ok_or_else(|| wrong_type(value, name, "\"block\" or \"release\""))
+    }
+}
+
+/// Returns the channel of a recording request with the parameter that chooses the treatment of a failure.
+fn with_on_failure(channel: Channel, on_failure: Option<FailureTreatment>) -> PyResult<String> {
+    let Some(FailureTreatment(on_failure)) = on_failure else {
+        return Ok(channel.0);
+    };
+    let mut channel = ChannelUri::parse(&channel.0).map_err(invalid_channel)?;
+    channel
+        .put(ON_FAILURE, on_failure.name())
+        .map_err(invalid_channel)?;
+    Ok(channel.to_string())
+}
+
+fn invalid_channel(error: UriError) -> PyErr {
+    raise("InvalidChannelError", error.to_string())
+}
 
 /// The recording to stop: the id of the archive's subscription, or a channel and stream id.
 enum RecordingToStop {
@@ -151,6 +183,10 @@ archive_methods! {
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
     ///     auto_stop: Whether the archive closes its subscription when the first recording of the
     ///         subscription ends.
+    ///     on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+    ///         the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+    ///         lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+    ///         the archive. Aeron's own archive ignores this argument, and blocks.
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
@@ -160,10 +196,13 @@ archive_methods! {
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
-    start_recording, async_start_recording (channel, stream_id, *, source = LOCAL, auto_stop = false)
-    as "($self, channel, stream_id, *, source='LOCAL', auto_stop=False)"
-    [slf, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
-        Self::request(slf, ArchiveCall::start_recording(&channel.0, stream_id, source.0, auto_stop))
+    start_recording, async_start_recording (
+        channel, stream_id, *, source = LOCAL, auto_stop = false, on_failure = None
+    )
+    as "($self, channel, stream_id, *, source='LOCAL', auto_stop=False, on_failure=None)"
+    [slf, channel: Channel, stream_id: i32, source: Source, auto_stop: bool, on_failure: Option<FailureTreatment>] {
+        let channel = with_on_failure(channel, on_failure)?;
+        Self::request(slf, ArchiveCall::start_recording(&channel, stream_id, source.0, auto_stop))
     }
 
     /// Extends a recording with a stream that begins where the recording ends.
@@ -178,6 +217,10 @@ archive_methods! {
     ///     source: `"LOCAL"` if the archive's driver publishes the stream, `"REMOTE"` if another driver does.
     ///     auto_stop: Whether the archive closes its subscription when the first recording of the
     ///         subscription ends.
+    ///     on_failure: How the archive treats the rest of a stream after its recording has failed, for example because
+    ///         the disk is full. `"block"`: the archive stops reading, so the publisher is blocked and no data are
+    ///         lost. `"release"`: the archive reads and drops the rest. `None`: the setting `recording_on_failure` of
+    ///         the archive. Aeron's own archive ignores this argument, and blocks.
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
@@ -187,10 +230,16 @@ archive_methods! {
     ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
     ///     ArchiveDisconnectedError: If the archive ended the session.
     ///     ArchiveClosedError: If the client of the archive is closed.
-    extend_recording, async_extend_recording (recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false)
-    as "($self, recording_id, channel, stream_id, *, source='LOCAL', auto_stop=False)"
-    [slf, recording_id: i64, channel: Channel, stream_id: i32, source: Source, auto_stop: bool] {
-        let call = ArchiveCall::extend_recording(recording_id, &channel.0, stream_id, source.0, auto_stop);
+    extend_recording, async_extend_recording (
+        recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false, on_failure = None
+    )
+    as "($self, recording_id, channel, stream_id, *, source='LOCAL', auto_stop=False, on_failure=None)"
+    [
+        slf, recording_id: i64, channel: Channel, stream_id: i32, source: Source, auto_stop: bool,
+        on_failure: Option<FailureTreatment>
+    ] {
+        let channel = with_on_failure(channel, on_failure)?;
+        let call = ArchiveCall::extend_recording(recording_id, &channel, stream_id, source.0, auto_stop);
         Self::request(slf, call)
     }
 
