@@ -3,9 +3,9 @@ header is sent."""
 
 import time
 
-import aeron
 import pytest
 
+import aeron
 from interop.channels import unicast
 
 _TERM_LENGTH = 64 * 1024
