@@ -118,8 +118,8 @@ def compare(runs, commands):
 def perform_on_both(runs, type_id, body):
     """Performs a command on both drivers, and returns the events of both.
 
-    Our driver announces an image only after the pages of the publication exist. So the event follows the response after
-    a short time. The function waits until both drivers have sent the same events, or until a timeout.
+    One driver may be later than the other. The function waits until both drivers have sent the same events, or until a
+    timeout.
     """
     told = [run.perform(type_id, body) for run in runs]
     deadline = time.monotonic() + PATIENCE_S

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{
@@ -17,7 +16,7 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::receiver::ReceiverCommand;
-use crate::resources::LookupSubject;
+use crate::resources::{CreatedLog, LookupSubject};
 
 impl Conductor {
     /// Executes a command. `body` may contain arbitrary bytes. A command that cannot be decoded has no response.
@@ -176,7 +175,7 @@ impl Conductor {
     pub(super) fn on_publication_log(
         &mut self,
         registration_id: i64,
-        result: Result<SharedBuffer, DriverError>,
+        result: Result<CreatedLog, DriverError>,
     ) {
         if let Some(slot) = self.pending.log_slot(registration_id) {
             *slot = Some(result);
@@ -198,7 +197,7 @@ impl Conductor {
     pub(super) fn resume(&mut self, command: ReadyCommand) {
         match command {
             ReadyCommand::Log(command, result) => {
-                let outcome = result.and_then(|memory| self.use_publication_log(&command, &memory));
+                let outcome = result.and_then(|log| self.use_publication_log(&command, &log));
                 let request = command.request();
                 self.refuse_failed(request.correlation_id, &request.describe(), outcome);
             }
@@ -233,11 +232,11 @@ impl Conductor {
     fn use_publication_log(
         &mut self,
         command: &AwaitedLog,
-        memory: &SharedBuffer,
+        created: &CreatedLog,
     ) -> Result<(), DriverError> {
         let is_log_used = match command {
-            AwaitedLog::Ipc(plan) => self.join_or_add_ipc_publication(plan, memory),
-            AwaitedLog::Network(plan) => self.join_or_add_network_publication(plan, memory),
+            AwaitedLog::Ipc(plan) => self.join_or_add_ipc_publication(plan, created),
+            AwaitedLog::Network(plan) => self.join_or_add_network_publication(plan, created),
         };
         if !matches!(is_log_used, Ok(true)) {
             let registration_id = command.request().correlation_id;

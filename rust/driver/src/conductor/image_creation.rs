@@ -8,7 +8,7 @@ use super::subscriptions::StreamOrigin;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::receiver::ImageRequest;
-use crate::stream::{LinkedStream, StreamSession};
+use crate::stream::LinkedStream;
 
 impl Conductor {
     /// Starts the creation of at most one image, or drops one request that is too old.
@@ -70,11 +70,7 @@ impl Conductor {
         if let Some(endpoint) = self.endpoints.receive_endpoint_mut(endpoint) {
             endpoint.add_image();
         }
-        let identity = new.image.identity();
-        let session = StreamSession {
-            stream_id: identity.stream_id,
-            session_id: identity.session_id,
-        };
+        let session = new.image.identity().session();
         let origin = StreamOrigin::Received(endpoint);
         for subscription in self.subscriptions.matching(session, origin) {
             if let Err(error) = self.outlets.link(&mut new.image, subscription) {

@@ -56,22 +56,14 @@ impl Conductor {
             ResourceReply::LogCreated {
                 log: LogId::Image(id),
                 result,
-            } => self.on_image_log(id, result),
+            } => self.on_image_log(id, result.map(|log| log.memory)),
             ResourceReply::CreatingLog { registration_id } => {
                 self.pending.on_creating_log(registration_id);
             }
             ResourceReply::LogAllocated {
                 log: LogId::Publication(id),
                 result,
-            } => {
-                self.publications.on_pages(
-                    id,
-                    result,
-                    &self.subscriptions,
-                    &self.endpoints,
-                    &mut self.outlets,
-                );
-            }
+            } => self.publications.on_pages(id, result, &self.outlets),
             ResourceReply::LogAllocated {
                 log: LogId::Image(id),
                 result,

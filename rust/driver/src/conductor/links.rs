@@ -9,8 +9,7 @@ use super::outlets::ConductorOutlets;
 use super::subscriptions::{StreamOrigin, SubscriptionLink, SubscriptionSource, Subscriptions};
 use crate::error::DriverError;
 use crate::stream::{
-    IPC_SOURCE_IDENTITY, LinkId, LinkedStream, StreamSession, Subscriber, SubscriberConfig,
-    TetherAction,
+    IPC_SOURCE_IDENTITY, LinkId, LinkedStream, Subscriber, SubscriberConfig, TetherAction,
 };
 
 impl Conductor {
@@ -105,16 +104,9 @@ impl ConductorOutlets {
         origin: StreamOrigin<'_>,
         subscription: &SubscriptionLink,
     ) {
-        let identity = stream.identity();
-        let session = StreamSession {
-            stream_id: identity.stream_id,
-            session_id: identity.session_id,
-        };
+        let session = stream.identity().session();
         let is_new = !stream.subscribers().contains(subscription.link_id);
         if is_new && subscription.matches(session, origin) && stream.is_accepting_subscribers() {
-            if !stream.is_ready_for_subscribers() {
-                return stream.await_pages();
-            }
             // If the link fails, the client still has its subscription, and only lacks this image. The error is
             // therefore recorded, and not sent to the client.
             if let Err(error) = self.link(stream, subscription) {

@@ -207,6 +207,7 @@ impl Conductor {
         work_count += self.take_command();
         self.drain_if_due();
         work_count += self.take_messages();
+        work_count += self.resume_local_subscription();
         work_count += self.take_image_request();
         work_count += self.images.track(&mut self.outlets);
         work_count + self.publications.update(&mut self.outlets)

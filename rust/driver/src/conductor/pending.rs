@@ -7,16 +7,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use aeron_memory::buffer::SharedBuffer;
-
 use super::outlets::ConductorOutlets;
 use super::requests::{
     DestinationChange, IpcPlan, NetworkPlan, PublicationRequest, ReceiveDestinationChange,
     SubscriptionRequest,
 };
+use super::subscriptions::SubscriptionLink;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::UdpChannel;
+use crate::resources::CreatedLog;
 
 /// Maximum number of commands set aside. At the maximum, another slow command stays in progress and delays all later
 /// commands.
@@ -41,15 +41,25 @@ pub(super) enum AwaitedChannel {
 /// A command and the result of its request. The result may be an error.
 #[derive(Debug)]
 pub(super) enum ReadyCommand {
-    Log(AwaitedLog, Result<SharedBuffer, DriverError>),
+    Log(AwaitedLog, Result<CreatedLog, DriverError>),
     Channel(AwaitedChannel, Result<Arc<UdpChannel>, DriverError>),
     Address(DestinationChange, Result<SocketAddr, DriverError>),
+}
+
+/// A command that adds a subscription to publications of this driver.
+#[derive(Debug)]
+pub(super) struct LocalSubscription {
+    pub(super) link: SubscriptionLink,
+    /// Correlation id of the command if it adds a destination to the subscription.
+    pub(super) destination: Option<i64>,
 }
 
 /// The waiting commands.
 #[derive(Debug, Default)]
 pub(super) struct PendingCommands {
     in_progress: Option<PendingCommand>,
+    /// A command in progress that waits for the pages of publications.
+    local_subscription: Option<Box<LocalSubscription>>,
     /// Commands that were set aside, oldest first.
     slow: Vec<PendingCommand>,
 }
@@ -57,7 +67,7 @@ pub(super) struct PendingCommands {
 #[derive(Debug)]
 enum PendingCommand {
     /// A command that is identified by the registration id of its publication.
-    Log(Waiting<AwaitedLog, SharedBuffer>),
+    Log(Waiting<AwaitedLog, CreatedLog>),
     /// A command that is identified by the id of its lookup.
     Channel(Waiting<AwaitedChannel, Arc<UdpChannel>>),
     /// A command that is identified by the id of its lookup.
@@ -78,7 +88,22 @@ type ResultSlot<'a, R> = &'a mut Option<Result<R, DriverError>>;
 impl PendingCommands {
     /// Returns whether a command is in progress.
     pub(super) fn is_busy(&self) -> bool {
-        self.in_progress.is_some()
+        self.in_progress.is_some() || self.local_subscription.is_some()
+    }
+
+    /// Makes the command in progress wait for the pages of the publications that the subscription will read.
+    pub(super) fn await_pages(&mut self, subscription: LocalSubscription) {
+        self.local_subscription = Some(Box::new(subscription));
+    }
+
+    /// Returns the subscription that waits for pages.
+    pub(super) fn local_subscription(&self) -> Option<&LocalSubscription> {
+        self.local_subscription.as_deref()
+    }
+
+    /// Removes and returns the subscription that waits for pages.
+    pub(super) fn take_local_subscription(&mut self) -> Option<Box<LocalSubscription>> {
+        self.local_subscription.take()
     }
 
     /// Makes the command in progress wait for the log of a publication.
@@ -122,10 +147,7 @@ impl PendingCommands {
     }
 
     /// Returns the result slot of the command that waits for this log; `None` if no command does.
-    pub(super) fn log_slot(
-        &mut self,
-        registration_id: i64,
-    ) -> Option<ResultSlot<'_, SharedBuffer>> {
+    pub(super) fn log_slot(&mut self, registration_id: i64) -> Option<ResultSlot<'_, CreatedLog>> {
         self.all().find_map(|command| match command {
             PendingCommand::Log(waiting) => waiting.slot_of(registration_id),
             _ => None,

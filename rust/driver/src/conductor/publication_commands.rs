@@ -5,18 +5,19 @@
 
 use std::sync::Arc;
 
-use aeron_memory::buffer::SharedBuffer;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddPublication, RemovePublication};
-use aeron_protocol::uri::Transport;
+use aeron_protocol::uri::{SessionId, Transport};
 
 use super::Conductor;
 use super::clients::PublicationReference;
 use super::pending::{AwaitedChannel, AwaitedLog};
 use super::requests::{IpcPlan, NetworkPlan, PublicationRequest};
+use super::subscriptions::SubscriptionSource;
 use crate::error::DriverError;
 use crate::flow_control::FlowControlSpec;
 use crate::media::{ChannelRole, UdpChannel};
+use crate::resources::CreatedLog;
 use crate::sender::SendEndpointId;
 
 impl Conductor {
@@ -60,9 +61,19 @@ impl Conductor {
         if self.join_ipc_publication(&plan)? {
             return Ok(());
         }
-        let id = plan.request.correlation_id;
+        let PublicationRequest {
+            correlation_id: id,
+            stream_id,
+            ..
+        } = plan.request;
+        let may_have_subscribers = self.subscriptions.iter().any(|subscription| {
+            let wanted = subscription.session_id.map(SessionId::Explicit);
+            subscription.stream_id == stream_id
+                && matches!(subscription.source, SubscriptionSource::Ipc)
+                && wanted.is_none_or(|wanted| wanted == plan.params.session_id)
+        });
         self.publications
-            .request_log(id, &plan.params, &mut self.outlets);
+            .request_log(id, &plan.params, may_have_subscribers, &mut self.outlets);
         self.pending.await_log(AwaitedLog::Ipc(Box::new(plan)));
         Ok(())
     }
@@ -73,7 +84,7 @@ impl Conductor {
     pub(super) fn join_or_add_ipc_publication(
         &mut self,
         plan: &IpcPlan,
-        memory: &SharedBuffer,
+        created: &CreatedLog,
     ) -> Result<bool, DriverError> {
         if self.join_ipc_publication(plan)? {
             return Ok(false);
@@ -81,7 +92,7 @@ impl Conductor {
         let (clients, outlets) = (&mut self.clients, &mut self.outlets);
         let index = self
             .publications
-            .create_ipc(plan, memory, clients, outlets)?;
+            .create_ipc(plan, created, clients, outlets)?;
         self.narrow_response_subscription(index);
         self.refer_to_ipc(index, &plan.request)?;
         Ok(true)
@@ -148,9 +159,18 @@ impl Conductor {
         if self.join_network_publication(endpoint, &plan)? {
             return Ok(());
         }
-        let id = plan.request.correlation_id;
+        let PublicationRequest {
+            correlation_id: id,
+            stream_id,
+            ..
+        } = plan.request;
+        let may_have_subscribers = plan.params.spies_simulate_connection
+            && self.subscriptions.iter().any(|subscription| {
+                subscription.stream_id == stream_id
+                    && matches!(subscription.source, SubscriptionSource::Spy(_))
+            });
         self.publications
-            .request_log(id, &plan.params, &mut self.outlets);
+            .request_log(id, &plan.params, may_have_subscribers, &mut self.outlets);
         self.pending.await_log(AwaitedLog::Network(Box::new(plan)));
         Ok(())
     }
@@ -162,7 +182,7 @@ impl Conductor {
     pub(super) fn join_or_add_network_publication(
         &mut self,
         plan: &NetworkPlan,
-        memory: &SharedBuffer,
+        created: &CreatedLog,
     ) -> Result<bool, DriverError> {
         let existing = self
             .endpoints
@@ -181,14 +201,14 @@ impl Conductor {
             }
         };
         let clients = &mut self.clients;
-        let created = self
+        let index = self
             .publications
-            .create_network(plan, endpoint, memory, clients, outlets);
-        if created.is_ok() {
+            .create_network(plan, endpoint, created, clients, outlets);
+        if index.is_ok() {
             self.endpoints.add_publication(endpoint);
         }
         self.endpoints.close_unused_send(endpoint, outlets);
-        self.refer_to_network(created?, &plan.request)?;
+        self.refer_to_network(index?, &plan.request)?;
         Ok(true)
     }
 
@@ -268,11 +288,7 @@ impl Conductor {
 
     /// Removes a client's reference to a publication.
     pub(super) fn remove_publication_reference(&mut self, reference: PublicationReference) {
-        self.publications.remove_reference(
-            reference.publication_id,
-            &self.subscriptions,
-            &self.endpoints,
-            &mut self.outlets,
-        );
+        self.publications
+            .remove_reference(reference.publication_id, self.outlets.now_ns);
     }
 }

@@ -12,7 +12,7 @@ use aeron_protocol::uri::{ChannelUri, ControlMode, Transport};
 use super::Conductor;
 use super::pending::AwaitedChannel;
 use super::requests::{Change, ReceiveDestinationChange, SubscriptionRequest};
-use super::subscriptions::SubscriptionSource;
+use super::subscriptions::{SubscriptionLink, SubscriptionSource};
 use crate::error::DriverError;
 use crate::media::{ChannelRole, UdpChannel};
 use crate::receiver::{ReceiveEndpointId, ReceiverCommand};
@@ -99,11 +99,24 @@ impl Conductor {
         let params = self
             .parse_subscription(uri)
             .map_err(|error| DriverError::bad_channel(error, command.channel))?;
-        self.subscriptions
-            .add(request, &params, SubscriptionSource::Ipc);
-        self.outlets
-            .events
-            .on_operation_success(command.correlation_id);
+        let id = Some(command.correlation_id);
+        self.add_local_subscription(request, &params, SubscriptionSource::Ipc, id)
+    }
+
+    /// Adds an IPC or spy destination, and sends the response to the client.
+    pub(super) fn finish_local_destination(
+        &mut self,
+        destination: SubscriptionLink,
+        correlation_id: i64,
+    ) -> Result<(), DriverError> {
+        if !self.is_subscribed(destination.registration_id) {
+            return Err(unknown_subscription(
+                destination.client_id,
+                destination.registration_id,
+            ));
+        }
+        self.subscriptions.add(destination);
+        self.outlets.events.on_operation_success(correlation_id);
         self.link_last_subscription();
         Ok(())
     }
@@ -129,8 +142,9 @@ impl Conductor {
         match change.change {
             Change::Add if change.is_spy => {
                 let params = self.subscription_params(&channel)?;
-                self.subscriptions
-                    .add(change.request, &params, SubscriptionSource::Spy(channel));
+                let source = SubscriptionSource::Spy(channel);
+                let id = Some(correlation_id);
+                return self.add_local_subscription(change.request, &params, source, id);
             }
             Change::Add => {
                 let outlets = &mut self.outlets;
@@ -153,9 +167,6 @@ impl Conductor {
             }
         }
         self.outlets.events.on_operation_success(correlation_id);
-        if change.is_spy {
-            self.link_last_subscription();
-        }
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use aeron_protocol::uri::{
 
 use super::Conductor;
 use super::endpoints::{ReceiveEndpointRecord, ReceiveInterest};
-use super::pending::AwaitedChannel;
+use super::pending::{AwaitedChannel, LocalSubscription};
 use super::requests::SubscriptionRequest;
 use super::subscriptions::{SubscriptionLink, SubscriptionSource};
 use crate::config::Context;
@@ -52,7 +52,53 @@ impl Conductor {
         let params = ChannelUri::from_bytes(channel)
             .and_then(|uri| self.parse_subscription(&uri))
             .map_err(|error| DriverError::bad_channel(error, channel))?;
-        self.finish_subscription(request, &params, SubscriptionSource::Ipc, NO_COUNTER_ID)
+        self.add_local_subscription(request, &params, SubscriptionSource::Ipc, None)
+    }
+
+    /// Adds a subscription to publications of this driver, at once or after the pages of these publications are
+    /// allocated.
+    ///
+    /// `destination` is the correlation id of a command that adds a destination.
+    pub(super) fn add_local_subscription(
+        &mut self,
+        request: SubscriptionRequest,
+        params: &SubscriptionParams,
+        source: SubscriptionSource,
+        destination: Option<i64>,
+    ) -> Result<(), DriverError> {
+        self.clients
+            .get_or_add(request.client_id, &mut self.outlets)?;
+        let link = self.subscriptions.create(request, params, source);
+        self.pending
+            .await_pages(LocalSubscription { link, destination });
+        self.resume_local_subscription();
+        Ok(())
+    }
+
+    /// Continues a command that waits for pages, if they are allocated or there is no space for them. Returns the
+    /// number of continued commands.
+    ///
+    /// Meanwhile, no other command is executed. The response is therefore directly followed by the images, and
+    /// publishers have room as soon as the client gets them.
+    pub(super) fn resume_local_subscription(&mut self) -> usize {
+        let Some(LocalSubscription { link, .. }) = self.pending.local_subscription() else {
+            return 0;
+        };
+        if self.publications.awaits_pages(link, &self.endpoints) {
+            return 0;
+        }
+        if let Some(subscription) = self.pending.take_local_subscription() {
+            let LocalSubscription { link, destination } = *subscription;
+            let correlation_id = destination.unwrap_or(link.registration_id);
+            let outcome = match destination {
+                Some(_) => self.finish_local_destination(link, correlation_id),
+                None => self.finish_subscription(link, NO_COUNTER_ID),
+            };
+            if let Err(error) = outcome {
+                self.outlets.refuse(correlation_id, &error);
+            }
+        }
+        1
     }
 
     /// Adds a spy subscription after its channel was resolved.
@@ -62,12 +108,7 @@ impl Conductor {
         channel: Arc<UdpChannel>,
     ) -> Result<(), DriverError> {
         let params = self.subscription_params(&channel)?;
-        self.finish_subscription(
-            request,
-            &params,
-            SubscriptionSource::Spy(channel),
-            NO_COUNTER_ID,
-        )
+        self.add_local_subscription(request, &params, SubscriptionSource::Spy(channel), None)
     }
 
     /// Adds a network subscription after its channel was resolved.
@@ -102,26 +143,21 @@ impl Conductor {
             .endpoints
             .receive_endpoint(endpoint)
             .map_or(NO_COUNTER_ID, ReceiveEndpointRecord::status_counter_id);
-        self.finish_subscription(
-            request,
-            &params,
-            SubscriptionSource::Network(endpoint),
-            status_counter_id,
-        )
+        let source = SubscriptionSource::Network(endpoint);
+        let subscription = self.subscriptions.create(request, &params, source);
+        self.finish_subscription(subscription, status_counter_id)
     }
 
-    /// Adds a subscription from `source`, and sends the response to the client.
-    pub(super) fn finish_subscription(
+    /// Adds a subscription, and sends the response to the client.
+    fn finish_subscription(
         &mut self,
-        request: SubscriptionRequest,
-        params: &SubscriptionParams,
-        source: SubscriptionSource,
+        subscription: SubscriptionLink,
         channel_status_id: i32,
     ) -> Result<(), DriverError> {
         self.clients
-            .get_or_add(request.client_id, &mut self.outlets)?;
-        let registration_id = request.registration_id;
-        self.subscriptions.add(request, params, source);
+            .get_or_add(subscription.client_id, &mut self.outlets)?;
+        let registration_id = subscription.registration_id;
+        self.subscriptions.add(subscription);
         self.outlets
             .events
             .on_subscription_ready(registration_id, channel_status_id);

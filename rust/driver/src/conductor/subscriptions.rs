@@ -103,14 +103,15 @@ impl Subscriptions {
         self.all.iter()
     }
 
-    pub fn add(
+    /// Creates a subscription, without adding it to the list.
+    pub fn create(
         &mut self,
         request: SubscriptionRequest,
         params: &SubscriptionParams,
         source: SubscriptionSource,
-    ) {
+    ) -> SubscriptionLink {
         self.last_link_id += 1;
-        self.all.push(SubscriptionLink {
+        SubscriptionLink {
             link_id: LinkId(self.last_link_id),
             registration_id: request.registration_id,
             client_id: request.client_id,
@@ -124,7 +125,12 @@ impl Subscriptions {
             is_sparse: params.is_sparse,
             group: params.group,
             source,
-        });
+        }
+    }
+
+    /// Adds a subscription to the list.
+    pub fn add(&mut self, subscription: SubscriptionLink) {
+        self.all.push(subscription);
     }
 
     /// Returns the newest subscription.

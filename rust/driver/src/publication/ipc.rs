@@ -38,10 +38,8 @@ pub struct IpcPublication {
     consumer_position: i64,
     blocked: BlockedPublisher,
     cool_down_expiry_ns: Option<i64>,
-    /// Whether a subscriber waits for the pages of the first window.
+    /// Whether a client's command waits for the first pages.
     is_awaited: bool,
-    /// Whether the last publisher is about to leave. Subscribers are then linked without waiting for pages.
-    is_ending: bool,
 }
 
 impl IpcPublication {
@@ -68,7 +66,6 @@ impl IpcPublication {
             blocked: BlockedPublisher::new(position, now_ns),
             cool_down_expiry_ns: None,
             is_awaited: false,
-            is_ending: false,
         }
     }
 
@@ -163,31 +160,32 @@ impl IpcPublication {
         }
     }
 
-    /// Returns the pages to allocate next, for the next limit or for a waiting subscriber.
+    /// Returns the pages to allocate next, for the next limit or for a new subscriber.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
+        let is_awaited = std::mem::take(&mut self.is_awaited);
         if self.published.has_all_pages() || self.state != IpcPublicationState::Active {
             return None;
         }
-        let position = match self.subscribers.position_range() {
-            Some((min, _)) => self.published.sanitize(min),
-            None if self.is_awaited => self.consumer_position,
-            None => return None,
-        };
-        self.published.page_request(position)
+        match self.subscribers.position_range() {
+            Some((min, _)) => self.published.page_request(self.published.sanitize(min)),
+            None if is_awaited => self.published.first_page_request(self.consumer_position),
+            None => None,
+        }
     }
 
-    /// Ends the wait for pages if the last publisher is about to leave. Returns whether a subscriber was waiting.
+    /// Returns whether a command that adds a subscriber must wait for pages. If so, they are requested.
     ///
-    /// A subscriber waits until publishers can append without back pressure from missing pages. Without publishers, the
-    /// wait is useless.
-    pub fn end_waiting(&mut self) -> bool {
-        self.is_ending = self.state == IpcPublicationState::Active && self.reference_count == 1;
-        self.is_ending && self.take_awaited()
+    /// Without the wait, the first offer after the response would fail with back pressure.
+    pub fn awaits_pages(&mut self) -> bool {
+        self.is_awaited = self.state == IpcPublicationState::Active
+            && self.is_accepting_subscribers()
+            && !self.published.is_ready(self.join_position());
+        self.is_awaited
     }
 
-    /// Returns whether a subscriber waits for pages, and ends its wait.
-    pub fn take_awaited(&mut self) -> bool {
-        std::mem::take(&mut self.is_awaited)
+    /// Records whether the first pages were allocated when the log was created. Returns `true` if they were not.
+    pub fn on_first_pages(&mut self, are_allocated: bool) -> bool {
+        self.published.on_first_pages(are_allocated)
     }
 
     /// Records that the next `length` bytes of the page request are allocated.
@@ -197,10 +195,6 @@ impl IpcPublication {
 
     /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
-        if self.state == IpcPublicationState::Active {
-            self.published.open();
-            self.update_connection();
-        }
         self.published.on_pages_missing()
     }
 
@@ -283,7 +277,7 @@ impl IpcPublication {
         if allowed == limit {
             self.trip_limit = limit + window / 8;
         }
-        if self.published.opens(limit, allowed) {
+        if self.published.opens(min, allowed) {
             self.update_connection();
         }
         is_raised
@@ -306,7 +300,7 @@ impl IpcPublication {
         self.update_connection();
     }
 
-    /// Shows publishers whether they are connected: there must be subscribers and a window.
+    /// Shows publishers whether they are connected: there must be subscribers, and room if there is memory for it.
     fn update_connection(&self) {
         self.published
             .metadata()
@@ -347,14 +341,6 @@ impl LinkedStream for IpcPublication {
             Some((min, _)) => self.consumer_position.min(self.published.sanitize(min)),
             None => self.consumer_position,
         }
-    }
-
-    fn is_ready_for_subscribers(&self) -> bool {
-        self.is_ending || self.published.is_ready(self.join_position())
-    }
-
-    fn await_pages(&mut self) {
-        self.is_awaited = true;
     }
 
     /// Marks the publication as connected before the subscriber's client gets the event for the image.

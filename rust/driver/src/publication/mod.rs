@@ -10,7 +10,7 @@ use aeron_protocol::uri::{ExistingPublication, InitialPosition};
 
 pub use ipc::IpcPublication;
 pub use network::{NetworkPublication, NetworkPublicationOptions};
-pub use published_log::{PublisherCounters, PublisherPages};
+pub use published_log::{FirstPages, PublisherCounters, PublisherPages};
 pub use status::PublicationStatus;
 
 use crate::stream::TetherTimeouts;

@@ -90,10 +90,8 @@ pub struct NetworkPublication {
     blocked: BlockedPublisher,
     time_of_last_activity_ns: i64,
     is_released_by_sender: bool,
-    /// Whether a spy waits for the pages of the first window.
+    /// Whether a client's command waits for the first pages.
     is_awaited: bool,
-    /// Whether the last publisher is about to leave. Subscribers are then linked without waiting for pages.
-    is_ending: bool,
     /// Whether the driver is about to close. The driver then decides how long the publication lingers.
     is_closing: bool,
 }
@@ -126,7 +124,6 @@ impl NetworkPublication {
             time_of_last_activity_ns: now_ns,
             is_released_by_sender: false,
             is_awaited: false,
-            is_ending: false,
             is_closing: false,
         }
     }
@@ -262,31 +259,33 @@ impl NetworkPublication {
         }
     }
 
-    /// Returns the pages to allocate next, for the next limit or for a waiting spy.
+    /// Returns the pages to allocate next, for the next limit or for a new spy.
     pub fn page_request(&mut self) -> Option<PublisherPages> {
-        let has_readers = self.status.has_subscribers() || self.is_awaited;
-        if self.state != NetworkPublicationState::Active
-            || !has_readers
-            || self.published.has_all_pages()
-        {
+        let is_awaited = std::mem::take(&mut self.is_awaited);
+        if self.state != NetworkPublicationState::Active || self.published.has_all_pages() {
             return None;
         }
         let min = self.min_consumer_position(self.sender_position(), self.spies.position_range());
-        self.published.page_request(min)
+        match self.status.has_subscribers() {
+            true => self.published.page_request(min),
+            false if is_awaited => self.published.first_page_request(min),
+            false => None,
+        }
     }
 
-    /// Ends the wait for pages if the last publisher is about to leave. Returns whether a spy was waiting.
+    /// Returns whether a command that adds a spy must wait for pages. If so, they are requested.
     ///
-    /// A spy waits until publishers can append without back pressure from missing pages. Without publishers, the wait
-    /// is useless.
-    pub fn end_waiting(&mut self) -> bool {
-        self.is_ending = self.state == NetworkPublicationState::Active && self.reference_count == 1;
-        self.is_ending && self.take_awaited()
+    /// A spy that does not simulate a connection never waits.
+    pub fn awaits_pages(&mut self) -> bool {
+        self.is_awaited = self.state == NetworkPublicationState::Active
+            && self.options.spies_simulate_connection
+            && !self.published.is_ready(self.join_position());
+        self.is_awaited
     }
 
-    /// Returns whether a spy waits for pages, and ends its wait.
-    pub fn take_awaited(&mut self) -> bool {
-        std::mem::take(&mut self.is_awaited)
+    /// Records whether the first pages were allocated when the log was created. Returns `true` if they were not.
+    pub fn on_first_pages(&mut self, are_allocated: bool) -> bool {
+        self.published.on_first_pages(are_allocated)
     }
 
     /// Records that the next `length` bytes of the page request are allocated.
@@ -296,10 +295,6 @@ impl NetworkPublication {
 
     /// Records that the page request failed for now. Returns `true` for the first failure since the last success.
     pub fn on_pages_missing(&mut self) -> bool {
-        if self.state == NetworkPublicationState::Active {
-            self.published.open();
-            self.update_connection();
-        }
         self.published.on_pages_missing()
     }
 
@@ -393,7 +388,7 @@ impl NetworkPublication {
         let min = self.min_consumer_position(sender_position, spies);
         let limit = min + self.published.window();
         if limit <= self.published.limit() {
-            self.open_at(limit, limit);
+            self.open_with(min, limit);
             return false;
         }
         // Consumed data is kept for one term length, for retransmits.
@@ -403,15 +398,13 @@ impl NetworkPublication {
         if is_raised {
             self.published.set_limit(allowed);
         }
-        self.open_at(limit, allowed);
+        self.open_with(min, allowed);
         is_raised
     }
 
-    /// Connects the publication if `limit` gives publishers their first window.
-    ///
-    /// `wanted` is the limit without a shortage of pages.
-    fn open_at(&mut self, wanted: i64, limit: i64) {
-        if self.published.opens(wanted, limit) {
+    /// Connects the publication if `limit` gives publishers room, with the slowest consumer at `position`.
+    fn open_with(&mut self, position: i64, limit: i64) {
+        if self.published.opens(position, limit) {
             self.update_connection();
         }
     }
@@ -481,17 +474,6 @@ impl LinkedStream for NetworkPublication {
 
     fn join_position(&self) -> i64 {
         self.sender_position()
-    }
-
-    /// Returns whether a spy may be linked now. A spy that does not simulate a connection never has to wait.
-    fn is_ready_for_subscribers(&self) -> bool {
-        !self.options.spies_simulate_connection
-            || self.is_ending
-            || self.published.is_ready(self.join_position())
-    }
-
-    fn await_pages(&mut self) {
-        self.is_awaited = true;
     }
 
     /// If spies simulate a connection, marks the publication as connected before the spy's client gets the event for

@@ -3,8 +3,10 @@
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
+use aeron_memory::log::frame::Framing;
 use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{LogBuffers, LogMetadata};
+use aeron_protocol::uri::PublicationParams;
 
 use super::PublicationConfig;
 use crate::stream::{ManagedLog, PageRequest, Pages};
@@ -24,6 +26,9 @@ impl PublisherCounters {
 
 /// Length in bytes of the first window of a publication with a sparse log, unless the usual window is shorter.
 const FIRST_WINDOW_LENGTH: i64 = 4 * 1024 * 1024;
+/// Number of bytes that publishers can append as soon as they see a subscriber; less if the window is shorter. The
+/// pages of these bytes are allocated before the client gets the response to its command, so the number is small.
+const FIRST_ROOM: i64 = 1024 * 1024;
 /// Factor between the published bytes and the window, until the window has its usual length. Publishers therefore have
 /// twice the pages that they have filled, and do not wait for consumers while the window grows.
 const WINDOW_GROWTH: i64 = 2;
@@ -48,17 +53,48 @@ pub struct PublishedLog {
 pub struct PublisherPages {
     pub pages: PageRequest,
     pub promise: usize,
+    /// Whether a client waits for the pages.
+    pub is_awaited: bool,
+}
+
+/// The first pages of a new log, and the number of bytes after these pages that remain reserved for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstPages {
+    pub pages: Vec<PageRequest>,
+    pub promise: usize,
+}
+
+impl FirstPages {
+    /// Returns the first pages of a sparse log with these parameters.
+    pub fn of(params: &PublicationParams, start_position: i64) -> Self {
+        let term_length = params.term_length as usize;
+        let max_framed_length = Framing::new(params.mtu_length.into(), term_length)
+            .expect("the MTU is validated")
+            .max_framed_length();
+        let mut pages = Pages::for_publishers(
+            true,
+            start_position,
+            i64::from(params.term_length),
+            max_framed_length as i64,
+        );
+        let room = FIRST_ROOM.min(params.window_length.into());
+        pages.fit_reach(room);
+        FirstPages {
+            pages: pages.allocate_at_once(start_position + room),
+            promise: pages.promise(),
+        }
+    }
 }
 
 /// The gate that decides whether publishers see that they have subscribers.
 ///
-/// Publishers must have a window first. Otherwise, the first offers of a connected publisher would fail with back
-/// pressure, although no subscriber is slow.
+/// Publishers must have room first. Otherwise, the first offers of a connected publisher would fail with back pressure,
+/// although no subscriber is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     /// There are no subscribers.
     Closed,
-    /// There are subscribers. The gate opens when the limit reaches this position, the end of the first window.
+    /// There are subscribers. The gate opens when the limit reaches this position.
     OpensAt(i64),
     Open,
 }
@@ -83,7 +119,7 @@ impl PublishedLog {
             true => config.window_length.min(FIRST_WINDOW_LENGTH),
             false => config.window_length,
         };
-        pages.fit_reach(window);
+        pages.fit_reach(FIRST_ROOM.min(window));
         Self {
             managed: ManagedLog::new(log, pages, start_position),
             counters,
@@ -143,12 +179,30 @@ impl PublishedLog {
         self.window
     }
 
-    /// Returns whether a subscriber that joins at `position` finds the publishers connected.
-    ///
-    /// The publishers are connected if they have a window, or if the pages of the window are allocated.
+    /// Returns the limit that publishers must have before they see a subscriber at `position`.
+    fn first_limit(&self, position: i64) -> i64 {
+        position + FIRST_ROOM.min(self.window)
+    }
+
+    /// Returns whether publishers have room as soon as a subscriber joins at `position`, or whether there is no memory
+    /// for room.
     pub fn is_ready(&self, position: i64) -> bool {
-        let limit = position + self.window;
-        self.is_open() || self.managed.pages.allowed_limit(limit) >= limit
+        let limit = self.first_limit(position);
+        let pages = &self.managed.pages;
+        self.is_open() || pages.allowed_limit(limit) >= limit || pages.has_failed()
+    }
+
+    /// Records whether the [first pages](FirstPages) were allocated when the log was created.
+    ///
+    /// Returns `true` if they were not.
+    pub fn on_first_pages(&mut self, are_allocated: bool) -> bool {
+        let limit = self.first_limit(self.start_position);
+        if are_allocated {
+            self.managed.pages.allocate_at_once(limit);
+            return false;
+        }
+        self.managed.pages.request(limit);
+        self.on_pages_missing()
     }
 
     /// Ends the stream at the producer position. Returns the producer position.
@@ -169,21 +223,20 @@ impl PublishedLog {
         self.counters.limit.set(limit);
     }
 
-    /// Returns whether publishers may see their subscribers: publishers have a window, or there is no memory for a
-    /// window.
+    /// Returns whether publishers may see their subscribers: publishers have room, or there is no memory for room.
     pub fn is_open(&self) -> bool {
         self.gate == Gate::Open
     }
 
-    /// Opens the gate if `limit` reaches the end of the first window. A closed gate takes this end from `wanted`.
-    /// Returns whether the gate has just opened.
-    pub fn opens(&mut self, wanted: i64, limit: i64) -> bool {
+    /// Opens the gate if `limit` gives publishers room, or if there is no memory for room. `position` is the position
+    /// of the slowest consumer. Returns whether the gate has just opened.
+    pub fn opens(&mut self, position: i64, limit: i64) -> bool {
         let at = match self.gate {
             Gate::Open => return false,
             Gate::OpensAt(at) => at,
-            Gate::Closed => wanted,
+            Gate::Closed => self.first_limit(position),
         };
-        self.gate = if limit >= at {
+        self.gate = if limit >= at || self.managed.pages.has_failed() {
             Gate::Open
         } else {
             Gate::OpensAt(at)
@@ -191,12 +244,7 @@ impl PublishedLog {
         self.is_open()
     }
 
-    /// Opens the gate: publishers see their subscribers.
-    pub fn open(&mut self) {
-        self.gate = Gate::Open;
-    }
-
-    /// Closes the gate: publishers see no subscribers until they have a window again.
+    /// Closes the gate: publishers see no subscribers until they have room again.
     pub fn close(&mut self) {
         self.gate = Gate::Closed;
     }
@@ -228,11 +276,20 @@ impl PublishedLog {
     ///
     /// The requested pages extend beyond the window, so that publishers do not wait for pages.
     pub fn page_request(&mut self, position: i64) -> Option<PublisherPages> {
-        let limit = position + self.window + self.window / 4;
+        self.request(position + self.window + self.window / 4, false)
+    }
+
+    /// Returns the pages to allocate before a subscriber joins at `position`.
+    pub fn first_page_request(&mut self, position: i64) -> Option<PublisherPages> {
+        self.request(self.first_limit(position), true)
+    }
+
+    fn request(&mut self, limit: i64, is_awaited: bool) -> Option<PublisherPages> {
         let pages = self.managed.pages.request(limit)?;
         Some(PublisherPages {
             pages,
             promise: self.managed.pages.promise(),
+            is_awaited,
         })
     }
 

@@ -8,6 +8,7 @@ use aeron_memory::buffer::SharedBuffer;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::media::{ChannelRole, UdpChannel};
+use crate::publication::FirstPages;
 use crate::stream::PageRequest;
 
 /// A command of the conductor.
@@ -20,6 +21,8 @@ pub enum ResourceCommand {
         length: usize,
         /// The parts of a sparse log to allocate now, besides its metadata; `None` for a log that is not sparse.
         sparse: Option<Vec<PageRequest>>,
+        /// Further parts of a sparse log to allocate now. Without space for them, the log is created nevertheless.
+        first_pages: Option<FirstPages>,
     },
     /// Allocate a part of a sparse log.
     AllocateLog {
@@ -28,6 +31,9 @@ pub enum ResourceCommand {
         pages: PageRequest,
         /// Number of bytes after the part that are reserved for the log but not allocated.
         promise: usize,
+        /// Whether a client waits for the pages. Then the whole part is allocated at once, before the slices of other
+        /// parts. The part must be short.
+        is_awaited: bool,
     },
     /// Remove a log. After this command, the conductor sends clients no event that names the log.
     RemoveLog {
@@ -68,8 +74,7 @@ pub enum ResourceReply {
     /// A log was created, or its creation failed.
     LogCreated {
         log: LogId,
-        /// The memory of the log.
-        result: Result<SharedBuffer, DriverError>,
+        result: Result<CreatedLog, DriverError>,
     },
     /// The creation of a publication's log takes long, because the whole log is allocated. The result follows in
     /// another reply.
@@ -100,6 +105,14 @@ pub enum ResourceReply {
         id: i64,
         result: Result<SocketAddr, DriverError>,
     },
+}
+
+/// A log that was created.
+#[derive(Debug)]
+pub struct CreatedLog {
+    pub memory: SharedBuffer,
+    /// Whether the first pages were allocated; `None` if the command has none.
+    pub first_pages: Option<Result<(), DriverError>>,
 }
 
 /// The queue of a command. The agent executes the commands of one lane in order, and takes commands from both lanes in

@@ -29,7 +29,7 @@ use aeron_memory::log::metadata::METADATA_LENGTH;
 use aeron_protocol::ErrorCode;
 use rustix::io::Errno;
 
-pub use command::{Lane, LookupSubject, ResourceCommand, ResourceReply};
+pub use command::{CreatedLog, Lane, LookupSubject, ResourceCommand, ResourceReply};
 pub use lanes::{ResourceCommands, ResourceInbox, lanes};
 use slices::Slices;
 use space::SpaceLedger;
@@ -38,6 +38,7 @@ use crate::diagnostics::ErrorRecorder;
 use crate::error::DriverError;
 use crate::log_storage::{LogId, LogStorage};
 use crate::media::ChannelResolver;
+use crate::publication::FirstPages;
 use crate::queue::QueueProducer;
 pub use crate::stream::PageRequest;
 
@@ -178,7 +179,7 @@ impl NativeResourceAgent {
                 sparse,
             } => {
                 let created = match sparse {
-                    Some(first_pages) => self.create_sparse(log, length, &first_pages).map(Some),
+                    Some(parts) => self.create_sparse(log, length, &parts).map(Some),
                     None => self.begin_creation(log, length).map(|()| None),
                 };
                 if let Some(result) = created.transpose() {
@@ -189,14 +190,20 @@ impl NativeResourceAgent {
                 log,
                 pages,
                 promise,
-            } => self.begin_allocation(log, pages, promise),
+                is_awaited,
+            } => self.begin_allocation(log, pages, promise, is_awaited),
             ResourceCommand::RemoveLog { log } => {
+                first_pages,
                 self.remove(log);
             }
             ResourceCommand::LookUp { id, what } => {
                 let reply = self.look_up(id, &what).unwrap_or_else(|| {
                     self.looking_up.push((id, what));
                     ResourceReply::LookingUp { id }
+                    let result = result.map(|memory| CreatedLog {
+                        memory,
+                        first_pages: first_pages.map(|pages| self.allocate_first(log, &pages)),
+                    });
                 });
                 self.replies.send(reply);
             }
@@ -231,19 +238,22 @@ impl NativeResourceAgent {
     /// Grants a part of a log and promises bytes after it, or refuses both.
     ///
     /// A publisher that uses the first slice relies on the later slices and the promised bytes.
-    fn begin_allocation(&mut self, log: LogId, pages: PageRequest, promise: usize) {
+    fn begin_allocation(
+        &mut self,
+        log: LogId,
+        pages: PageRequest,
+        promise: usize,
+        is_awaited: bool,
+    ) {
         // The removal of an image on the other lane may have been executed before this allocation.
         let Some(rest) = self.space.rest(log) else {
             return;
         };
-        let needed = pages.length.max(rest.min(pages.length + promise));
-        match self.check_room(log, needed) {
-            Ok(()) => {
-                self.space.grant(log, pages.length, promise);
-                self.slices.push(log, pages);
-            }
+        match self.grant(log, rest, pages.length, promise) {
+            Ok(()) if is_awaited => self.allocate_slice(log, pages),
+            Ok(()) => self.slices.push(log, pages),
             Err(error) => {
-                let result = Err(self.explain(error, "failed to allocate pages of log", log));
+                let result = Err(error);
                 self.replies
                     .send(ResourceReply::LogAllocated { log, result });
             }
@@ -265,6 +275,40 @@ impl NativeResourceAgent {
         }
         if free < length as u64 {
             return Err(NoRoom::AtAll);
+    /// Grants `length` of the `rest` bytes of a log that are not allocated, and promises bytes after them; or refuses
+    /// both.
+    fn grant(
+        &mut self,
+        log: LogId,
+        rest: usize,
+        length: usize,
+        promise: usize,
+    ) -> Result<(), DriverError> {
+        let needed = length.max(rest.min(length + promise));
+        self.check_room(log, needed)
+            .map_err(|error| self.explain(error, "failed to allocate pages of log", log))?;
+        self.space.grant(log, length, promise);
+        Ok(())
+    }
+
+    /// Allocates the first pages of a new log at once. If there is no space for them, none of them count as allocated.
+    fn allocate_first(&mut self, log: LogId, first: &FirstPages) -> Result<(), DriverError> {
+        let length = first.pages.iter().map(|pages| pages.length).sum();
+        let rest = self.space.rest(log).unwrap_or(0);
+        self.grant(log, rest, length, first.promise)?;
+        let mut pages = first.pages.iter();
+        match pages.try_for_each(|pages| self.allocate_pages(log, *pages)) {
+            Ok(()) => {
+                self.space.on_allocated(log, length);
+                Ok(())
+            }
+            Err(error) => {
+                self.space.revoke(log);
+                Err(self.describe(&error, "failed to allocate pages of log", log))
+            }
+        }
+    }
+
         }
         Ok(())
     }
@@ -304,7 +348,10 @@ impl NativeResourceAgent {
             return;
         };
         let result = match allocated {
-            Ok(()) => Ok(memory),
+            Ok(()) => Ok(CreatedLog {
+                memory,
+                first_pages: None,
+            }),
             Err(error) => {
                 drop(memory);
                 let error = self.describe(&error, "failed to create log", log);

@@ -9,9 +9,10 @@ use crate::log_storage::{LogId, LogStorage};
 use crate::media::interfaces::SystemInterfaces;
 use crate::media::{ChannelResolver, ChannelRole};
 use crate::names::SystemNames;
+use crate::publication::FirstPages;
 use crate::queue::{CAPACITY, QueueConsumer, queue};
 use crate::resources::{
-    LookupSubject, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCommands,
+    CreatedLog, LookupSubject, NativeResourceAgent, PageRequest, ResourceCommand, ResourceCommands,
     ResourceCounters, ResourceReply, StorageLimits, lanes,
 };
 use crate::testing::PLAIN_COUNTER;
@@ -170,6 +171,7 @@ fn allocate_command(log: LogId, pages: PageRequest) -> ResourceCommand {
         log,
         pages,
         promise: 0,
+        is_awaited: false,
     }
 }
 
@@ -178,6 +180,7 @@ fn create_command(log: LogId) -> ResourceCommand {
         log,
         length: 200_704,
         sparse: Some(vec![FIRST_PAGE]),
+        first_pages: None,
     }
 }
 
@@ -234,6 +237,7 @@ fn pages_are_allocated_in_slices_and_each_slice_causes_a_reply() {
             length,
         },
         promise: 0,
+        is_awaited: false,
     });
     for expected in [1 << 20; 10] {
         fixture.agent.do_work();
@@ -258,6 +262,7 @@ fn slices_of_logs_take_turns_and_commands_are_executed_between_them() {
             log: LogId::Publication(log),
             pages: PageRequest { offset: 0, length },
             promise: 0,
+            is_awaited: false,
         });
     }
     fixture.commands.send(create_command(LogId::Publication(3)));
@@ -339,11 +344,9 @@ fn bytes_that_are_promised_to_a_log_are_not_granted_to_another_log() {
 fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
     let mut fixture = Fixture::new();
     for log in [1, 2] {
-        fixture.commands.send(ResourceCommand::CreateLog {
-            log: LogId::Publication(log),
-            length: 64 << 20,
-            sparse: Some(vec![FIRST_PAGE]),
-        });
+        fixture
+            .commands
+            .send(create_sparse_command(LogId::Publication(log)));
         fixture.agent.do_work();
         fixture.replies.pop().unwrap();
     }
@@ -356,6 +359,7 @@ fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
                 length: granted,
             },
             promise: promised,
+            is_awaited: false,
         });
     }
     let mut failed = Vec::new();
@@ -374,6 +378,106 @@ fn check_that_the_second_log_finds_no_room(granted: usize, promised: usize) {
     assert_eq!(failed, [(LogId::Publication(2), ErrorCode::StorageSpace)]);
 }
 
+const FIRST_PAGES: PageRequest = PageRequest {
+    offset: 0,
+    length: 2 << 20,
+};
+
+fn create_sparse_command(log: LogId) -> ResourceCommand {
+    ResourceCommand::CreateLog {
+        log,
+        length: 64 << 20,
+        sparse: Some(vec![FIRST_PAGE]),
+        first_pages: None,
+    }
+}
+
+fn create_with_first_pages(log: LogId) -> ResourceCommand {
+    ResourceCommand::CreateLog {
+        log,
+        length: 64 << 20,
+        sparse: Some(vec![FIRST_PAGE]),
+        first_pages: Some(FirstPages {
+            pages: vec![FIRST_PAGES],
+            promise: 30 << 20,
+        }),
+    }
+}
+
+/// Returns whether the first pages of the log in the next reply were allocated.
+fn has_first_pages(fixture: &mut Fixture) -> bool {
+    match fixture.replies.pop() {
+        Ok(ResourceReply::LogCreated {
+            result:
+                Ok(CreatedLog {
+                    first_pages: Some(result),
+                    ..
+                }),
+            ..
+        }) => result.is_ok(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_log_without_space_for_its_first_pages_is_created_nevertheless() {
+    let mut fixture = Fixture::new();
+    for (log, is_allocated) in [(1, true), (2, false)] {
+        fixture
+            .commands
+            .send(create_with_first_pages(LogId::Publication(log)));
+        fixture.agent.do_work();
+        assert_eq!(has_first_pages(&mut fixture), is_allocated);
+        // 30 MiB are promised to the first log. The rest suffices for the second log, but not for its first pages.
+        fixture.logs.0.lock().unwrap().usable = 47 << 20;
+    }
+}
+
+/// The first pages of a new log, and pages for a new subscriber, do not wait for the slices of another log.
+#[test]
+fn pages_that_a_client_waits_for_are_allocated_at_once() {
+    let mut fixture = Fixture::new();
+    fixture
+        .commands
+        .send(create_sparse_command(LogId::Publication(1)));
+    fixture
+        .commands
+        .send(create_sparse_command(LogId::Publication(2)));
+    let long = PageRequest {
+        offset: 0,
+        length: 32 << 20,
+    };
+    fixture
+        .commands
+        .send(allocate_command(LogId::Publication(1), long));
+    for _ in 0..3 {
+        fixture.agent.do_work();
+    }
+    while fixture.replies.pop().is_ok() {}
+    fixture.commands.send(ResourceCommand::AllocateLog {
+        log: LogId::Publication(2),
+        pages: FIRST_PAGES,
+        promise: 0,
+        is_awaited: true,
+    });
+    fixture.agent.do_work();
+    let reply = fixture.replies.pop();
+    assert!(
+        matches!(
+            reply,
+            Ok(ResourceReply::LogAllocated { log: LogId::Publication(2), result: Ok(length) })
+                if length == FIRST_PAGES.length
+        ),
+        "{reply:?}"
+    );
+    while fixture.replies.pop().is_ok() {}
+    fixture
+        .commands
+        .send(create_with_first_pages(LogId::Publication(3)));
+    fixture.agent.do_work();
+    assert!(has_first_pages(&mut fixture));
+}
+
 #[test]
 fn closing_removes_logs_that_were_not_released() {
     let mut fixture = Fixture::new();
@@ -382,6 +486,7 @@ fn closing_removes_logs_that_were_not_released() {
         log: LogId::Publication(2),
         length: 200_704,
         sparse: None,
+        first_pages: None,
     });
     fixture.agent.close();
     assert!(fixture.logs.0.lock().unwrap().logs.is_empty());
@@ -393,6 +498,7 @@ fn create_full_command(log: LogId, length: usize) -> ResourceCommand {
         log,
         length,
         sparse: None,
+        first_pages: None,
     }
 }
 

@@ -29,6 +29,16 @@ pub struct StreamIdentity<'a> {
     pub source_identity: &'a str,
 }
 
+impl StreamIdentity<'_> {
+    /// Returns the session of the stream.
+    pub fn session(&self) -> StreamSession {
+        StreamSession {
+            stream_id: self.stream_id,
+            session_id: self.session_id,
+        }
+    }
+}
+
 /// A stream that subscriptions are linked to.
 pub trait LinkedStream {
     fn identity(&self) -> StreamIdentity<'_>;
@@ -39,16 +49,6 @@ pub trait LinkedStream {
 
     /// Returns whether a new subscriber may join.
     fn is_accepting_subscribers(&self) -> bool;
-
-    /// Returns whether publishers would have a window as soon as a new subscriber is linked.
-    ///
-    /// If not, the subscriber is linked later.
-    fn is_ready_for_subscribers(&self) -> bool {
-        true
-    }
-
-    /// Records that a subscriber waits for the stream to be ready.
-    fn await_pages(&mut self) {}
 
     /// Returns the position at which a new subscriber begins.
     fn join_position(&self) -> i64;

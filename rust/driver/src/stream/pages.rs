@@ -90,6 +90,18 @@ impl Pages {
         (self.reserve - self.reach) as usize
     }
 
+    /// Requests and records the pages for `limit` as if they were allocated at once. Returns the requests.
+    ///
+    /// Two requests are needed if the pages extend beyond the end of the log.
+    pub fn allocate_at_once(&mut self, limit: i64) -> Vec<PageRequest> {
+        let mut requests = Vec::new();
+        while let Some(request) = self.request(limit) {
+            self.on_allocated(request.length);
+            requests.push(request);
+        }
+        requests
+    }
+
     /// Creates the pages of an image's log that begins at `start_position`.
     ///
     /// The part `first`, from [`first_request`](Self::first_request), must be allocated already. If `sparse` is false,
@@ -170,7 +182,7 @@ impl Pages {
             return None;
         }
         let lap_end = self.end - self.end % self.lap_length + self.lap_length;
-        let step_end = needed.saturating_add(self.step - 1) & !(self.step - 1);
+        let step_end = (needed - PAGE_LENGTH).saturating_add(self.step - 1) & !(self.step - 1);
         let end = step_end
             .saturating_add(PAGE_LENGTH)
             .min(lap_end)
@@ -205,6 +217,11 @@ impl Pages {
         !std::mem::replace(&mut self.is_failure_reported, true)
     }
 
+    /// Returns whether the last request failed and was not repeated yet.
+    pub fn has_failed(&self) -> bool {
+        self.state == PagesState::Failed
+    }
+
     /// Allows the repetition of a failed request.
     pub fn retry(&mut self) {
         if self.state == PagesState::Failed {
@@ -225,21 +242,12 @@ mod tests {
         Pages::for_publishers(true, start_position, TERM, MAX_FRAMED)
     }
 
-    fn allocate_for(pages: &mut Pages, limit: i64) -> Vec<PageRequest> {
-        let mut requests = Vec::new();
-        while let Some(request) = pages.request(limit) {
-            requests.push(request);
-            pages.on_allocated(request.length);
-        }
-        requests
-    }
-
     #[test]
     fn pages_are_requested_in_steps_beyond_the_limit_and_its_reserve() {
         for limit in [32, STEP, TERM - RESERVE - PAGE_LENGTH, TERM, 2 * TERM] {
             let mut pages = pages(0);
             assert!(pages.allowed_limit(limit) < 0);
-            let requests = allocate_for(&mut pages, limit);
+            let requests = pages.allocate_at_once(limit);
             let allocated: usize = requests.iter().map(|r| r.length).sum();
             let needed = limit + RESERVE;
             assert!((needed..needed + STEP + PAGE_LENGTH).contains(&(allocated as i64)));
@@ -257,7 +265,7 @@ mod tests {
         ] {
             pages.fit_reach(window);
             assert_eq!(pages.promise() as i64, RESERVE - reach);
-            allocate_for(&mut pages, window);
+            pages.allocate_at_once(window);
             assert_eq!(pages.allowed_limit(window), window);
         }
     }
@@ -276,7 +284,7 @@ mod tests {
                 pages.allowed_limit(start + WINDOW) < start + WINDOW,
                 needs_more
             );
-            let requests = allocate_for(&mut pages, start + WINDOW);
+            let requests = pages.allocate_at_once(start + WINDOW);
             let offsets: Vec<usize> = requests.iter().map(|request| request.offset).collect();
             assert_eq!(offsets, if needs_more { vec![0] } else { vec![] });
             assert_eq!(pages.allowed_limit(start + WINDOW), start + WINDOW);
@@ -320,7 +328,7 @@ mod tests {
             let mut pages = pages(start);
             let mut bytes = vec![0u8; 3 * TERM as usize / 32];
             for limit in (start..start + 4 * TERM).step_by(3 << 20) {
-                for request in allocate_for(&mut pages, limit) {
+                for request in pages.allocate_at_once(limit) {
                     assert!(request.offset + request.length <= 3 * TERM as usize);
                     bytes[request.offset / 32..][..request.length / 32]
                         .iter_mut()
@@ -372,7 +380,7 @@ mod tests {
             };
             count(first);
             for limit in (start..start + 4 * TERM).step_by(100 << 10) {
-                for request in allocate_for(&mut pages, limit) {
+                for request in pages.allocate_at_once(limit) {
                     assert!(request.length as i64 <= STEP + PAGE_LENGTH);
                     count(request);
                 }

@@ -400,18 +400,23 @@ impl TestDriver {
         let heard = self.ask(command);
         heard
             .iter()
-            .find_map(|heard| match heard.event() {
-                Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready) => {
-                    Some(self.publication(&ready))
-                }
-                _ => None,
-            })
+            .find_map(|heard| self.publication_in(heard))
             .unwrap_or_else(|| {
                 panic!(
                     "{channel}: {:?}",
                     heard.iter().map(Heard::event).collect::<Vec<_>>()
                 )
             })
+    }
+
+    /// Returns the publication that an event announces.
+    pub fn publication_in(&self, heard: &Heard) -> Option<Publication> {
+        match heard.event() {
+            Event::PublicationReady(ready) | Event::ExclusivePublicationReady(ready) => {
+                Some(self.publication(&ready))
+            }
+            _ => None,
+        }
     }
 
     pub fn publication_command<'a>(

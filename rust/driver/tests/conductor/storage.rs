@@ -5,10 +5,9 @@ use std::time::Duration;
 use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
-use aeron_protocol::event::Event;
 use aeron_protocol::frame::flags;
 
-use crate::harness::{CLIENT, Heard, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
 use crate::source::Source;
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
@@ -220,9 +219,9 @@ const ROUTES: [(&str, &str); 3] = [
     ),
 ];
 
-/// When a publication becomes connected, its limit is already a whole window ahead.
+/// When a publication becomes connected, its limit is already a whole window ahead; with a long window, 1 MiB ahead.
 #[test]
-fn a_connected_publisher_has_the_whole_window() {
+fn a_connected_publisher_has_room() {
     for (channel, subscribed) in ROUTES {
         let mut driver = TestDriver::new();
         let publication = driver.add_publication(channel, STREAM);
@@ -283,27 +282,106 @@ fn a_publication_becomes_connected_even_if_its_publisher_has_already_appended() 
     }
 }
 
-/// The driver announces an image only after the publication is connected.
+/// 04-197: the image follows the response to the command that adds its subscription or its publication. No other event
+/// is between them, although more commands follow. Publishers then have room for 1 MiB.
 #[test]
-fn when_an_image_is_announced_the_publication_is_already_connected() {
+fn an_image_directly_follows_the_response_and_the_next_offer_succeeds() {
+    const MIB: i64 = 1024 * 1024;
     for (channel, subscribed) in [ROUTES[0], ROUTES[2]] {
-        let mut driver = TestDriver::new();
         let separator = if channel.contains('?') { '|' } else { '?' };
-        let channel = format!("{channel}{separator}term-length=64m");
-        let publication = driver.add_publication(&channel, STREAM);
-        let command = driver.subscription_command(CLIENT, subscribed, STREAM);
-        driver.send(command);
-        for _ in 0..1_000 {
-            driver.duty_cycle();
-            let is_told = |heard: &Heard| matches!(heard.event(), Event::AvailableImage(_));
-            if driver.hear().iter().any(is_told) {
-                break;
+        for term_length in [64 * 1024, MIB, 64 * MIB, 1024 * MIB] {
+            let channel = format!("{channel}{separator}term-length={term_length}");
+            let end = term_length - 4096;
+            for parameters in [
+                "sparse=true".to_owned(),
+                // The first pages are on both sides of the end of the log.
+                format!("init-term-id=1|term-id=3|term-offset={end}"),
+                "sparse=false".to_owned(),
+            ] {
+                // Longer logs have too many pages for this test.
+                if parameters == "sparse=false" && term_length > MIB {
+                    continue;
+                }
+                for is_subscribed_first in [false, true] {
+                    let channel = format!("{channel}|{parameters}");
+                    check_image_after_response(&channel, subscribed, is_subscribed_first);
+                }
             }
-            assert!(!publication.is_connected(), "{channel}");
         }
-        assert!(publication.is_connected(), "{channel}");
-        publication.offer(1_000);
     }
+}
+
+fn check_image_after_response(channel: &str, subscribed: &str, is_subscribed_first: bool) {
+    const MIB: i64 = 1024 * 1024;
+    let mut driver = TestDriver::new();
+    // The client and its counter for heartbeats exist.
+    driver.add_subscription("aeron:ipc", STREAM + 1);
+    let first = match is_subscribed_first {
+        true => driver.subscription_command(CLIENT, subscribed, STREAM),
+        false => driver.publication_command(CLIENT, channel, STREAM, true),
+    };
+    driver.send(first);
+    driver.work();
+    let heard_first = driver.hear();
+    for command in [
+        match is_subscribed_first {
+            true => driver.publication_command(CLIENT, channel, STREAM, true),
+            false => driver.subscription_command(CLIENT, subscribed, STREAM),
+        },
+        driver.publication_command(CLIENT, "aeron:ipc", STREAM + 2, true),
+        driver.publication_command(CLIENT, "aeron:ipc", STREAM + 3, true),
+    ] {
+        driver.send(command);
+    }
+    let mut heard = Vec::new();
+    while names(&heard)
+        .last()
+        .is_none_or(|name| name != "AvailableImage")
+    {
+        driver.duty_cycle();
+        heard.extend(driver.hear());
+        assert!(heard.len() < 6, "{channel}: {:?}", names(&heard));
+    }
+    let response = &heard[heard.len() - 2];
+    let publication = match is_subscribed_first {
+        true => driver.publication_in(response),
+        false => {
+            assert_eq!(names(std::slice::from_ref(response)), ["SubscriptionReady"]);
+            driver.publication_in(&heard_first[0])
+        }
+    };
+    let publication = publication.expect(channel);
+    let image = &driver.images(&heard)[0];
+    assert_eq!(image.correlation_id, publication.registration_id);
+    assert!(publication.is_connected(), "{channel}");
+    let room = publication.limit.get() - publication.log.producer_position();
+    let window = i64::from(
+        publication
+            .log
+            .metadata()
+            .description()
+            .publication_window_length,
+    );
+    assert!(room >= window.min(MIB), "{channel}: {room}");
+    publication.offer(1_000);
+}
+
+/// 04-197: the pages that a new subscriber needs are there before the response to the command that adds it.
+#[test]
+fn a_subscriber_of_a_consumed_stream_finds_room() {
+    let mut driver = TestDriver::new();
+    let publication = driver.add_publication("aeron:ipc?term-length=16m", STREAM);
+    for _ in 0..40 {
+        let (subscription, images) = driver.add_subscription("aeron:ipc", STREAM);
+        assert!(publication.is_connected());
+        while publication.log.producer_position() < publication.limit.get() {
+            publication.try_offer(512 * 1024);
+        }
+        images[0].position.set(publication.log.producer_position());
+        driver.work();
+        driver.remove_subscription(subscription);
+    }
+    assert!(publication.log.producer_position() > 40 * 1024 * 1024);
 }
 
 #[test]

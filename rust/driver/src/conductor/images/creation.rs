@@ -84,6 +84,7 @@ impl Images {
                 let heads = Pages::term_heads(term_length, first_pages);
                 std::iter::once(first_pages).chain(heads).collect()
             }),
+            first_pages: None,
         });
         self.pending.push(PendingImage {
             correlation_id,

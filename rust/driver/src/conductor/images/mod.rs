@@ -112,6 +112,7 @@ impl Images {
             }
         }
         work_count
+                        is_awaited: false,
     }
 
     /// Runs the timer tick of all images.

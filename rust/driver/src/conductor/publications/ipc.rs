@@ -11,7 +11,7 @@ use aeron_protocol::uri::{ChannelUri, PublicationDefaults, PublicationParams, Se
 
 use super::{
     Publications, count_revoked, count_unblocked, initial_position, publisher_position_name,
-    response_correlation_id, session_clash,
+    record_first_pages, response_correlation_id, session_clash,
 };
 use crate::conductor::client_proxy::PublicationCounterIds;
 use crate::conductor::clients::Clients;
@@ -23,6 +23,7 @@ use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::publication::ipc::IpcPublicationState;
 use crate::publication::{IpcPublication, PublisherCounters, Tick};
+use crate::resources::CreatedLog;
 use crate::sender::PublicationErrorReport;
 use crate::stream::IPC_SOURCE_IDENTITY;
 
@@ -75,7 +76,7 @@ impl Publications {
     pub fn create_ipc(
         &mut self,
         plan: &IpcPlan,
-        memory: &SharedBuffer,
+        created: &CreatedLog,
         clients: &mut Clients,
         outlets: &mut ConductorOutlets,
     ) -> Result<usize, DriverError> {
@@ -89,8 +90,8 @@ impl Publications {
         let initial_position = initial_position(params, outlets);
         let config = self.config(request, params, session_id, initial_position);
         let description = self.describe_log(&config, params);
-        let log =
-            LogBuffers::create(memory, &description, config.start_position).map_err(|error| {
+        let log = LogBuffers::create(&created.memory, &description, config.start_position)
+            .map_err(|error| {
                 DriverError::invalid_argument(format_args!("failed to create log: {error}"))
             })?;
         let counters = allocate_publisher_counters(request, session_id, outlets)?;
@@ -98,13 +99,17 @@ impl Publications {
         client
             .map(drop)
             .inspect_err(|_| outlets.free_counters(counters.ids()))?;
-        self.ipc.push(IpcPublication::new(
+        let mut publication = IpcPublication::new(
             config,
             self.context.image_liveness_timeout_ns,
             log,
             counters,
             outlets.now_ns,
-        ));
+        );
+        record_first_pages(created, outlets, |are_allocated| {
+            publication.on_first_pages(are_allocated)
+        });
+        self.ipc.push(publication);
         Ok(self.ipc.len() - 1)
     }
 

@@ -18,15 +18,17 @@ use aeron_protocol::uri::{InitialPosition, PublicationParams, ResponseCorrelatio
 use super::endpoints::Endpoints;
 use super::outlets::{ConductorOutlets, NULL_ID};
 use super::requests::PublicationRequest;
-use super::subscriptions::{StreamOrigin, Subscriptions};
+use super::subscriptions::{StreamOrigin, SubscriptionLink, Subscriptions};
 use crate::config::Context;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
-use crate::publication::{IpcPublication, NetworkPublication, PublicationConfig, PublisherPages};
-use crate::resources::ResourceCommand;
+use crate::publication::{
+    FirstPages, IpcPublication, NetworkPublication, PublicationConfig, PublisherPages,
+};
+use crate::resources::{CreatedLog, ResourceCommand};
 use crate::session_ids::SessionIds;
 use crate::socket_buffers::SocketBufferLengths;
-use crate::stream::{PageRequest, TetherTimeouts};
+use crate::stream::{LinkedStream, PageRequest, TetherTimeouts};
 
 /// All publications.
 pub struct Publications {
@@ -81,68 +83,65 @@ impl Publications {
             .for_each(|publication| publication.revoke());
     }
 
-    /// Links the subscribers that still wait for the pages of a publication, and then removes a reference to the
-    /// publication.
-    pub fn remove_reference(
-        &mut self,
-        id: i64,
-        subscriptions: &Subscriptions,
-        endpoints: &Endpoints,
-        outlets: &mut ConductorOutlets,
-    ) {
+    /// Removes a reference to a publication.
+    pub fn remove_reference(&mut self, id: i64, now_ns: i64) {
         let has_id = |config: &PublicationConfig| config.registration_id == id;
         let mut ipc = self.ipc.iter_mut();
-        if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
-            if self.ipc[index].end_waiting() {
-                self.link_ipc(index, subscriptions, outlets);
-            }
-            self.ipc[index].remove_reference();
+        if let Some(publication) = ipc.find(|publication| has_id(publication.config())) {
+            publication.remove_reference();
         }
         let mut network = self.network.iter_mut();
-        if let Some(index) = network.position(|publication| has_id(publication.config())) {
-            if self.network[index].end_waiting() {
-                self.link_network(index, subscriptions, endpoints, outlets);
-            }
-            self.network[index].remove_reference(outlets.now_ns);
+        if let Some(publication) = network.find(|publication| has_id(publication.config())) {
+            publication.remove_reference(now_ns);
         }
     }
 
-    /// Handles the result of allocating pages for a publication, and links the subscribers that waited for these pages.
+    /// Handles the result of allocating pages for a publication.
     pub fn on_pages(
         &mut self,
         id: i64,
         result: Result<usize, DriverError>,
-        subscriptions: &Subscriptions,
-        endpoints: &Endpoints,
-        outlets: &mut ConductorOutlets,
+        outlets: &ConductorOutlets,
     ) {
         let mut is_first_failure = false;
         let has_id = |config: &PublicationConfig| config.registration_id == id;
         let mut ipc = self.ipc.iter_mut();
-        if let Some(index) = ipc.position(|publication| has_id(publication.config())) {
-            let publication = &mut self.ipc[index];
+        if let Some(publication) = ipc.find(|publication| has_id(publication.config())) {
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
                 Err(_) => is_first_failure = publication.on_pages_missing(),
-            }
-            if publication.take_awaited() {
-                self.link_ipc(index, subscriptions, outlets);
             }
         }
         let mut network = self.network.iter_mut();
-        if let Some(index) = network.position(|publication| has_id(publication.config())) {
-            let publication = &mut self.network[index];
+        if let Some(publication) = network.find(|publication| has_id(publication.config())) {
             match result {
                 Ok(length) => publication.on_pages_allocated(length),
                 Err(_) => is_first_failure = publication.on_pages_missing(),
-            }
-            if publication.take_awaited() {
-                self.link_network(index, subscriptions, endpoints, outlets);
             }
         }
         if let (true, Err(error)) = (is_first_failure, result) {
             outlets.errors.record(&error);
         }
+    }
+
+    /// Returns whether a command that adds this subscription must wait for the pages of a publication. If so, the pages
+    /// are requested.
+    pub fn awaits_pages(&mut self, subscription: &SubscriptionLink, endpoints: &Endpoints) -> bool {
+        let mut awaits_pages = false;
+        for publication in &mut self.ipc {
+            let session = publication.identity().session();
+            if subscription.matches(session, StreamOrigin::Ipc) {
+                awaits_pages |= publication.awaits_pages();
+            }
+        }
+        for publication in &mut self.network {
+            let session = publication.identity().session();
+            let channel = endpoints.sent_channel(publication.options().endpoint);
+            if channel.is_some_and(|it| subscription.matches(session, StreamOrigin::Sent(it))) {
+                awaits_pages |= publication.awaits_pages();
+            }
+        }
+        awaits_pages
     }
 
     /// Updates positions and limits, and requests the pages that the next limits need.
@@ -153,10 +152,11 @@ impl Publications {
         let commands = &mut outlets.resource_commands;
         let mut ask = |id: i64, request: Option<PublisherPages>| {
             let log = LogId::Publication(id);
-            let allocate = |PublisherPages { pages, promise }| ResourceCommand::AllocateLog {
+            let allocate = |request: PublisherPages| ResourceCommand::AllocateLog {
                 log,
-                pages,
-                promise,
+                pages: request.pages,
+                promise: request.promise,
+                is_awaited: request.is_awaited,
             };
             request
                 .map(|request| commands.send(allocate(request)))
@@ -176,7 +176,16 @@ impl Publications {
     }
 
     /// Requests the log of a publication.
-    pub fn request_log(&self, id: i64, params: &PublicationParams, outlets: &mut ConductorOutlets) {
+    ///
+    /// If `may_have_subscribers` is true, the first pages are allocated with the log. The image of a subscriber can
+    /// then directly follow the response, and the first offer has room.
+    pub fn request_log(
+        &self,
+        id: i64,
+        params: &PublicationParams,
+        may_have_subscribers: bool,
+        outlets: &mut ConductorOutlets,
+    ) {
         let lap_length = PARTITION_COUNT as i64 * i64::from(params.term_length);
         let start_position = params
             .initial_position
@@ -191,6 +200,8 @@ impl Publications {
             length: log_length(params.term_length.into(), page_size)
                 .expect("term length and page size are validated"),
             sparse: params.is_sparse.then(|| vec![first_frame]),
+            first_pages: (params.is_sparse && may_have_subscribers)
+                .then(|| FirstPages::of(params, start_position)),
         });
     }
 
@@ -341,6 +352,21 @@ fn session_clash(request: &PublicationRequest, session_id: i32) -> DriverError {
             request.stream_id, request.channel
         ),
     )
+}
+
+/// Passes to a new publication whether its first pages were allocated, and records the reason if they were not.
+fn record_first_pages(
+    created: &CreatedLog,
+    outlets: &ConductorOutlets,
+    on_first_pages: impl FnOnce(bool) -> bool,
+) {
+    let Some(result) = &created.first_pages else {
+        return;
+    };
+    let are_missing = on_first_pages(result.is_ok());
+    if let (true, Err(error)) = (are_missing, result) {
+        outlets.errors.record(error);
+    }
 }
 
 /// If the publication was revoked, increments the system counter of revoked publications.

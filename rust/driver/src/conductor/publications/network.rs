@@ -14,7 +14,7 @@ use aeron_protocol::uri::{
 
 use super::{
     Publications, count_revoked, count_unblocked, initial_position, publisher_position_name,
-    response_correlation_id, session_clash,
+    record_first_pages, response_correlation_id, session_clash,
 };
 use crate::closing::UnconsumedStream;
 use crate::conductor::client_proxy::PublicationCounterIds;
@@ -31,6 +31,7 @@ use crate::publication::{
     NetworkPublication, NetworkPublicationOptions, PublicationConfig, PublicationStatus,
     PublisherCounters, Tick,
 };
+use crate::resources::CreatedLog;
 use crate::retransmit::{RetransmitConfig, RetransmitHandler};
 use crate::sender::{
     PublicationCounters, Response, SendEndpointId, SenderCommand, SenderPublication,
@@ -148,7 +149,7 @@ impl Publications {
         &mut self,
         plan: &NetworkPlan,
         endpoint: SendEndpointId,
-        memory: &SharedBuffer,
+        created: &CreatedLog,
         clients: &mut Clients,
         outlets: &mut ConductorOutlets,
     ) -> Result<usize, DriverError> {
@@ -171,8 +172,8 @@ impl Publications {
         let initial_position = initial_position(params, outlets);
         let config = self.config(request, params, session_id, initial_position);
         let description = self.describe_network_log(plan, &config);
-        let log =
-            LogBuffers::create(memory, &description, config.start_position).map_err(|error| {
+        let log = LogBuffers::create(&created.memory, &description, config.start_position)
+            .map_err(|error| {
                 DriverError::invalid_argument(format_args!("failed to create log: {error}"))
             })?;
         let counters = allocate_counters(plan, session_id, outlets)?;
@@ -193,14 +194,12 @@ impl Publications {
             spies_simulate_connection: params.spies_simulate_connection,
             is_response: channel.is_response(),
         };
-        self.network.push(NetworkPublication::new(
-            config,
-            options,
-            log,
-            counters,
-            status,
-            outlets.now_ns,
-        ));
+        let mut publication =
+            NetworkPublication::new(config, options, log, counters, status, outlets.now_ns);
+        record_first_pages(created, outlets, |are_allocated| {
+            publication.on_first_pages(are_allocated)
+        });
+        self.network.push(publication);
         outlets
             .sender_commands
             .send(SenderCommand::AddPublication(endpoint, Box::new(sending)));
