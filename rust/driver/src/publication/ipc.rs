@@ -2,7 +2,7 @@
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::LogBuffers;
-use aeron_memory::log::unblock::unblock;
+use aeron_memory::log::unblock::{unblock, unblock_abandoned};
 
 use super::published_log::{
     Backlog, BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages,
@@ -133,7 +133,7 @@ impl IpcPublication {
         match self.state {
             IpcPublicationState::Active if self.published.is_revoked() => self.on_revoked(),
             IpcPublicationState::Active => self.on_tick_active(now_ns, on_tether_action),
-            IpcPublicationState::Draining => self.on_tick_draining(),
+            IpcPublicationState::Draining => self.on_tick_draining(now_ns),
             IpcPublicationState::Linger if self.reference_count == 0 => Tick::EndOfLife,
             IpcPublicationState::Linger => Tick::Nothing,
         }
@@ -223,24 +223,26 @@ impl IpcPublication {
             self.cool_down_expiry_ns = None;
             return Tick::Available;
         }
-        let backlog = Backlog {
-            consumer_position: self.consumer_position,
-            producer_position,
-        };
-        let timeout_ns = self.config.unblock_timeout_ns;
-        let is_unblocked = !self.config.is_exclusive
-            && self
-                .blocked
-                .unblock_if_stuck(&self.published, backlog, now_ns, timeout_ns);
-        if is_unblocked {
+        let may_unblock = self.is_stuck(producer_position, now_ns) && !self.config.is_exclusive;
+        if may_unblock && unblock(self.published.log(), self.consumer_position) {
             Tick::Unblocked
         } else {
             Tick::Nothing
         }
     }
 
-    fn on_tick_draining(&mut self) -> Tick {
-        self.published.update_publisher_position();
+    fn is_stuck(&mut self, producer_position: i64, now_ns: i64) -> bool {
+        let backlog = Backlog {
+            consumer_position: self.consumer_position,
+            producer_position,
+        };
+        let timeout_ns = self.config.unblock_timeout_ns;
+        self.blocked
+            .is_stuck(&self.published, backlog, now_ns, timeout_ns)
+    }
+
+    fn on_tick_draining(&mut self, now_ns: i64) -> Tick {
+        let producer_position = self.published.update_publisher_position();
         if self.is_drained() {
             self.state = IpcPublicationState::Linger;
             return Tick::Unavailable { is_revoked: false };
@@ -248,7 +250,9 @@ impl IpcPublication {
         if let Some((_, max)) = self.subscribers.position_range() {
             self.consumer_position = self.consumer_position.max(self.published.sanitize(max));
         }
-        if unblock(self.published.log(), self.consumer_position) {
+        let is_stuck = self.is_stuck(producer_position, now_ns);
+        let (log, position) = (self.published.log(), self.consumer_position);
+        if unblock(log, position) || (is_stuck && unblock_abandoned(log, position)) {
             Tick::Unblocked
         } else {
             Tick::Nothing

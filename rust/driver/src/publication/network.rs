@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
-use aeron_memory::log::unblock::unblock;
+use aeron_memory::log::unblock::{unblock, unblock_abandoned};
 
 use super::published_log::{
     Backlog, BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages,
@@ -329,16 +329,18 @@ impl NetworkPublication {
             consumer_position: sender_position,
             producer_position,
         };
-        let timeout_ns = self.config.unblock_timeout_ns;
-        let is_unblocked = !self.config.is_exclusive
-            && self
-                .blocked
-                .unblock_if_stuck(&self.published, backlog, now_ns, timeout_ns);
-        if is_unblocked {
+        let may_unblock = self.is_stuck(backlog, now_ns) && !self.config.is_exclusive;
+        if may_unblock && unblock(self.published.log(), sender_position) {
             Tick::Unblocked
         } else {
             Tick::Nothing
         }
+    }
+
+    fn is_stuck(&mut self, backlog: Backlog, now_ns: i64) -> bool {
+        let timeout_ns = self.config.unblock_timeout_ns;
+        self.blocked
+            .is_stuck(&self.published, backlog, now_ns, timeout_ns)
     }
 
     fn on_tick_draining(&mut self, now_ns: i64) -> Tick {
@@ -347,7 +349,16 @@ impl NetworkPublication {
         if producer_position > sender_position {
             let elapsed_ns = now_ns - self.time_of_last_activity_ns;
             let may_append = self.is_closing && elapsed_ns < APPEND_TIME_NS;
-            if !may_append && unblock(self.published.log(), sender_position) {
+            let backlog = Backlog {
+                consumer_position: sender_position,
+                producer_position,
+            };
+            let is_stuck = self.is_stuck(backlog, now_ns);
+            let log = self.published.log();
+            let is_unblocked = !may_append
+                && (unblock(log, sender_position)
+                    || (is_stuck && unblock_abandoned(log, sender_position)));
+            if is_unblocked {
                 reach(Rule::PublicationUnblocked);
                 return Tick::Unblocked;
             }

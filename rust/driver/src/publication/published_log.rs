@@ -4,7 +4,6 @@
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::frame::Framing;
-use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{LogBuffers, LogMetadata};
 use aeron_protocol::uri::PublicationParams;
 
@@ -332,10 +331,9 @@ impl BlockedPublisher {
         }
     }
 
-    /// Unblocks `log` if its consumers have not advanced for longer than `timeout_ns`.
-    ///
-    /// Returns whether a frame was unblocked.
-    pub fn unblock_if_stuck(
+    /// Returns whether the consumers of `log` have not advanced for longer than `timeout_ns` although there is a
+    /// backlog.
+    pub fn is_stuck(
         &mut self,
         log: &PublishedLog,
         backlog: Backlog,
@@ -354,6 +352,6 @@ impl BlockedPublisher {
             self.time_of_last_movement_ns = now_ns;
             return false;
         }
-        now_ns - self.time_of_last_movement_ns > timeout_ns && unblock(log.log(), consumer_position)
+        now_ns - self.time_of_last_movement_ns > timeout_ns
     }
 }

@@ -209,6 +209,35 @@ fn a_claim_without_a_frame_length_is_not_unblocked_if_no_data_follows() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
 }
 
+/// 04-84: after its publishers have left, nobody will finish the claim. The stream ends for its subscribers.
+#[test]
+fn a_draining_publication_ends_although_its_last_claim_has_no_frame_length() {
+    for is_exclusive in [false, true] {
+        let mut driver = TestDriver::new();
+        let publication = match is_exclusive {
+            true => driver.add_exclusive_publication("aeron:ipc", STREAM),
+            false => driver.add_publication("aeron:ipc", STREAM),
+        };
+        let (_, images) = driver.add_subscription("aeron:ipc", STREAM);
+        driver.work();
+        let end = publication.offer(100);
+        images[0].position.set(end);
+        let appender = ConcurrentAppender::new(publication.log.clone());
+        std::mem::forget(appender.try_claim(publication.limit.get(), 100).unwrap());
+        let offset = publication.log.positions().term_offset(end);
+        aeron_memory::words::Words::store_i32_release(publication.log.term(0), offset, 0);
+        driver.advance(TICK);
+        driver.remove_publication(&publication, false);
+        driver.advance(Duration::from_secs(15));
+        assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
+        driver.advance(Duration::from_secs(1));
+        assert_eq!(driver.system(SystemCounter::UnblockedPublications), 1);
+        images[0].position.set(publication.log.producer_position());
+        driver.advance(2 * TICK);
+        assert_eq!(driver.logs.count(), 0);
+    }
+}
+
 #[test]
 fn rejections_cause_a_bounded_number_of_entries_in_the_error_log() {
     const MAX_NOTED: usize = 64;
