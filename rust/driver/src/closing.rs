@@ -43,6 +43,9 @@ pub struct ClosingReport {
     pub unconsumed: Vec<UnconsumedStream>,
     /// Number of images for which no status message has announced yet that this receiver leaves the stream.
     pub untold_images: usize,
+    /// Whether the conductor had found the request to end all images. Without it, `untold_images` does not count images
+    /// with subscribers.
+    pub is_last_call: bool,
 }
 
 /// State shared by a driver and its conductor. Without a request, it costs the conductor one load in each duty cycle.
@@ -80,14 +83,9 @@ impl Closing {
         *self.lock() = Some(report);
     }
 
-    /// Returns the conductor's last report; `None` before the first, and after [`take_report`](Self::take_report).
+    /// Returns the conductor's last report; `None` before the first.
     pub fn last_report(&self) -> Option<ClosingReport> {
         self.lock().clone()
-    }
-
-    /// Removes and returns the last report.
-    pub fn take_report(&self) -> Option<ClosingReport> {
-        self.lock().take()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<ClosingReport>> {
@@ -131,14 +129,13 @@ impl Drain {
         if let Some((since, _)) = &self.last_call {
             let is_told = closing
                 .last_report()
-                .is_some_and(|report| report.untold_images == 0);
+                .is_some_and(|report| report.is_last_call && report.untold_images == 0);
             return is_told || now - *since >= LAST_CALL_TIMEOUT;
         }
         let report = closing.last_report();
         if self.has_drained(report.as_ref(), now) {
             self.last_call = Some((now, report.unwrap_or_default().unconsumed));
             closing.request_last_call();
-            closing.take_report();
         }
         false
     }
@@ -170,7 +167,7 @@ impl Drain {
 mod tests {
     use super::*;
 
-    fn report(unsent_bytes: &[i64], untold_images: usize) -> ClosingReport {
+    fn report(unsent_bytes: &[i64], untold_images: Option<usize>) -> ClosingReport {
         let stream = |unsent_bytes: &i64| UnconsumedStream {
             channel: "aeron:udp?endpoint=localhost:1".to_owned(),
             stream_id: 1,
@@ -181,7 +178,8 @@ mod tests {
         };
         ClosingReport {
             unconsumed: unsent_bytes.iter().map(stream).collect(),
-            untold_images,
+            untold_images: untold_images.unwrap_or_default(),
+            is_last_call: untold_images.is_some(),
         }
     }
 
@@ -191,18 +189,21 @@ mod tests {
         let after = |seconds| start + Duration::from_secs(seconds);
         let mut drain = Drain::new(&closing, start);
         for (unsent, seconds) in [(100, 1), (50, 5), (0, 9), (0, 13)] {
-            closing.report(report(&[unsent], 0));
+            closing.report(report(&[unsent], None));
             assert!(!drain.is_over(&closing, after(seconds)));
             assert!(!closing.is_last_call());
         }
         assert!(!drain.is_over(&closing, after(14)));
         assert!(closing.is_last_call());
         assert_eq!(drain.unconsumed().len(), 1);
-        // The last report was written before the request to end the images. It therefore does not count.
+        // A conductor that had not found the request to end the images may report before and after it. Such a report
+        // does not count.
         assert!(!drain.is_over(&closing, after(14)));
-        closing.report(report(&[0], 1));
+        closing.report(report(&[0], None));
         assert!(!drain.is_over(&closing, after(14)));
-        closing.report(report(&[0], 0));
+        closing.report(report(&[0], Some(1)));
+        assert!(!drain.is_over(&closing, after(14)));
+        closing.report(report(&[0], Some(0)));
         assert!(drain.is_over(&closing, after(14)));
     }
 
@@ -210,9 +211,9 @@ mod tests {
     fn a_drain_without_unconsumed_streams_ends_with_the_second_report() {
         let (closing, start) = (Closing::default(), Instant::now());
         let mut drain = Drain::new(&closing, start);
-        closing.report(report(&[], 0));
+        closing.report(report(&[], None));
         assert!(!drain.is_over(&closing, start));
-        closing.report(report(&[], 0));
+        closing.report(report(&[], Some(0)));
         assert!(drain.is_over(&closing, start));
         assert!(drain.unconsumed().is_empty());
     }

@@ -89,6 +89,7 @@ impl Conductor {
         self.drain.closing.report(ClosingReport {
             unconsumed,
             untold_images,
+            is_last_call,
         });
     }
 }
