@@ -4,6 +4,7 @@
 //! each of its stores. The others must then make progress, and must see only whole messages.
 
 mod broadcast;
+mod files;
 mod log;
 mod mortal;
 mod ring;
