@@ -40,6 +40,64 @@ pub struct CachedEpochClock(CachedTime);
 #[derive(Debug, Default)]
 pub struct CachedNanoClock(CachedTime);
 
+/// Age of a heartbeat that another process writes, by the monotonic clock.
+///
+/// A heartbeat is a time of the wall clock. If its age was computed from the wall clock, a step of this clock would
+/// make every heartbeat too old. So the age begins when a new heartbeat is seen.
+#[derive(Debug, Clone)]
+pub struct HeartbeatAge {
+    heartbeat_ms: i64,
+    written_ns: i64,
+    seen_ns: i64,
+}
+
+/// Detects that the wall clock was set.
+#[derive(Debug, Clone, Default)]
+pub struct ClockSteps {
+    /// Wall clock minus monotonic clock at the last call, in milliseconds.
+    offset_ms: Option<i64>,
+}
+
+/// A larger change of the difference between both clocks is a step, in milliseconds. Both clocks are read one after the
+/// other, so a thread that does not run in between sees a difference too.
+const STEP_LIMIT_MS: i64 = 1_000;
+
+impl HeartbeatAge {
+    /// Creates the age of a heartbeat that is fresh at `now_ns`.
+    pub fn new(heartbeat_ms: i64, now_ns: i64) -> Self {
+        Self {
+            heartbeat_ms,
+            written_ns: now_ns,
+            seen_ns: now_ns,
+        }
+    }
+
+    /// Returns the age in nanoseconds of the heartbeat that is read at `now_ms` (epoch) and `now_ns` (monotonic).
+    pub fn update(&mut self, heartbeat_ms: i64, now_ms: i64, now_ns: i64) -> i64 {
+        if heartbeat_ms != self.heartbeat_ms {
+            // The heartbeat was written after the last call. The wall clock says when, unless it was set in between.
+            let since_ns = (now_ns - self.seen_ns).max(0);
+            let age_ns = now_ms
+                .saturating_sub(heartbeat_ms)
+                .saturating_mul(1_000_000);
+            self.heartbeat_ms = heartbeat_ms;
+            self.written_ns = now_ns - age_ns.clamp(0, since_ns);
+        }
+        self.seen_ns = now_ns;
+        now_ns - self.written_ns
+    }
+}
+
+impl ClockSteps {
+    /// Returns whether the wall clock was set by more than a second since the last call. The time is `now_ms` (epoch)
+    /// and `now_ns` (monotonic).
+    pub fn was_set(&mut self, now_ms: i64, now_ns: i64) -> bool {
+        let offset_ms = now_ms.wrapping_sub(now_ns / 1_000_000);
+        let before_ms = self.offset_ms.replace(offset_ms);
+        before_ms.is_some_and(|before_ms| offset_ms.abs_diff(before_ms) > STEP_LIMIT_MS as u64)
+    }
+}
+
 impl EpochClock for SystemEpochClock {
     fn time_ms(&self) -> i64 {
         match SystemTime::now().duration_since(UNIX_EPOCH) {
@@ -152,6 +210,38 @@ mod tests {
         let year_2020_ms = 1_577_836_800_000;
         let year_2200_ms = 7_258_118_400_000;
         assert!((year_2020_ms..year_2200_ms).contains(&SystemEpochClock.time_ms()));
+    }
+
+    #[test]
+    fn the_age_of_a_heartbeat_grows_with_the_monotonic_clock_alone() {
+        const MS: i64 = 1_000_000;
+        let mut age = HeartbeatAge::new(5_000, 70 * MS);
+        assert_eq!(age.update(5_000, 5_009, 80 * MS), 10 * MS);
+        // A new heartbeat, written 3 ms ago.
+        assert_eq!(age.update(5_017, 5_020, 90 * MS), 3 * MS);
+        // Steps of the wall clock.
+        assert_eq!(age.update(5_017, 3_605_030, 100 * MS), 13 * MS);
+        assert_eq!(age.update(5_017, -90_000, 110 * MS), 23 * MS);
+        // A new heartbeat in a time with a step was written after the last call.
+        assert_eq!(age.update(5_040, 3_605_050, 120 * MS), 10 * MS);
+        assert_eq!(age.update(3_605_055, 5_060, 130 * MS), 0);
+        assert_eq!(age.update(i64::MIN, i64::MAX, 140 * MS), 10 * MS);
+    }
+
+    #[test]
+    fn a_step_of_the_wall_clock_is_detected_once() {
+        let mut steps = ClockSteps::default();
+        for (now_ms, now_ns, was_set) in [
+            (1_000_000, 7, false),
+            (1_000_900, 900_000_007, false),
+            (1_060_901, 901_000_007, true),
+            (1_060_902, 902_000_007, false),
+            (1_000_903, 903_000_007, true),
+            (1_001_903, 903_000_007, false),
+            (i64::MIN, 904_000_007, true),
+        ] {
+            assert_eq!(steps.was_set(now_ms, now_ns), was_set, "{now_ms}");
+        }
     }
 
     #[test]

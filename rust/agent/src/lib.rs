@@ -34,7 +34,8 @@ mod testing;
 
 pub use agent::{Agent, AgentError, BoxError, Panicked};
 pub use clock::{
-    CachedEpochClock, CachedNanoClock, EpochClock, NanoClock, SystemEpochClock, SystemNanoClock,
+    CachedEpochClock, CachedNanoClock, ClockSteps, EpochClock, HeartbeatAge, NanoClock,
+    SystemEpochClock, SystemNanoClock,
 };
 pub use composite::{CompositeAgent, CompositeError, NoAgents};
 pub use duty_cycle::{DutyCycle, DutyCycleTracker};

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use aeron_agent::IdleStrategy;
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
 use aeron_memory::counters::{AtomicCounter, CountersReader};
 
 use crate::conductor::{Conductor, ResourceKind};
 use crate::dispatcher::Dispatcher;
-use crate::error::{CloseCause, DriverTimeout, Error, Result};
+use crate::error::{CloseCause, Error, Result};
 use crate::idle_work::IdleWork;
 use crate::lock::lock;
 use crate::log_source::LogSource;
@@ -121,24 +120,6 @@ impl Client {
         true
     }
 
-    /// Checks the driver's heartbeat.
-    ///
-    /// # Errors
-    /// [`DriverTimeout::Shutdown`] if the driver was closed, [`DriverTimeout::Keepalive`] if the heartbeat is older
-    /// than the driver timeout.
-    pub(crate) fn check_driver(&self) -> Result<()> {
-        let heartbeat_ms = self.proxy.driver_heartbeat_ms();
-        if heartbeat_ms == CLOSED_HEARTBEAT_MS {
-            return Err(DriverTimeout::Shutdown.into());
-        }
-        let age_ms = self.now_ms().saturating_sub(heartbeat_ms);
-        let timeout_ms = self.settings.driver_timeout_ms as i64;
-        if age_ms > timeout_ms {
-            return Err(DriverTimeout::Keepalive { age_ms, timeout_ms }.into());
-        }
-        Ok(())
-    }
-
     /// Returns the counter with an id that the driver has sent.
     pub(crate) fn counter(&self, id: i32) -> Result<AtomicCounter<SharedBuffer>> {
         self.counters
@@ -208,7 +189,7 @@ impl Client {
         let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
         let mut waits = 0;
         while !self.conductor().announce_close(self) {
-            if self.now_ns() - deadline_ns > 0 || self.check_driver().is_err() {
+            if self.now_ns() - deadline_ns > 0 || self.conductor().check_driver(self).is_err() {
                 return;
             }
             self.idle_while_waiting(waits);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aeron_agent::{EpochClock, SystemEpochClock};
 use aeron_memory::broadcast::BroadcastReceiver;
@@ -24,6 +24,8 @@ const FILE_SLEEP_MS: u64 = 16;
 const CONTENT_SLEEP_MS: u64 = 1;
 /// Sleep before the file of a dead driver is mapped again, in milliseconds: a new driver may replace the file.
 const DEAD_DRIVER_SLEEP_MS: u64 = 100;
+
+const NS_PER_MS: i64 = 1_000_000;
 
 /// Connecting.
 impl Aeron {
@@ -61,37 +63,38 @@ struct Connecting {
     /// `None` after the client was created.
     context: Option<Context>,
     path: PathBuf,
-    start_ms: i64,
-    next_look_ms: i64,
+    start_ns: i64,
+    next_look_ns: i64,
 }
 
 impl Connecting {
     fn new(context: Context) -> Result<Self> {
         context.validate()?;
-        let start_ms = context.epoch_clock.time_ms();
+        let start_ns = context.nano_clock.nano_time();
         Ok(Self {
             path: directory::cnc_file(&context.aeron_dir),
             context: Some(context),
-            start_ms,
-            next_look_ms: start_ms,
+            start_ns,
+            next_look_ns: start_ns,
         })
     }
 
     /// Checks for the driver if a check is due. Returns its CnC file when the driver is alive.
     fn look(&mut self, context: &Context) -> Result<Option<CncFile>> {
-        let now_ms = context.epoch_clock.time_ms();
-        if now_ms < self.next_look_ms {
+        let now_ns = context.nano_clock.nano_time();
+        if now_ns < self.next_look_ns {
             return Ok(None);
         }
         let timeout_ms = context.driver_timeout_ms as i64;
-        match look(&self.path, now_ms, timeout_ms)? {
+        match look(&self.path, context.epoch_clock.time_ms(), timeout_ms)? {
             DriverLook::Alive(cnc) => Ok(Some(cnc)),
             DriverLook::NotYet(reason, sleep_ms) => {
-                let waited_ms = context.epoch_clock.time_ms() - self.start_ms;
+                let waited_ms = (context.nano_clock.nano_time() - self.start_ns) / NS_PER_MS;
                 if waited_ms > timeout_ms {
                     return Err(reason.after(&self.path, waited_ms as u64).into());
                 }
-                self.next_look_ms = now_ms + sleep_ms.min(context.driver_timeout_ms.max(1)) as i64;
+                let sleep_ms = sleep_ms.min(context.driver_timeout_ms.max(1)) as i64;
+                self.next_look_ns = now_ns + sleep_ms * NS_PER_MS;
                 Ok(None)
             }
         }
@@ -147,12 +150,12 @@ impl Steps<Aeron> for Connecting {
 
     fn idle(&self, _waits: u32) {
         self.run_driver();
-        let now_ms = |context: &Context| context.epoch_clock.time_ms();
-        let left_ms = self
+        let now_ns = |context: &Context| context.nano_clock.nano_time();
+        let left_ns = self
             .context
             .as_ref()
-            .map_or(0, |context| self.next_look_ms - now_ms(context));
-        std::thread::sleep(Duration::from_millis(left_ms.max(1) as u64));
+            .map_or(0, |context| self.next_look_ns - now_ns(context));
+        std::thread::sleep(Duration::from_nanos(left_ns.max(NS_PER_MS) as u64));
     }
 }
 
@@ -168,7 +171,8 @@ fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Resu
     })?;
     let proxy = DriverProxy::new(cnc.to_driver().clone());
     let handlers = context.take_handlers(|| proxy.next_correlation_id());
-    let conductor = Conductor::new(events, handlers, context.nano_clock.nano_time());
+    let driver_ms = proxy.driver_heartbeat_ms();
+    let conductor = Conductor::new(events, handlers, driver_ms, context.nano_clock.nano_time());
     let idle_strategy = context.take_idle_strategy();
     let uses_invoker = context.use_conductor_agent_invoker;
     let settings = context.into_settings(inter_service_timeout_ns);
@@ -271,13 +275,13 @@ pub fn is_driver_active(aeron_dir: &Path, timeout: Duration) -> Result<bool> {
     let path = directory::cnc_file(aeron_dir);
     let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
     let clock = SystemEpochClock;
-    let deadline_ms = clock.time_ms().saturating_add(timeout_ms);
+    let deadline = Instant::now().checked_add(timeout);
     loop {
         match map(&path, Reader::Tool)? {
             None | Some(Err(CncError::NotPopulated { .. })) => return Ok(false),
             Some(Ok(cnc)) => return Ok(cnc.is_active(clock.time_ms(), timeout_ms)),
             Some(Err(CncError::NotInitialised | CncError::Truncated { .. }))
-                if clock.time_ms() < deadline_ms =>
+                if deadline.is_none_or(|deadline| Instant::now() < deadline) =>
             {
                 std::thread::sleep(Duration::from_millis(CONTENT_SLEEP_MS));
             }

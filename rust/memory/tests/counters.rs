@@ -69,6 +69,22 @@ fn ids_are_dense_and_reused_in_the_order_of_freeing_after_the_deadline() {
     assert!(c.manager.allocate(&new_counter(b"", b""), 1250).is_err());
 }
 
+/// The deadlines of freed ids are times of the wall clock.
+#[test]
+fn freed_ids_are_reused_after_the_wall_clock_was_set_back() {
+    let mut c = counters(1);
+    allocate(&mut c, 5_000_000);
+    c.manager.free(0, 5_000_000).unwrap();
+    assert!(
+        c.manager
+            .allocate(&new_counter(b"", b""), 5_000_000)
+            .is_err()
+    );
+    assert_eq!(allocate(&mut c, 70), 0);
+    c.manager.free(0, 70).unwrap();
+    assert!(c.manager.allocate(&new_counter(b"", b""), 70).is_err());
+}
+
 /// While the reuse time of a freed id has not come, allocation takes a new id.
 #[test]
 fn a_new_id_is_used_before_the_reuse_time_of_a_freed_id() {

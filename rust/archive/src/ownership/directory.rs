@@ -95,15 +95,16 @@ pub enum OwnershipError {
     /// The last heartbeat in the mark file is recent, and the owner in the mark file is not known
     /// to be dead.
     #[error(
-        "active mark file detected: process {pid} wrote {} {age_ms} ms ago: stop that archive, or wait until {ACTIVITY_TIMEOUT_MS} ms after its end",
-        path.display()
+        "active mark file detected: process {pid} wrote {} {}",
+        path.display(),
+        age_and_advice(*age_ms)
     )]
     Active {
         /// Path of the mark file.
         path: PathBuf,
         /// Pid in the mark file.
         pid: i64,
-        /// Age of the last heartbeat, in milliseconds.
+        /// Age of the last heartbeat, in milliseconds; negative if the heartbeat is in the future.
         age_ms: i64,
     },
     /// The directory has no lock file, and an existing directory is expected.
@@ -388,6 +389,19 @@ fn check_unused(
     Ok(())
 }
 
+/// Describes the age of a heartbeat, and what the user can do.
+fn age_and_advice(age_ms: i64) -> String {
+    match age_ms {
+        0.. => format!(
+            "{age_ms} ms ago: stop that archive, or wait until {ACTIVITY_TIMEOUT_MS} ms after its end"
+        ),
+        _ => format!(
+            "{} ms in the future, so the clock of this machine was set back: correct the clock. If no archive runs in the directory, remove the mark file, which has no recorded data",
+            age_ms.saturating_neg()
+        ),
+    }
+}
+
 /// Returns whether the mark file was written by the last owner in the lock file. That owner is
 /// dead, because this process holds the lock.
 fn is_of_dead_owner(state: &MarkFileState, record: Option<&LockRecord>) -> bool {
@@ -556,6 +570,10 @@ mod tests {
             "{error}"
         );
         assert!(error.contains(" 9999 ms ago"), "{error}");
+        // A heartbeat in the future may be that of a running archive.
+        let error = world.take(2, NOW_MS - 3_600_000).unwrap_err().to_string();
+        let expected = " 3600000 ms in the future, so the clock of this machine was set back";
+        assert!(error.contains(expected), "{error}");
         assert_eq!(world.names(), before);
         world.take(2, NOW_MS + 10_000).unwrap();
     }

@@ -88,6 +88,7 @@ impl Conductor {
     pub(crate) fn new(
         events: BroadcastReceiver<SharedBuffer>,
         handlers: ClientHandlers,
+        driver_heartbeat_ms: i64,
         now_ns: i64,
     ) -> Self {
         Self {
@@ -103,7 +104,7 @@ impl Conductor {
             lingering: Vec::new(),
             unsent_removals: VecDeque::new(),
             close_is_unsent: false,
-            heartbeat: Heartbeat::new(now_ns),
+            heartbeat: Heartbeat::new(driver_heartbeat_ms, now_ns),
             last_service_ns: now_ns,
             last_timer_ns: now_ns,
         }
@@ -138,6 +139,16 @@ impl Conductor {
             .retain(|(deadline_ns, _)| now_ns - deadline_ns < 0);
         self.logs.retain(|_, log| log.strong_count() > 0);
         0
+    }
+
+    /// Checks that the driver is alive.
+    ///
+    /// # Errors
+    /// [`Error::DriverTimeout`] if the driver was closed or its heartbeat is too old.
+    pub(crate) fn check_driver(&mut self, client: &Client) -> Result<(), Error> {
+        let driver_ms = client.proxy.driver_heartbeat_ms();
+        self.heartbeat
+            .check_driver(client, driver_ms, client.now_ms(), client.now_ns())
     }
 
     fn check_service_interval(&mut self, client: &Client, now_ns: i64) -> Result<(), Error> {

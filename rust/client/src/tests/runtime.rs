@@ -191,6 +191,33 @@ fn a_client_ends_when_the_driver_dies() {
     assert_dead(&open, "error 1000");
 }
 
+/// 03-151
+#[test]
+fn a_step_of_the_wall_clock_ends_no_client_and_keeps_a_dead_driver_dead() {
+    const MONTH_MS: i64 = 30 * 24 * 3_600_000;
+    for step_ms in [60_000, MONTH_MS, -60_000, -MONTH_MS] {
+        let driver = FakeDriver::new();
+        let open = open_everything(&driver);
+        driver.run_ms(&open.aeron, 1_000);
+        driver.epoch_clock.advance(step_ms);
+        // The client looks before the driver has written another heartbeat.
+        driver.nano_clock.advance(900_000_000);
+        driver.epoch_clock.advance(900);
+        open.aeron.do_work();
+        assert!(!open.aeron.is_closed(), "{step_ms}");
+        let counter_id = driver.heartbeat_counter_id(open.aeron.client_id()).unwrap();
+        let counter = driver.cnc.counters().counter(counter_id).unwrap();
+        assert_eq!(counter.get(), driver.now_ms(), "the client writes at once");
+        driver.run_ms(&open.aeron, 15_000);
+        driver.kill();
+        driver.epoch_clock.advance(-step_ms);
+        driver.run_ms(&open.aeron, 9_400);
+        assert!(!open.aeron.is_closed(), "{step_ms}");
+        driver.run_ms(&open.aeron, 1_200);
+        assert_dead(&open, "error 1000");
+    }
+}
+
 /// 03-73, 01-20
 #[test]
 fn a_client_ends_when_the_driver_was_closed() {

@@ -1,5 +1,6 @@
 //! [`Clients`]: the clients of the driver and the resources that each client owns.
 
+use aeron_agent::HeartbeatAge;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 
@@ -14,6 +15,7 @@ pub struct Clients(Vec<Client>);
 pub struct Client {
     id: i64,
     heartbeat: AtomicCounter<SharedBuffer>,
+    heartbeat_age: HeartbeatAge,
     is_closed: bool,
     pub publications: Vec<PublicationReference>,
     pub counters: Vec<OwnedCounter>,
@@ -54,7 +56,7 @@ impl Clients {
             None => {
                 let heartbeat = allocate_heartbeat(id, outlets)?;
                 outlets.events.on_counter_ready(id, heartbeat.id());
-                self.0.push(Client::new(id, heartbeat));
+                self.0.push(Client::new(id, heartbeat, outlets));
                 self.0.len() - 1
             }
         };
@@ -73,19 +75,26 @@ impl Clients {
         Ok(())
     }
 
-    /// Removes and returns a client that has closed or timed out.
-    pub fn take_gone(&mut self, now_ms: i64, liveness_timeout_ms: i64) -> Option<Client> {
-        let is_gone = |client: &Client| client.is_gone(now_ms, liveness_timeout_ms);
-        let index = self.0.iter().rposition(is_gone)?;
+    /// Removes and returns a client that has closed or timed out. `now_ms` (epoch) and `now_ns` (monotonic) are the
+    /// time.
+    pub fn take_gone(
+        &mut self,
+        now_ms: i64,
+        now_ns: i64,
+        liveness_timeout_ns: i64,
+    ) -> Option<Client> {
+        let is_gone = |client: &mut Client| client.is_gone(now_ms, now_ns, liveness_timeout_ns);
+        let index = self.0.iter_mut().rposition(is_gone)?;
         Some(self.0.swap_remove(index))
     }
 }
 
 impl Client {
     /// Creates a client. The counter `heartbeat` is the time of the client's last keepalive in epoch milliseconds.
-    fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>) -> Self {
+    fn new(id: i64, heartbeat: AtomicCounter<SharedBuffer>, outlets: &ConductorOutlets) -> Self {
         Self {
             id,
+            heartbeat_age: HeartbeatAge::new(heartbeat.get(), outlets.now_ns),
             heartbeat,
             is_closed: false,
             publications: Vec::new(),
@@ -117,8 +126,10 @@ impl Client {
     }
 
     /// Returns whether the client has closed or timed out.
-    fn is_gone(&self, now_ms: i64, liveness_timeout_ms: i64) -> bool {
-        self.is_closed || now_ms > self.heartbeat.get().saturating_add(liveness_timeout_ms)
+    fn is_gone(&mut self, now_ms: i64, now_ns: i64, liveness_timeout_ns: i64) -> bool {
+        let heartbeat_ms = self.heartbeat.get();
+        let age_ns = self.heartbeat_age.update(heartbeat_ms, now_ms, now_ns);
+        self.is_closed || age_ns > liveness_timeout_ns
     }
 
     /// Removes and returns a publication reference.

@@ -35,6 +35,7 @@ mod timers;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use aeron_agent::ClockSteps;
 use aeron_memory::broadcast::BroadcastTransmitter;
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::CountersManager;
@@ -120,6 +121,7 @@ pub struct Conductor {
     pending: PendingCommands,
     stall_tracker: StallTracker,
     timer_deadline_ns: i64,
+    clock_steps: ClockSteps,
 }
 
 impl Conductor {
@@ -161,6 +163,7 @@ impl Conductor {
         );
         Self {
             timer_deadline_ns: now_ns.saturating_add(context.timer_interval_ns),
+            clock_steps: ClockSteps::default(),
             context,
             commands: CommandRing::new(parts.commands, now_ns),
             outlets: ConductorOutlets {
@@ -199,6 +202,10 @@ impl Conductor {
         self.outlets.now_ns = now_ns;
         self.outlets.now_ms = now_ms;
         self.stall_tracker.on_duty_cycle(now_ns);
+        if self.clock_steps.was_set(now_ms, now_ns) {
+            // Clients of Aeron compare this heartbeat with the wall clock, and would end before the next timer.
+            self.commands.keep_alive(now_ms);
+        }
         if now_ns > self.timer_deadline_ns {
             self.on_timer();
             self.timer_deadline_ns = now_ns.saturating_add(self.context.timer_interval_ns);

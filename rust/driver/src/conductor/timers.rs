@@ -18,11 +18,9 @@ impl Conductor {
     }
 
     fn check_clients(&mut self) {
-        let liveness_timeout_ms = (self.context.client_liveness_timeout_ns / 1_000_000).max(1);
-        while let Some(client) = self
-            .clients
-            .take_gone(self.outlets.now_ms, liveness_timeout_ms)
-        {
+        let timeout_ns = self.context.client_liveness_timeout_ns.max(1_000_000);
+        let (now_ms, now_ns) = (self.outlets.now_ms, self.outlets.now_ns);
+        while let Some(client) = self.clients.take_gone(now_ms, now_ns, timeout_ns) {
             self.end_client(&client);
         }
     }

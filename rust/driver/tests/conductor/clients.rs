@@ -93,6 +93,44 @@ fn a_client_timeout_is_announced_before_the_resources_of_the_client_end() {
     );
 }
 
+/// 03-150, 04-250: real drivers compare heartbeats with the wall clock, and time out every client after a step.
+#[test]
+fn a_step_of_the_wall_clock_times_out_no_living_client_and_delays_no_timeout() {
+    const MONTH_MS: i64 = 30 * 24 * 3_600_000;
+    for offset_ms in [60_000, MONTH_MS, -60_000, -MONTH_MS] {
+        let mut driver =
+            TestDriver::with(|context| context.client_liveness_timeout_ns = 2_000_000_000);
+        driver.living = vec![CLIENT, 2];
+        for client in [CLIENT, 2, 3] {
+            driver.add_counter(client);
+        }
+        driver.advance(Duration::from_millis(300));
+        let written_ms = driver.now_ms();
+        driver.wall_offset_ms = offset_ms;
+        // The driver writes its own heartbeat in the next duty cycle, not only at the next timer.
+        driver.stall(Duration::from_millis(1));
+        driver.conductor_cycle();
+        let heartbeat_ms = driver.cnc.to_driver().consumer_heartbeat_ms();
+        assert_eq!(heartbeat_ms, driver.now_ms(), "{offset_ms}");
+        assert_ne!(heartbeat_ms, written_ms);
+        // The clients write their heartbeats after the driver has looked at them.
+        driver.stall(Duration::from_millis(150));
+        driver.work();
+        driver.advance(Duration::from_millis(1_400));
+        assert_eq!(names(&driver.hear()), [""; 0], "{offset_ms}");
+        driver.advance(Duration::from_millis(450));
+        let gone = driver.hear();
+        assert_eq!(
+            names(&gone),
+            ["ClientTimeout", "UnavailableCounter", "UnavailableCounter"],
+            "{offset_ms}"
+        );
+        driver.advance(Duration::from_secs(5));
+        assert!(driver.heartbeat(CLIENT).is_some() && driver.heartbeat(2).is_some());
+        assert_eq!(driver.system(SystemCounter::ClientTimeouts), 1);
+    }
+}
+
 /// 03-62, 04-27
 #[test]
 fn a_client_that_closes_causes_no_timeout_event() {

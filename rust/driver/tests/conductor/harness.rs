@@ -78,6 +78,8 @@ pub struct TestDriver {
     next_id: i64,
     /// Clients that live: the test updates their heartbeats as the time advances.
     pub living: Vec<i64>,
+    /// Time by which the wall clock was set, in milliseconds.
+    pub wall_offset_ms: i64,
     /// All announced images, including those that have ended.
     images: Vec<Image>,
 }
@@ -207,6 +209,7 @@ impl TestDriver {
             now,
             next_id: 1_000,
             living: vec![CLIENT],
+            wall_offset_ms: 0,
             images: Vec::new(),
         }
     }
@@ -225,7 +228,7 @@ impl TestDriver {
     }
 
     pub fn now_ms(&self) -> i64 {
-        self.now.as_millis() as i64
+        self.now.as_millis() as i64 + self.wall_offset_ms
     }
 
     /// Runs duty cycles without advancing the time, until there is nothing to do.

@@ -128,11 +128,15 @@ impl<W: Words> CountersManager<W> {
     }
 
     fn take_id(&mut self, now_ms: i64) -> Result<i32, AllocateError> {
-        if let Some(first) = self
+        // If the wall clock was set back, a deadline may be later than any that is set now. Such an id would not be
+        // reused until the clock reaches the deadline.
+        let latest_ms = now_ms.saturating_add(self.free_to_reuse_timeout_ms);
+        let is_reusable = |deadline_ms| deadline_ms <= now_ms || deadline_ms > latest_ms;
+        let found = self
             .free
             .iter()
-            .position(|&(_, deadline_ms)| deadline_ms <= now_ms)
-        {
+            .position(|&(_, deadline_ms)| is_reusable(deadline_ms));
+        if let Some(first) = found {
             let (id, _) = self.free.remove(first).expect("found at this place");
             return Ok(id);
         }
