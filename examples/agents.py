@@ -55,7 +55,7 @@ def main() -> None:
             aeron.AgentRunner(consumer, aeron.BackoffIdleStrategy(), error_counter=errors),
             aeron.AgentRunner(producer, aeron.BackoffIdleStrategy(), error_counter=errors),
         ):
-            barrier.wait(timeout=30)
+            barrier.wait(timeout=120)
         # `aeron stat --dir DIRECTORY` prints the same counters from another process.
         for counter in client.counters_reader:
             if counter.type_id in (SENT, RECEIVED, ERRORS):

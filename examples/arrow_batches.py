@@ -15,14 +15,14 @@ def main() -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
         publication = client.add_exclusive_publication("aeron:ipc", stream_id=1001)
-        publication.wait_connected(timeout=5)
+        publication.wait_connected(timeout=120)
 
         sent = 0
         while sent < orders.num_rows:
-            sent += publication.offer_arrow(orders, start=sent, timeout=1)
+            sent += publication.offer_arrow(orders, start=sent, timeout=120)
 
         tables = []
-        for batch in subscription.batches(timeout=5):
+        for batch in subscription.batches(timeout=120):
             tables.append(pa.table(batch))  # no copy: the columns use the memory of the batch
             if sum(table.num_rows for table in tables) == orders.num_rows:
                 break

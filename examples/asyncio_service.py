@@ -52,7 +52,7 @@ class Requester:
     async def request(self, number: int, text: bytes) -> bytes:
         self._waiting[number] = asyncio.get_running_loop().create_future()
         await self._requests.offer_async(HEADER.pack(number) + text)
-        return await asyncio.wait_for(self._waiting[number], timeout=5)
+        return await asyncio.wait_for(self._waiting[number], timeout=120)
 
 
 async def main() -> None:

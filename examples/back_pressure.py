@@ -16,7 +16,7 @@ def main() -> None:
         print(f"no subscriber: {publication.offer(MESSAGE)}")
 
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
-        publication.wait_connected(timeout=5)
+        publication.wait_connected(timeout=120)
         sent = 0
         while publication.offer(MESSAGE):  # a position is true; if nothing was sent, the result is false
             sent += 1
@@ -40,7 +40,7 @@ def main() -> None:
         def poll() -> None:
             nonlocal polled
             time.sleep(0.1)
-            for batch in subscription.batches(timeout=30):
+            for batch in subscription.batches(timeout=120):
                 polled += len(batch)
                 if polled == sent + 1_000:
                     break

@@ -17,11 +17,11 @@ def publish(directory: str, name: int) -> None:
         aeron.connect(directory, client_name=f"publisher {name}") as client,
         client.add_exclusive_publication("aeron:ipc", STREAM_ID) as publication,
     ):
-        publication.wait_connected(timeout=30)
+        publication.wait_connected(timeout=120)
         for number in range(COUNT):
-            publication.publish(number.to_bytes(8, "little"), timeout=30)
+            publication.publish(number.to_bytes(8, "little"), timeout=120)
         # Over IPC, `flush` waits until the subscriber has consumed all messages.
-        assert publication.flush(timeout=30)
+        assert publication.flush(timeout=120)
 
 
 def count(directory: str, expected: int, answer: Connection) -> None:
@@ -29,7 +29,7 @@ def count(directory: str, expected: int, answer: Connection) -> None:
     counts: dict[int, int] = {}
     with aeron.connect(directory, client_name="counter") as client:
         subscription = client.add_subscription("aeron:ipc", STREAM_ID)
-        for batch in subscription.batches(timeout=30):
+        for batch in subscription.batches(timeout=120):
             for session_id in batch.session_ids:
                 counts[session_id] = counts.get(session_id, 0) + 1
             if sum(counts.values()) == expected:

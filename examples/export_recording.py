@@ -46,7 +46,7 @@ def main() -> None:
             batch = trades(part * 5_000, 5_000)
             while sent < len(batch):
                 sent += publication.offer_batch(batch[sent:])
-            recording = archive.wait_recorded(publication, publication.position, timeout=5)
+            recording = archive.wait_recorded(publication, publication.position, timeout=120)
             batches = aeron.read_recording(
                 server.directory, recording.recording_id, from_position=position, layout=TRADE
             )

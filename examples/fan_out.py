@@ -17,7 +17,7 @@ STREAM_ID = 1001
 def read(subscription: aeron.Subscription, count: int) -> list[bytes]:
     """Returns the next `count` messages."""
     messages: list[bytes] = []
-    for batch in subscription.batches(timeout=5):
+    for batch in subscription.batches(timeout=120):
         messages += batch.to_list()
         if len(messages) >= count:
             break
@@ -36,12 +36,12 @@ def main(port: int = 40124) -> None:
         # Each receiver has its own driver, as if it ran on another host.
         with aeron.MediaDriver() as first_driver, aeron.connect(first_driver) as first_client:
             first = first_client.add_subscription(receiving, STREAM_ID)
-            first.wait_connected(timeout=5)
-            publication.publish(b"to the first", timeout=5)
+            first.wait_connected(timeout=120)
+            publication.publish(b"to the first", timeout=120)
             with aeron.MediaDriver() as second_driver, aeron.connect(second_driver) as second_client:
                 second = second_client.add_subscription(receiving, STREAM_ID)
-                second.wait_connected(timeout=5)
-                publication.publish(b"to both", timeout=5)
+                second.wait_connected(timeout=120)
+                publication.publish(b"to both", timeout=120)
                 print(f"the first receiver:  {read(first, 2)}")
                 print(f"the second receiver: {read(second, 1)}, it joined at {second.images[0].join_position}")
 

@@ -10,7 +10,7 @@ def main() -> None:
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
         publication = client.add_publication("aeron:ipc", stream_id=1001)
 
-        position = publication.publish(b"hello", timeout=5)  # waits for a subscriber and for room in the log
+        position = publication.publish(b"hello", timeout=120)  # waits for a subscriber and for room in the log
         print(f"published up to position {position}")
 
         def on_message(payload: bytes, header: aeron.Header) -> None:

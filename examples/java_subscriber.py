@@ -31,9 +31,9 @@ def main(jar: str) -> None:
         publication = client.add_publication(CHANNEL, STREAM_ID)
         with java_subscriber(jar, driver.dir) as java:
             try:
-                publication.wait_connected(timeout=60)
+                publication.wait_connected(timeout=120)
                 for number in range(3):
-                    publication.publish(b"message %d from Python" % number, timeout=5)
+                    publication.publish(b"message %d from Python" % number, timeout=120)
                 assert java.stdout is not None
                 for line in java.stdout:
                     print(f"java: {line}", end="")

@@ -13,14 +13,14 @@ def transfer(client: aeron.Aeron, reliable: bool) -> list[int]:
     channel = aeron.ChannelUriBuilder("udp", endpoint="localhost:0", reliable=reliable)
     subscription = client.add_subscription(channel, STREAM_ID)
     publication = client.add_exclusive_publication(f"aeron:udp?endpoint={subscription.resolved_endpoint}", STREAM_ID)
-    publication.wait_connected(timeout=5)
+    publication.wait_connected(timeout=120)
     numbers: list[int] = []
     sent = 0
     while sent < COUNT:
         sent += bool(publication.offer(sent.to_bytes(4, "little") + bytes(1_000)))
         numbers += [int.from_bytes(message[:4], "little") for message in subscription.poll_batch()]
     # A reliable stream becomes complete. An unreliable stream counts as finished if nothing arrives for half a second.
-    for batch in subscription.batches(timeout=10 if reliable else 0.5):
+    for batch in subscription.batches(timeout=120 if reliable else 0.5):
         numbers += [int.from_bytes(message[:4], "little") for message in batch]
         if len(numbers) == COUNT:
             break

@@ -20,8 +20,8 @@ def main() -> None:
     ):
         with aeron.Archive(directory, driver=driver):
             for number in range(10):
-                publisher.publish(b"trade %d" % number, timeout=10)
-            print("all recorded:", publisher.flush(timeout=5))
+                publisher.publish(b"trade %d" % number, timeout=120)
+            print("all recorded:", publisher.flush(timeout=120))
 
         # Without an archive, the publisher keeps the messages, up to `buffer_length` bytes.
         for number in range(10, 20):
@@ -29,8 +29,8 @@ def main() -> None:
         print("all recorded:", publisher.flush(timeout=0.1), "- kept:", publisher.unrecorded_messages)
 
         with aeron.Archive(directory, driver=driver):
-            publisher.publish(b"trade 20", timeout=20)
-            print("all recorded:", publisher.flush(timeout=20))
+            publisher.publish(b"trade 20", timeout=120)
+            print("all recorded:", publisher.flush(timeout=120))
             print_recording(driver, publisher)
 
 

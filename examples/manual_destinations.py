@@ -11,7 +11,7 @@ ANY_PORT = "aeron:udp?endpoint=localhost:0"
 def read(subscription: aeron.Subscription, count: int) -> list[bytes]:
     """Returns the next `count` messages."""
     messages: list[bytes] = []
-    for batch in subscription.batches(timeout=5):
+    for batch in subscription.batches(timeout=120):
         messages += batch.to_list()
         if len(messages) >= count:
             break
@@ -25,14 +25,14 @@ def send_to_many(client: aeron.Aeron) -> None:
     publication = client.add_publication("aeron:udp?control-mode=manual|fc=min", STREAM_ID)
     publication.add_destination(f"aeron:udp?endpoint={first.resolved_endpoint}")
     leaving = publication.add_destination(f"aeron:udp?endpoint={second.resolved_endpoint}")
-    first.wait_connected(timeout=5)
-    second.wait_connected(timeout=5)
+    first.wait_connected(timeout=120)
+    second.wait_connected(timeout=120)
 
-    publication.publish(b"to both", timeout=5)
+    publication.publish(b"to both", timeout=120)
     print(f"first: {read(first, 1)}, second: {read(second, 1)}")
     publication.remove_destination(leaving)
     second.close()
-    publication.publish(b"to the first only", timeout=5)
+    publication.publish(b"to the first only", timeout=120)
     print(f"first: {read(first, 1)}")
 
 
@@ -43,7 +43,7 @@ def receive_from_many(client: aeron.Aeron) -> None:
         subscription.add_destination(ANY_PORT)
         address = subscription.local_socket_addresses[-1]
         publication = client.add_exclusive_publication(f"aeron:udp?endpoint={address}", STREAM_ID + 1)
-        publication.publish(b"from " + name, timeout=5)
+        publication.publish(b"from " + name, timeout=120)
     print(f"{sorted(read(subscription, 2))} from {subscription.image_count} publishers")
 
 

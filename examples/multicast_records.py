@@ -34,15 +34,15 @@ def main(port: int = 40123) -> None:
         publication = client.add_exclusive_publication(channel, STREAM_ID)
         # A receiver that joins later does not get earlier messages, so the program waits for both.
         for subscription in subscriptions:
-            subscription.wait_connected(timeout=5)
-        publication.wait_connected(timeout=5)
+            subscription.wait_connected(timeout=120)
+        publication.wait_connected(timeout=120)
 
         sent = 0
         while sent < COUNT:
             sent += publication.offer_batch(quotes, start=sent)
         for number, subscription in enumerate(subscriptions):
             received = 0
-            for batch in subscription.batches(timeout=5):
+            for batch in subscription.batches(timeout=120):
                 received += len(batch)
                 if received == COUNT:
                     last = batch.as_records(QUOTE)[-1]

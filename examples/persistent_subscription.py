@@ -18,18 +18,18 @@ def main() -> None:
         aeron.connect_archive(client) as archive,
     ):
         publication = archive.add_recorded_publication("aeron:ipc", STREAM_ID)
-        position = publication.publish(b"published before", timeout=5)
-        recording = archive.wait_recorded(publication, position, timeout=5)
+        position = publication.publish(b"published before", timeout=120)
+        recording = archive.wait_recorded(publication, position, timeout=120)
 
         with archive.persistent_subscription(
             recording_id=recording.recording_id,
             live_channel="aeron:ipc",
             live_stream_id=STREAM_ID,
             start_position=aeron.FROM_START,  # or the position of the last message that the program has processed
-            on_live_joined=lambda: publication.publish(b"published after", timeout=5),
+            on_live_joined=lambda: publication.publish(b"published after", timeout=120),
             on_error=print,
         ) as subscription:
-            for batch in subscription.batches(timeout=10):
+            for batch in subscription.batches(timeout=120):
                 print(f"{subscription.state}: {batch.to_list()} up to position {batch.positions[-1]}")
                 if b"published after" in batch.to_list():
                     break

@@ -18,8 +18,8 @@ def main() -> None:
         aeron.connect_archive(client) as archive,
     ):
         publication = archive.add_recorded_publication("aeron:ipc", STREAM_ID)
-        positions = [publication.publish(b"trade %d" % number, timeout=5) for number in range(10)]
-        recording = archive.wait_recorded(publication, positions[-1], timeout=5)
+        positions = [publication.publish(b"trade %d" % number, timeout=120) for number in range(10)]
+        recording = archive.wait_recorded(publication, positions[-1], timeout=120)
         print(f"recording {recording.recording_id} of stream {recording.stream_id} is at position {positions[-1]}")
 
         # A replay must begin at the start of a message, which is the position after the previous message.
@@ -29,9 +29,9 @@ def main() -> None:
         # Without a length, a replay sends the recorded messages and then new ones as they are recorded. The batches
         # end when the recording stops.
         with archive.replay(recording.recording_id, position=positions[8]) as following:
-            publication.publish(b"trade 10", timeout=5)
+            publication.publish(b"trade 10", timeout=120)
             followed: list[bytes] = []
-            for batch in following.batches(timeout=5):
+            for batch in following.batches(timeout=120):
                 followed += batch.to_list()
                 if b"trade 10" in followed:
                     archive.stop_recording(publication)

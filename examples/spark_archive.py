@@ -26,8 +26,8 @@ def record(client: aeron.Aeron, messages: list[bytes]) -> None:
     ):
         position = publication.position
         for message in messages:
-            position = publication.publish(message, timeout=5)
-        archive.wait_recorded(publication, position, timeout=5)
+            position = publication.publish(message, timeout=120)
+        archive.wait_recorded(publication, position, timeout=120)
 
 
 def show(rows: DataFrame, batch_id: int) -> None:
@@ -55,7 +55,7 @@ def main() -> None:
         writer = stream.writeStream.foreachBatch(show).option("checkpointLocation", f"{place}/checkpoint")
         for texts in ([b"one", b"two"], [b"three"]):
             record(client, texts)
-            writer.trigger(availableNow=True).start().awaitTermination(60)
+            writer.trigger(availableNow=True).start().awaitTermination()
         count = spark.read.format("aeron").options(**options).load().count()
         print(f"the archive has {count} messages")
     spark.stop()

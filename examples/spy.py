@@ -14,18 +14,18 @@ def main() -> None:
         publication = client.add_publication(f"aeron:udp?endpoint={endpoint}|ssc=true", STREAM_ID)
         # The channel of a spy is the channel of the publication with the prefix `aeron-spy:`.
         spy = client.add_subscription(f"aeron-spy:aeron:udp?endpoint={endpoint}", STREAM_ID)
-        receiver.wait_connected(timeout=5)
-        spy.wait_connected(timeout=5)
+        receiver.wait_connected(timeout=120)
+        spy.wait_connected(timeout=120)
 
-        publication.publish(b"to the receiver, and to the spy", timeout=5)
+        publication.publish(b"to the receiver, and to the spy", timeout=120)
         for name, subscription in (("receiver", receiver), ("spy", spy)):
-            batch = next(subscription.batches(timeout=5))
+            batch = next(subscription.batches(timeout=120))
             print(f"{name}: {batch.to_list()}")
 
         # A spy alone counts as a subscriber if the channel has `ssc=true` (spies simulate connection).
         receiver.close()
-        publication.publish(b"to the spy only", timeout=5)
-        print(f"spy: {next(spy.batches(timeout=5)).to_list()}")
+        publication.publish(b"to the spy only", timeout=120)
+        print(f"spy: {next(spy.batches(timeout=120)).to_list()}")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def main() -> None:
         subscription = client.add_subscription("aeron:udp?endpoint=localhost:0", STREAM_ID)
         channel = f"aeron:udp?endpoint={subscription.resolved_endpoint}"
         publication = client.add_exclusive_publication(channel, STREAM_ID)
-        publication.wait_connected(timeout=5)
+        publication.wait_connected(timeout=120)
 
         sent = 0
         received: list[npt.NDArray[np.void]] = []

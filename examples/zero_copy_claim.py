@@ -23,17 +23,17 @@ def main() -> None:
     with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
         subscription = client.add_subscription("aeron:ipc", stream_id=1001)
         publication = client.add_exclusive_publication("aeron:ipc", stream_id=1001)
-        publication.wait_connected(timeout=5)
+        publication.wait_connected(timeout=120)
 
         for number in range(COUNT):
             # With `direct=True` the view is memory of the log itself. By default the view is private memory, which the
             # commit copies into the log.
-            with publication.claim(ORDER.size, timeout=1, direct=True) as view:
+            with publication.claim(ORDER.size, timeout=120, direct=True) as view:
                 ORDER.pack_into(view, 0, time.time_ns(), 100.0, float(number))
             # The end of the block sends the message. An exception in the block aborts the message.
 
         try:
-            with publication.claim(ORDER.size, timeout=1) as view:
+            with publication.claim(ORDER.size, timeout=120) as view:
                 raise ValueError("the order is refused")
         except ValueError as error:
             print(f"not sent: {error}")

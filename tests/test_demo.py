@@ -20,6 +20,7 @@ import pytest
 from rich.console import Console
 
 import aeron
+from aeron.demo.patience import Patience
 from aeron.demo.plan import Plan, Source
 from aeron.demo.publishing import publishing
 from aeron.demo.run import Result, report
@@ -187,6 +188,31 @@ def test_a_channel_that_the_driver_refuses_is_named_in_the_error() -> None:
         assert demo.end() == 1
         assert "publisher: (22) Invalid argument\nmtuLength must be a multiple" in demo.errors()
         assert "Traceback" not in demo.errors()
+
+
+def test_only_a_standstill_of_minutes_ends_a_wait_of_the_demo() -> None:
+    now, steps, said = 0.0, 0, list[str]()
+    patience = Patience("Spark makes its batch 2", lambda: steps, say=said.append, clock=lambda: now)
+    while now < 3600:
+        now += 2
+        steps += now % 200 == 0
+        patience.look()
+    assert said[0] == "waiting until Spark makes its batch 2, for 16 s so far"
+    assert 200 < len(said) < 300
+    with pytest.raises(RuntimeError, match="no progress for 300 s while waiting until Spark makes its batch 2"):
+        for _ in range(200):
+            now += 2
+            patience.look()
+    assert 3900 < now < 3910
+
+
+def test_no_part_of_the_demo_has_a_short_limit_of_time() -> None:
+    """The demo has one limit of time, and it is for a standstill."""
+    for path in Path(aeron.demo.__path__[0]).glob("*.py"):
+        for name, limit in re.findall(
+            r"(timeout\w*|deadline|wait|awaitTermination)\b[=(]\s*(\d[\d.]*)\)", path.read_text()
+        ):
+            assert float(limit) < 1, f"{path}: {name} {limit}"
 
 
 def test_the_demo_ends_if_its_publisher_is_killed() -> None:

@@ -50,6 +50,15 @@ def test_an_example_prints_the_expected_text(name: str) -> None:
     assert re.search(PRINTED[name], printed), printed
 
 
+def test_no_clock_ends_an_example_while_it_makes_progress() -> None:
+    """On a busy machine, a step may take long. Only the intended time-outs, which are below a second, are short."""
+    for path in EXAMPLES.rglob("*.py"):
+        text = path.read_text()
+        assert not re.search(r"awaitTermination\(\d{2,}\)", text), path
+        limits = [float(limit) for limit in re.findall(r"timeout=([\d.]+)", text)]
+        assert not [limit for limit in limits if 1 <= limit < 120], path
+
+
 def test_each_example_has_a_test_that_runs_it() -> None:
     assert sorted({*PRINTED, *ELSEWHERE}) == PROGRAMS
     for name, test in ELSEWHERE.items():

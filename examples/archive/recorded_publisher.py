@@ -20,10 +20,10 @@ def main() -> None:
         source: aeron.SourceLocation = "REMOTE" if arguments.control else "LOCAL"
         recording_subscription = archive.start_recording(arguments.channel, arguments.stream, source=source)
         with client.add_publication(arguments.channel, arguments.stream) as publication:
-            publication.wait_connected(timeout=10)
+            publication.wait_connected(timeout=120)
             position = 0
             for number in range(arguments.messages):
-                position = publication.publish(f"Hello World! {number}".encode(), timeout=10)
+                position = publication.publish(f"Hello World! {number}".encode(), timeout=120)
                 print(f"published {number} up to position {position}", flush=True)
                 time.sleep(arguments.interval)
             recording_id = archive.find_last_matching_recording(

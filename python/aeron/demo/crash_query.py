@@ -6,6 +6,7 @@ the work of that process.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from dataclasses import asdict, dataclass
@@ -60,6 +61,15 @@ class Query:
     def batches(self) -> int:
         """Returns the number of batches that Spark has committed."""
         return len(list((self.checkpoint / "commits").glob("[0-9]*")))
+
+    def written(self) -> tuple[int, int]:
+        """Returns the number and the total length of the files that Spark has written, with its log."""
+        lengths = []
+        for path in Path(self.place).rglob("*"):
+            # Spark may remove the file in between.
+            with contextlib.suppress(OSError):
+                lengths.append(path.stat().st_size)
+        return len(lengths), sum(lengths)
 
 
 def main(query: Query) -> None:

@@ -21,9 +21,10 @@ from rich.text import Text
 import aeron.spark
 from aeron.cli.counter_keys import stream_key
 from aeron.demo.bars import BAR, FIGURES, time_text
+from aeron.demo.patience import STANDSTILL_S
 from aeron.demo.pipeline import Pipeline, reason
 from aeron.demo.plan import Replay
-from aeron.demo.publishing import SILENCE_S, Publisher, publishing
+from aeron.demo.publishing import Publisher, publishing
 from aeron.demo.trades import Trades
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(
         Live(console=console, refresh_per_second=4, redirect_stderr=False) as live,
     ):
         subscription = client.add_subscription(pipeline.channel, pipeline.bars_stream_id)
-        silence_s = SILENCE_S + longest_gap_s(trades, replay.speed)
+        silence_s = STANDSTILL_S + longest_gap_s(trades, replay.speed)
         view = _View(subscription, publisher, stop, live, Lines(trades, pipeline.bar_us), silence_s=silence_s)
         for query in pipeline.start(spark):
             view.queries.append(Followed(query))

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import aeron
+from aeron.demo.patience import STANDSTILL_S
 from aeron.demo.plan import Plan
 
 BATCH = 4096
@@ -23,7 +24,7 @@ def main(plan: Plan) -> None:
     records = plan.source.load().records
     with aeron.connect(plan.directory) as client:
         publication = client.add_exclusive_publication(plan.channel, plan.stream_id)
-        publication.wait_connected(timeout=10)
+        publication.wait_connected(timeout=STANDSTILL_S)
         for _ in range(plan.repeat):
             for start in range(0, len(records), BATCH):
                 _publish(publication, records[start : start + BATCH], time.monotonic_ns())

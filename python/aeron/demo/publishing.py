@@ -7,12 +7,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from aeron.demo.patience import STANDSTILL_S
 from aeron.demo.plan import Plan, Replay
-
-SILENCE_S = 60.0
-"""Time without progress after which the demo fails, in seconds. It is long because Spark's first batch takes long on a
-busy machine.
-"""
 
 
 class Publisher:
@@ -45,9 +41,9 @@ class Publisher:
             RuntimeError: the process does not end in time.
         """
         try:
-            self._process.wait(SILENCE_S)
+            self._process.wait(STANDSTILL_S)
         except subprocess.TimeoutExpired:
-            raise RuntimeError(f"the publisher did not end within {SILENCE_S:.0f} s") from None
+            raise RuntimeError(f"the publisher did not end within {STANDSTILL_S:.0f} s") from None
 
 
 @contextmanager

@@ -17,11 +17,11 @@ from rich import box
 from rich.table import Table
 
 import aeron
+from aeron.demo.patience import STANDSTILL_S, Patience
 from aeron.demo.trades import TRADE, Trades
 
 _CHANNEL = "aeron:ipc?term-length=16m"
 _STREAM_ID = 1001
-_TIMEOUT_S = 30.0
 _LIVENESS_NS, _TIMER_NS = 1_000_000_000, 100_000_000
 """Client liveness timeout and timer interval of the driver, in nanoseconds. They are short, because the second archive
 waits until the driver has freed the counters of the killed archive."""
@@ -61,7 +61,7 @@ def run(place: Path, trades: Trades) -> Outcome:
         begin = time.monotonic()
         with (
             _archive_process(driver_directory, directory),
-            aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
+            aeron.connect_archive(client, message_timeout=STANDSTILL_S) as archive,
         ):
             restart_s, begin = time.monotonic() - begin, time.monotonic()
             replayed = _replay(archive, records)
@@ -110,12 +110,12 @@ def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subproc
     of published and of confirmed trades.
     """
     with (
-        aeron.connect_archive(client, message_timeout=_TIMEOUT_S) as archive,
+        aeron.connect_archive(client, message_timeout=STANDSTILL_S) as archive,
         archive.add_recorded_exclusive_publication(_CHANNEL, _STREAM_ID) as publication,
     ):
         confirmed = len(records) // 2
         _publish(publication, records, 0, confirmed)
-        archive.wait_recorded(publication, publication.position, timeout=_TIMEOUT_S)
+        archive.wait_recorded(publication, publication.position, timeout=STANDSTILL_S)
         published = confirmed + _publish(publication, records[: confirmed + confirmed // 2], confirmed, confirmed)
         process.kill()
         process.wait()
@@ -123,12 +123,11 @@ def _record(client: aeron.Aeron, records: npt.NDArray[np.void], process: subproc
 
 
 def _publish(publication: aeron.ExclusivePublication, records: npt.NDArray[np.void], start: int, count: int) -> int:
-    end, deadline = min(start + count, len(records)), time.monotonic() + _TIMEOUT_S
-    at = start
+    end, at = min(start + count, len(records)), start
+    patience = Patience(f"{end:,} trades are published", lambda: at)
     while at < end:
         at += publication.offer_batch(records[:end], start=at)
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"only {at:,} of {end:,} trades were published in {_TIMEOUT_S:.0f} s")
+        patience.look()
     return at - start
 
 

@@ -14,8 +14,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Table
 
 import aeron
+from aeron.demo.patience import Patience
 from aeron.demo.plan import Plan
-from aeron.demo.publishing import SILENCE_S, Publisher, publishing
+from aeron.demo.publishing import Publisher, publishing
 from aeron.demo.totals import Totals
 from aeron.demo.trades import TRADE, Trades
 
@@ -86,12 +87,11 @@ class _Receiver:
 
     def _next_batch(self, limit: int) -> tuple[npt.NDArray[np.void], int]:
         """Waits for the next trades. Returns the trades and the time of their arrival, in monotonic nanoseconds."""
-        deadline = time.monotonic() + SILENCE_S
+        patience = Patience(f"trades arrive after {self.totals.received:,} trades")
         while not (batch := self._subscription.poll_batch(limit)):
             os.sched_yield()
             self._publisher.check(self.totals.received, "trades")
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"nothing arrived for {SILENCE_S:.0f} s, after {self.totals.received:,} trades")
+            patience.look()
         return batch.as_records(TRADE), time.monotonic_ns()
 
 
