@@ -306,3 +306,46 @@ def test_the_native_thread_ends_when_its_idle_event_loop_ends(stream: Stream) ->
     eventually(lambda: watchers() == 0)
     run(main())
     eventually(lambda: watchers() == 0)
+
+
+def test_coroutines_without_an_event_loop_of_asyncio_are_refused_and_leave_nothing_open(
+    driver: aeron.MediaDriver, client: aeron.Aeron, stream: Stream
+) -> None:
+    """As with trio, which sends `None` to a coroutine."""
+    operation = client.async_add_publication("aeron:ipc", stream.stream_id + 1)
+    done = client.async_add_publication("aeron:ipc", stream.stream_id + 2)
+    eventually(done.done)
+    connecting, entered = aeron.async_connect(driver), aeron.connect(driver)
+    before = threading.active_count()
+    for coroutine in (
+        stream.publication.offer_async(b"hello"),
+        stream.publication.offer_batch_async([b"hello"]),
+        stream.publication.claim_async(5),
+        stream.publication.wait_connected_async(),
+        entered.__aenter__(),
+        connecting.__aenter__(),
+        operation.__aenter__(),
+        done.__aenter__(),
+    ):
+        with pytest.raises(RuntimeError, match=r"no event loop of asyncio .* anyio\.to_thread\.run_sync"):
+            coroutine.send(None)
+    stream.publication.offer(b"kept")
+    with pytest.raises(RuntimeError, match="no event loop of asyncio"):
+        stream.subscription.__aiter__().__anext__().send(None)
+    assert entered.is_closed
+    assert stream.subscription.poll_batch().to_list() == [b"kept"]
+    assert threading.active_count() == before
+    with pytest.raises(aeron.OperationCancelledError):
+        operation.result(0)
+    assert done.result(0).is_closed
+
+
+def test_a_program_with_trio_gets_the_same_error(driver: aeron.MediaDriver) -> None:
+    trio = pytest.importorskip("trio")
+
+    async def main() -> None:
+        async with aeron.async_connect(driver):
+            pytest.fail("the block must not begin")
+
+    with pytest.raises(RuntimeError, match="no event loop of asyncio"):
+        trio.run(main)

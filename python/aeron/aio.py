@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aeron import _aeron
+from aeron.exceptions import AeronError
 from aeron.results import NotSent
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     )
 
 T = TypeVar("T")
-Entered = TypeVar("Entered")
 
 
 class Closable(Protocol):
@@ -42,6 +42,8 @@ class Closable(Protocol):
     def close(self) -> None:
         """Closes the resource."""
 
+
+Entered = TypeVar("Entered", bound=Closable)
 
 _MIN_PARK_NS = 20_000
 _MAX_PARK_NS = 1_000_000
@@ -146,11 +148,26 @@ class _Looker:
             return True
 
 
+def check_loop() -> asyncio.AbstractEventLoop:
+    """Returns the running event loop of asyncio.
+
+    Raises:
+        RuntimeError: No event loop of asyncio runs in this thread, for example because trio runs.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "no event loop of asyncio runs here, and aeron's coroutines need one: with trio or anyio, call the method "
+            "without async in a thread, as in anyio.to_thread.run_sync; see the page 'trio, anyio and gevent'"
+        ) from None
+
+
 _lookers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Looker] = weakref.WeakKeyDictionary()
 
 
 def _looker() -> _Looker:
-    loop = asyncio.get_running_loop()
+    loop = check_loop()
     looker = _lookers.get(loop)
     if looker is None:
         looker = _lookers[loop] = _Looker(loop)
@@ -209,13 +226,18 @@ class AsyncBatches:
         self._is_ready = subscription._is_ready
         self._turned_ns = time.monotonic_ns()
         self._is_closed = False
+        # The iterator may be created before the event loop runs.
+        self._has_loop = False
 
     def __aiter__(self) -> AsyncBatches:
         """Returns the iterator itself."""
         return self
 
     async def __anext__(self) -> Batch:
-        """Waits for the next batch."""
+        """Waits for the next batch. Raises ``RuntimeError`` without an event loop of asyncio."""
+        if not self._has_loop:
+            check_loop()
+            self._has_loop = True
         if time.monotonic_ns() - self._turned_ns > _TURN_NS:
             await asyncio.sleep(0)
             self._turned_ns = time.monotonic_ns()
@@ -251,6 +273,7 @@ AsyncBatches.__module__ = "aeron"
 
 async def offer(publication: Publication | ExclusivePublication | RecordedPublisher, message: Any) -> int:
     """Offers the message until it is sent, and returns the stream position after it."""
+    check_loop()
     while not (position := publication.offer(message)):
         await _looker().wait(publication._is_ready)
     return position
@@ -267,6 +290,7 @@ async def offer_batch(
     If the wait is cancelled or an offer fails, the attribute `sent` of the exception is the number of messages that
     were sent. Resume at ``start + error.sent``.
     """
+    check_loop()
     if isinstance(offsets, Iterator):
         offsets = list(offsets)
     try:
@@ -287,7 +311,17 @@ async def offer_batch(
 
 
 async def finished(operation: PendingOperation[T]) -> T:
-    """Implements ``await operation``: waits for the result. If the task is cancelled, the operation is cancelled."""
+    """Implements ``await operation``: waits for the result. If the task is cancelled, the operation is cancelled.
+    Without an event loop, the operation is cancelled too, or its result is closed."""
+    try:
+        check_loop()
+    except RuntimeError:
+        if not operation.cancel() and operation.done():
+            with contextlib.suppress(AeronError):
+                close = getattr(operation.result(0), "close", None)
+                if close is not None:
+                    close()
+        raise
     try:
         if not operation.done():
             await _looker().wait(operation._is_done)
@@ -299,6 +333,7 @@ async def finished(operation: PendingOperation[T]) -> T:
 
 async def connected(stream: Publication | ExclusivePublication | Subscription, timeout_s: float | None) -> None:
     """Waits for a peer. If none connects before the timeout, `wait_connected` raises the error."""
+    check_loop()
     if not stream._is_connected_or_closed():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
@@ -311,6 +346,7 @@ async def claim(
 ) -> BufferClaim:
     """Claims a frame as soon as there is room. If there is no room before the timeout, `publication.claim` raises the
     error."""
+    check_loop()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while True:
@@ -324,6 +360,7 @@ async def claim(
 async def flushed(publisher: RecordedPublisher, timeout_s: float | None) -> bool:
     """Waits until all messages are recorded, and returns whether they are. `flush` raises the errors and runs the
     handlers."""
+    check_loop()
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             while not publisher.flush(0):
@@ -332,7 +369,12 @@ async def flushed(publisher: RecordedPublisher, timeout_s: float | None) -> bool
 
 
 async def enter(resource: Entered) -> Entered:
-    """Implements the start of ``async with``: the resource is already open."""
+    """Implements the start of ``async with``: the resource is already open. Without an event loop, closes it."""
+    try:
+        check_loop()
+    except RuntimeError:
+        resource.close()
+        raise
     return resource
 
 

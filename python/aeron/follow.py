@@ -12,6 +12,7 @@ from aeron._commits import ReaderCommits
 from aeron._copies import Copies
 from aeron._links import Links
 from aeron._times import epoch_us
+from aeron.aio import check_loop
 from aeron.exceptions import (
     ArchiveClosedError,
     ArchiveDisconnectedError,
@@ -288,6 +289,7 @@ class Follower:
             PersistentSubscriptionError: If the follower has failed.
             ArchiveError: If the archive refuses a request.
         """
+        check_loop()
         while not self._is_closed:
             subscription = self._ready()
             if subscription is None:
