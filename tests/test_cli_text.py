@@ -5,6 +5,9 @@ No command prints a control character that a peer has sent, except tabs and line
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +92,57 @@ def test_the_error_of_a_command_is_escaped() -> None:
         failed = run("sub", "--dir", directory, "-c", f"aeron:udp?endpoint={_EVIL_ASCII}:1")
     assert failed.exit_code == 1
     assert_harmless(failed.stderr, _ESCAPED_ASCII)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["archive", "--help"], ["stat", "--once"], ["doctor"], ["errors", "--json"], ["loss"], ["streams"]],
+    ids=" ".join,
+)
+def test_an_output_that_cannot_be_written_ends_a_command_with_one_line(
+    driver: aeron.MediaDriver, arguments: list[str]
+) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "aeron", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "AERON_DIR": str(driver.dir), "PYSPARK_PYTHON": sys.executable},
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["\udcff"],
+        ["pub", "-c", "aeron:ipc?alias=\udcff", "-s", "1", "-m", "x"],
+        ["sub", "-c", "\udcff", "-s", "1"],
+        ["stat", "\udcff", "--once"],
+        ["archive", "list", "--channel", "\udcff"],
+        ["archive", "describe", "\udcff"],
+        ["inspect", "\udcff"],
+        ["send", "\udcff"],
+        ["driver", "\udcff"],
+        ["driver", "-Daeron.dir=\udcff"],
+        ["archive", "run", "\udcff"],
+    ],
+    ids=ascii,
+)
+def test_an_argument_that_is_not_utf_8_ends_a_command_without_a_traceback(
+    driver: aeron.MediaDriver, arguments: list[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "aeron", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "AERON_DIR": str(driver.dir)},
+    )
+    assert "Traceback" not in done.stderr
+    # 255 is the status of Aeron's own archive tool.
+    assert done.returncode in {0, 1, 255}
+    assert done.returncode == 0 or done.stderr.strip()

@@ -74,3 +74,34 @@ def test_a_subinterpreter_cannot_import_aeron_and_the_main_interpreter_can_still
     command = [sys.executable, "-c", _SUBINTERPRETER, first]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "caught\n"), done.stderr
+
+
+_HANDLER = """
+import os, signal, sys
+import aeron
+
+def handle(*_):
+    try:
+        aeron.ShutdownSignalBarrier
+    except AttributeError as error:
+        print(error)
+
+def trace(frame, event, _):
+    if event == "line" and frame.f_globals.get("__name__") == "aeron.barrier":
+        sys.settrace(None)
+        os.kill(os.getpid(), signal.SIGUSR1)
+    return trace
+
+signal.signal(signal.SIGUSR1, handle)
+sys.settrace(trace)
+print(aeron.ShutdownSignalBarrier.__name__)
+handle()
+"""
+
+
+def test_a_signal_handler_during_the_first_use_of_a_name_gets_a_clear_error() -> None:
+    done = subprocess.run([sys.executable, "-c", _HANDLER], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    error, name = done.stdout.splitlines()
+    assert error.startswith("aeron.ShutdownSignalBarrier is not loaded yet, and this code runs in a signal handler")
+    assert name == "ShutdownSignalBarrier"

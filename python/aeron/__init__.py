@@ -399,6 +399,28 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = getattr(import_module(f"aeron.{_LAZY[name]}"), name)
+    try:
+        value = getattr(import_module(f"aeron.{_LAZY[name]}"), name)
+    except (AttributeError, ImportError) as error:
+        # A signal handler can interrupt the import of the module. In the handler, the module has not all of its names.
+        if not _is_importing():
+            raise
+        raise AttributeError(
+            f"aeron.{name} is not loaded yet, and this code runs in a signal handler that has interrupted the import: "
+            "use the name once before you install the handler"
+        ) from error
     globals()[name] = value
     return value
+
+
+def _is_importing() -> bool:
+    """Returns whether this thread runs inside of the import of a module of this package."""
+    from sys import _getframe
+    from types import FrameType
+
+    frame: FrameType | None = _getframe(2)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__", "").startswith("aeron."):
+            return True
+        frame = frame.f_back
+    return False
