@@ -174,6 +174,24 @@ def test_option_names_of_kafka_get_a_hint_in_any_case(key: str, instead: str) ->
             read_stream_options({**STREAM, typed: "trades"})
 
 
+@pytest.mark.parametrize(
+    ("key", "instead"),
+    [
+        ("startingTimestamp", "use startingOffsets with a time like 2026"),
+        ("startingOffsetsByTimestamp", "use startingOffsets with a time like 2026"),
+        ("endingTimestamp", "use endingOffsets of spark.read with a time like 2026"),
+        ("endingOffsetsByTimestamp", "use endingOffsets of spark.read with a time like 2026"),
+        ("startingOffsetsByTimestampStrategy", "leave the strategy out"),
+        ("subscribe", "use streamId"),
+    ],
+)
+def test_time_options_of_kafka_name_the_option_of_a_running_archive(key: str, instead: str) -> None:
+    """08-90"""
+    for check in (shared_read_stream_options, shared_read_options):
+        with pytest.raises(AeronOptionError, match=rf"^option {key}: refused, got '0'; .*{instead}"):
+            check({"archive.controlChannel": "aeron:ipc", key: "0"})
+
+
 @pytest.mark.parametrize("key", ["archive.dir", "endingOffsets", "recordingId"])
 def test_errors_for_options_of_a_running_archive_say_that_they_need_its_channel(key: str) -> None:
     """08-5"""

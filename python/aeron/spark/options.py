@@ -648,6 +648,23 @@ _FOREIGN = {
 
 _REFUSED = {name.lower(): (name, instead) for name, instead in _FOREIGN.items()}
 
+_START_TIME = (
+    "an archive finds messages by their time of arrival: use startingOffsets with a time like 2026-01-31T09:30:00Z, "
+    "which holds for all recordings, or with positions by recording id"
+)
+_END_TIME = "use endingOffsets of spark.read with a time like 2026-01-31T09:30:00Z; a streaming query has no end"
+_NO_STRATEGY = (
+    "startingOffsets with a time after the last message starts at the end of the recording: leave the strategy out"
+)
+_TIMES_OF_ARCHIVE = {
+    "startingtimestamp": _START_TIME,
+    "startingoffsetsbytimestamp": _START_TIME,
+    "startingoffsetsbytimestampstrategy": _NO_STRATEGY,
+    "endingtimestamp": _END_TIME,
+    "endingoffsetsbytimestamp": _END_TIME,
+}
+"""Options of Kafka with times, each with a text that says what to use instead with a running archive."""
+
 _ALIKE = 0.7
 """Minimum similarity, from 0 to 1, of a known name that is suggested for an unknown name."""
 
@@ -915,7 +932,7 @@ def _unknown(name: str, value: str, table: Mapping[str, Option], use: Use) -> Ae
     if any(word in key for word in _SECRETS):
         value = _REDACTED
     elsewhere = [option for option in OPTIONS if option.name.lower() == key]
-    if (refused := _refusal(key)) is not None:
+    if (refused := _refusal(key, use)) is not None:
         return AeronOptionError(f"option {refused[0]}: refused, got '{value}'; {refused[1]}")
     shared = Use.RECORDED_WRITE_STREAM if use is Use.WRITE_STREAM else Use.SHARED
     if use is not Use.WRITE and use not in Use.ARCHIVE and any(option.use & shared for option in elsewhere):
@@ -937,7 +954,7 @@ _SECRETS = ("credential", "password", "secret", "token")
 """Parts of option names. If a name contains one of them, no error shows the option's value."""
 
 
-def _refusal(key: str) -> tuple[str, str] | None:
+def _refusal(key: str, use: Use) -> tuple[str, str] | None:
     """Returns the name of another format's option, and a text that says what to use instead; `None` for any other key.
 
     All keys with the prefix ``kafka.`` are options of Kafka's clients. Format aeron has no such options.
@@ -945,7 +962,10 @@ def _refusal(key: str) -> tuple[str, str] | None:
     if key.startswith("kafka."):
         _, instead = _REFUSED["bootstrap.servers"]
         return key, instead
-    return _REFUSED.get(key)
+    refused = _REFUSED.get(key)
+    if refused is None or not use & Use.SHARED or key not in _TIMES_OF_ARCHIVE:
+        return refused
+    return refused[0], _TIMES_OF_ARCHIVE[key]
 
 
 def _check_embedded(option: str, channel: str, aeron_dir: str | None) -> None:
