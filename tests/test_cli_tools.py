@@ -149,6 +149,17 @@ def test_stat_with_json_also_prints_keys_and_ids(scene: Scene) -> None:
     assert [bytes.fromhex(counter["key"]) for counter in shown["counters"]] == [counter.key for counter in counters]
 
 
+def test_stat_takes_the_arguments_watch_and_delay_of_aeron(scene: Scene) -> None:
+    printed = run("stat", "--dir", scene.directory, "watch=false", "type=^1$").stdout
+    assert "pub-lmt" in printed
+    with Command("stat", "--dir", scene.directory, "watch=true", "delay=1", "type=^1$") as stat:
+        stat.wait_for("pub-lmt")
+    for wrong in ("watch=no", "delay=x", "delay=0", "delay=-1"):
+        result = run("stat", "--dir", scene.directory, wrong)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert wrong in result.stderr
+
+
 @pytest.mark.parametrize(
     ("filters", "labels"),
     [

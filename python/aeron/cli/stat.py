@@ -46,9 +46,13 @@ def command(
     """Show a driver's counters until interrupted.
 
     FILTERS have the form NAME=REGEX, and a counter must match all of them. NAME is type, identity (system counter id or
-    registration id), session, stream or channel. Example: 'aeron stat type=12 channel=ipc'.
+    registration id), session, stream or channel. Example: 'aeron stat type=12 channel=ipc'. As in Aeron's own tool,
+    'watch=false' is the same as --once, and 'delay=5' means 5 seconds between updates.
     """
-    matches = parse_filters(filters)
+    settings = dict(each.split("=", 1) for each in filters if each.startswith(("watch=", "delay=")))
+    matches = parse_filters(each for each in filters if not each.startswith(("watch=", "delay=")))
+    once = once or not _watched(settings.get("watch", "true"))
+    period_ms = _delay_ms(settings["delay"]) if "delay" in settings else period_ms
     with cnc_file(directory, timeout_ms) as cnc:
         if as_json:
             click.echo(json.dumps(_as_json(cnc, matches), indent=2))
@@ -56,6 +60,18 @@ def command(
             click.echo("\n".join(render(cnc, matches)))
         else:
             _watch(cnc, matches, period_ms)
+
+
+def _watched(text: str) -> bool:
+    if text not in {"true", "false"}:
+        raise click.UsageError(f"'watch={text}' is neither watch=true nor watch=false")
+    return text == "true"
+
+
+def _delay_ms(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text) or not 1 <= int(text) <= LONGEST_S:
+        raise click.UsageError(f"'delay={text}' is not a number of seconds from 1 to {LONGEST_S}")
+    return int(text) * 1000
 
 
 def parse_filters(arguments: Iterable[str]) -> Filter:
