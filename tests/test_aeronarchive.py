@@ -113,14 +113,36 @@ def test_an_archive_with_several_threads_refuses_a_driver_without_threads(aerona
     assert process.returncode == 1
 
 
-def test_an_archive_ends_with_status_0_when_its_driver_dies(aeronarchive: Start, tmp_path: Path) -> None:
+def test_an_archive_ends_with_status_1_when_its_driver_dies_07_190(aeronarchive: Start, tmp_path: Path) -> None:
     """07, section 1.5"""
     with aeron.MediaDriver(dir=tmp_path / "md"):
         process = aeronarchive(*settings(tmp_path, "-Daeron.driver.timeout=500"))
         eventually(lambda: is_ready(tmp_path))
-    stdout, _ = process.communicate(timeout=20)
-    assert (process.returncode, stdout) == (0, "Shutting down archive...\n")
+    stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stdout) == (1, "Shutting down archive...\n")
+    assert "ERROR: the archive ended because it lost its driver" in stderr
     assert mark(tmp_path)[1] == -1
+
+
+def test_an_archive_that_its_driver_times_out_ends_with_status_1(aeronarchive: Start, tmp_path: Path) -> None:
+    with aeron.MediaDriver(dir=tmp_path / "md", client_liveness_timeout_ns=1_000_000_000):
+        process = aeronarchive(*settings(tmp_path))
+        eventually(lambda: is_ready(tmp_path))
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        process.send_signal(signal.SIGCONT)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "ERROR: the archive ended because it lost its driver" in stderr
+
+
+def test_an_archive_whose_driver_is_terminated_by_a_command_ends_with_status_0(
+    aeronarchive: Start, tmp_path: Path
+) -> None:
+    process = aeronarchive("--with-driver", *settings(tmp_path, "-Daeron.driver.termination.validator=allow"))
+    eventually(lambda: is_ready(tmp_path))
+    aeron.request_driver_termination(tmp_path / "md")
+    assert process.wait(timeout=20) == 0
 
 
 def test_an_archive_waits_for_a_driver_and_a_signal_ends_the_wait(aeronarchive: Start, tmp_path: Path) -> None:

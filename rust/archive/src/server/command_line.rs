@@ -24,7 +24,8 @@ Runs an archive in the foreground until SIGINT or SIGTERM ends it, or its driver
 with a driver of its own in the same process.
 
 Settings are AERON_* environment variables, then -Daeron.name=value, then Java properties files: later ones win, and the options
-for directories win over them all. The exit status is the signal's number (2, 15), 0 if the driver has ended, 1 after a failure.
+for directories win over them all. The exit status is the signal's number (2, 15). It is 1 after a failure, and if the archive ends by
+itself because its driver ended or timed it out. With --with-driver, it is 0 after a terminate command.
 
   -v                       print the version
   -Dname=value             set a property, such as -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010
@@ -169,8 +170,15 @@ pub fn run_archive(
         let work_count = archive.do_work();
         archive.idle(work_count);
     }
+    // Read before the close, which terminates the archive in any case.
+    let is_lost = archive.is_terminated() && signals.received().is_none();
     console::print_line("Shutting down archive...");
     archive.close();
+    if is_lost {
+        return fail(
+            "ERROR: the archive ended because it lost its driver: start the driver and the archive again",
+        );
+    }
     status(signals)
 }
 
