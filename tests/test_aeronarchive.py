@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -224,3 +225,40 @@ def test_neither_numpy_nor_click_is_imported() -> None:
     )
     result = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1] == "False False"
+
+
+def test_a_failed_start_leaves_a_mark_file_that_every_archive_accepts_07_192(
+    aeronarchive: Start, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        channel = f"aeron:udp?endpoint=127.0.0.1:{taken.getsockname()[1]}"
+        process = aeronarchive("--with-driver", *settings(tmp_path, f"-Daeron.archive.control.channel={channel}"))
+        process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert mark(tmp_path) == (3 << 16 | 1 << 8, -1)
+
+
+def test_a_pipe_in_place_of_a_segment_is_an_error_and_the_archive_goes_on_07_193(
+    aeronarchive: Start, tmp_path: Path
+) -> None:
+    arguments = ("--with-driver", *settings(tmp_path))
+    process = aeronarchive(*arguments)
+    eventually(lambda: is_ready(tmp_path))
+    with aeron.connect(tmp_path / "md") as client, aeron.connect_archive(client) as archive:
+        publication = archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 1001)
+        recording = archive.wait_recorded(publication, publication.publish(b"x", timeout=5), timeout=5)
+        archive.stop_recording(publication)
+    process.terminate()
+    assert process.wait(timeout=10) == signal.SIGTERM
+    segment = tmp_path / "archive" / f"{recording.recording_id}-0.rec"
+    segment.unlink()
+    os.mkfifo(segment)
+    process = aeronarchive(*arguments)
+    eventually(lambda: is_ready(tmp_path))
+    with aeron.connect(tmp_path / "md") as client, aeron.connect_archive(client) as archive:
+        with pytest.raises(aeron.ArchiveError, match="not a regular file"):
+            archive.replay(recording.recording_id, length=aeron.REPLAY_ALL_AND_STOP)
+        assert len(archive.list_recordings()) == 1
+    process.terminate()
+    assert process.wait(timeout=10) == signal.SIGTERM

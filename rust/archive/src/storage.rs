@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use aeron_memory::regular::{Links, open_regular};
 use aeron_memory::{SharedBuffer, Words};
-use rustix::fs::{FallocateFlags, Mode, OFlags, SeekFrom, seek};
+use rustix::fs::{FallocateFlags, SeekFrom, seek};
 use rustix::io::Errno;
 
 use closer::FileCloser;
@@ -68,10 +69,10 @@ pub trait Storage {
     /// `AlreadyExists` if there is a file with that name; otherwise the error of the file system.
     fn create(&self, name: &str, length: u64) -> io::Result<Self::File>;
 
-    /// Opens an existing file.
+    /// Opens an existing regular file, without waiting.
     ///
     /// # Errors
-    /// `NotFound`, or the error of the file system.
+    /// `NotFound`, `InvalidInput` if it is not a regular file, or the error of the file system.
     fn open(&self, name: &str, access: Access) -> io::Result<Self::File>;
 
     /// Removes a file.
@@ -350,11 +351,7 @@ impl Directory {
 
 /// Opens a file that will be removed. Returns `None` if the file cannot be opened.
 fn open_for_removal(path: &Path) -> Option<File> {
-    // The name may belong to something else than a regular file: neither a pipe nor a link may make this call wait.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
-        .ok()
-        .map(File::from)
+    open_regular(path, false, Links::Refused).ok()
 }
 
 impl Storage for Directory {
@@ -372,10 +369,8 @@ impl Storage for Directory {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<File> {
-        OpenOptions::new()
-            .read(true)
-            .write(access == Access::Write)
-            .open(self.path.join(name))
+        let path = self.path.join(name);
+        open_regular(&path, access == Access::Write, Links::Followed)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {

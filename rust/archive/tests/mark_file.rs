@@ -1,12 +1,14 @@
 //! The mark file: its bytes, compared with the mark file of a real archive, and its changes while
 //! an archive runs.
 
+use std::io;
+
 use aeron_archive::mark_file::{
     self, ACTIVITY_TIMEOUT_MS, FILE_LENGTH, HEADER_LENGTH, LINK_FILE, MARK_FILE, MarkFile,
     MarkFileError, MarkFileState, Owner,
 };
 use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, StorageFault};
-use aeron_archive::storage::Storage;
+use aeron_archive::storage::{Directory, Storage};
 use aeron_memory::error_log::ErrorObservation;
 
 const REAL: &[u8] = include_bytes!("vectors/mark-file.bin");
@@ -452,4 +454,37 @@ fn texts_that_do_not_fit_into_the_header_are_refused_before_any_file_is_changed(
             .to_string(),
         "mark file header of 8193 bytes exceeds 8192"
     );
+}
+
+/// 07-192: Aeron's archive refuses a directory whose mark file has version 0.
+#[test]
+fn after_a_start_that_failed_at_any_step_the_mark_file_is_ended_and_has_its_version() {
+    for step in 0.. {
+        let storage = MemoryStorage::new();
+        storage.fail_at(step, StorageFault::Error(io::ErrorKind::StorageFull));
+        match MarkFile::take(&storage, &ours(), NOW) {
+            Ok(mark) => {
+                if storage.steps() <= step {
+                    mark.close().unwrap();
+                    break;
+                }
+            }
+            Err(_) => {
+                if let Some(state) = mark_file::read(&storage).unwrap() {
+                    assert_eq!(state.version.to_string(), "3.1.0", "step {step}");
+                    assert_eq!(state.activity_timestamp_ms, -1, "step {step}");
+                }
+            }
+        }
+    }
+}
+
+/// 07-193: a sparse file of a tebibyte would take hours to read.
+#[test]
+fn the_length_of_an_existing_mark_file_does_not_delay_the_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = std::fs::File::create(directory.path().join(MARK_FILE)).unwrap();
+    file.set_len(1 << 40).unwrap();
+    MarkFile::take(&Directory::new(directory.path()), &ours(), NOW).unwrap();
+    assert_eq!(file.metadata().unwrap().len(), FILE_LENGTH);
 }

@@ -17,6 +17,7 @@ pub mod log;
 pub mod loom_words;
 pub mod loss_report;
 pub mod mapped;
+pub mod regular;
 pub mod ring;
 pub mod snapshot;
 pub mod words;

@@ -10,7 +10,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::regular::{Links, open_regular};
 
 /// Maximum number of locks for which [`LockFile::give_up_in_forked_children`] takes effect.
 const MAX_NOT_INHERITED: usize = 64;
@@ -171,12 +173,7 @@ pub fn close_in_forked_child() {
 /// Opens the file with close-on-exec, the default of the standard library, so that a started program does not keep the
 /// lock.
 fn open(path: &Path, for_writing: bool) -> io::Result<Option<File>> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(for_writing)
-        .custom_flags(OFlags::NOFOLLOW.bits() as i32)
-        .open(path);
-    match file {
+    match open_regular(path, for_writing, Links::Refused) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -15,9 +15,9 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use memmap2::MmapOptions;
-use rustix::fs::OFlags;
 
 use crate::buffer::SharedBuffer;
+use crate::regular::{Links, open_regular};
 
 /// A mapped file. If this process created the file, its identity is known.
 #[derive(Debug)]
@@ -47,12 +47,7 @@ impl FileIdentity {
 
     /// Opens the file again; fails with `NotFound` if another file has the path now.
     fn open(&self) -> io::Result<File> {
-        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(flags.bits() as i32)
-            .open(&self.path)?;
+        let file = open_regular(&self.path, true, Links::Refused)?;
         let metadata = file.metadata()?;
         if (metadata.dev(), metadata.ino()) == (self.device, self.inode) {
             return Ok(file);
@@ -119,9 +114,9 @@ impl MappedFile {
 
     /// Maps the existing file `path`. With `populate`, loads all pages into memory at once.
     ///
-    /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped.
+    /// Fails with `UnexpectedEof` for an empty file, which cannot be mapped, and as [`open_regular`].
     pub fn open(path: &Path, populate: bool) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let file = open_regular(path, true, Links::Followed)?;
         refuse_empty(&file, path)?;
         let buffer = map(&file, populate)?;
         Ok(Self {
@@ -136,7 +131,7 @@ impl MappedFile {
     /// Stores of other processes are visible until this process stores to the same page. Fails like
     /// [`open`](Self::open).
     pub fn open_private(path: &Path) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = open_regular(path, false, Links::Followed)?;
         refuse_empty(&file, path)?;
         // SAFETY: a private copy-on-write mapping; it is accessed through `SharedBuffer` only, never as a slice.
         let mapping = unsafe { MmapOptions::new().map_copy(&file) }?;

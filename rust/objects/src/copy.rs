@@ -8,6 +8,7 @@ use std::time::UNIX_EPOCH;
 use aeron_archive::objects::RecordingIdentity;
 use aeron_archive::pause::{self, Point};
 use aeron_archive::segments::segment_name;
+use aeron_archive::storage::{Access, Directory, Storage};
 use futures_util::StreamExt;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt, PutPayload};
@@ -42,9 +43,10 @@ pub(crate) async fn copy_segment(
     let base = task.segment.base;
     let file_name = segment_name(recording.recording_id, base);
     let path = directory.join(&file_name);
+    let directory = Directory::new(directory);
     let length = recording.segment_length as u64;
     let before_ns = modified_ns(&path, &file_name)?;
-    let crc32c = file_checksum(&path, &file_name, length).await?;
+    let crc32c = file_checksum(&directory, &file_name, length).await?;
     let key = SegmentKey {
         base,
         from: recording.start_position.max(base),
@@ -52,7 +54,7 @@ pub(crate) async fn copy_segment(
     };
     let object = storage.segment(&RecordingIdentity::of(recording), &key);
     if task.is_object_wrong || !exists(storage, &object, length).await? {
-        let mut parts = Parts::open(&path, &file_name, length)?;
+        let mut parts = Parts::open(&directory, &file_name, length)?;
         put(storage, &object, &mut parts, throttle).await?;
     }
     pause::at(PUT);
@@ -174,9 +176,9 @@ struct Parts {
 }
 
 impl Parts {
-    fn open(path: &FilePath, name: &str, length: u64) -> Result<Self, ObjectError> {
+    fn open(directory: &Directory, name: &str, length: u64) -> Result<Self, ObjectError> {
         Ok(Self {
-            file: File::open(path).map_err(ObjectError::file(name))?,
+            file: open(directory, name)?,
             name: name.to_owned(),
             left: length,
         })
@@ -196,8 +198,14 @@ impl Parts {
     }
 }
 
-async fn file_checksum(path: &FilePath, name: &str, length: u64) -> Result<u32, ObjectError> {
-    let mut file = File::open(path).map_err(ObjectError::file(name))?;
+fn open(directory: &Directory, name: &str) -> Result<File, ObjectError> {
+    directory
+        .open(name, Access::Read)
+        .map_err(ObjectError::file(name))
+}
+
+async fn file_checksum(directory: &Directory, name: &str, length: u64) -> Result<u32, ObjectError> {
+    let mut file = open(directory, name)?;
     let mut bytes = vec![0; READ_LENGTH];
     let (mut left, mut crc32c) = (length, 0);
     while left > 0 {

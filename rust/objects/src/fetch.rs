@@ -1,8 +1,7 @@
 //! Fetches copied segments into local files.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path as FilePath;
 
 use aeron_archive::objects::{RecordingIdentity, fetched_name};
@@ -14,7 +13,7 @@ use object_store::path::Path;
 use crate::ObjectError;
 use crate::copy::read_object;
 use crate::key::{MANIFEST_NAME, SegmentKey};
-use crate::local::unreadable_name;
+use crate::local::{create_anew, unreadable_name};
 use crate::location::ObjectStorage;
 use crate::manifest::{MAX_LENGTH, Manifest, ManifestError, ObjectCopy};
 
@@ -57,13 +56,7 @@ pub(crate) async fn fetch_to_directory(
     let temporary = sidecar_name(id, base, FETCHING_EXTENSION);
     let path = directory.join(&temporary);
     let fetched = async {
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(ObjectError::file(&temporary))?;
+        let mut file = create_anew(&path).map_err(ObjectError::file(&temporary))?;
         fetch(storage, source, &mut file, &temporary).await?;
         fs::rename(&path, directory.join(fetched_name(id, base)))
             .map_err(ObjectError::file(&temporary))

@@ -1,11 +1,13 @@
 //! Files in the archive directory: manifests, the location of the storage, and fetched segments.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use aeron_archive::objects::{FETCHED_EXTENSION, manifest_name, manifest_owner};
 use aeron_archive::segments::SegmentFileName;
+use aeron_archive::storage::{Access, Directory, Storage};
 
 use crate::ObjectError;
 use crate::fetch::FETCHING_EXTENSION;
@@ -24,10 +26,9 @@ pub(crate) fn read_manifest(
     directory: &Path,
     recording_id: i64,
 ) -> io::Result<Option<Result<Manifest, ManifestError>>> {
-    let mut bytes = Vec::new();
-    match File::open(directory.join(manifest_name(recording_id))) {
+    let bytes = match read(directory, &manifest_name(recording_id)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file?.take(MAX_LENGTH).read_to_end(&mut bytes)?,
+        bytes => bytes?,
     };
     let manifest = Manifest::decode(&bytes).and_then(|manifest| {
         match manifest.recording.recording_id == recording_id {
@@ -47,7 +48,7 @@ pub(crate) fn read_manifest(
 /// The file system returns an error.
 pub(crate) fn keep_unreadable(directory: &Path, recording_id: i64) -> io::Result<String> {
     let name = manifest_name(recording_id);
-    let bytes = fs::read(directory.join(&name))?;
+    let bytes = read(directory, &name)?;
     let kept = unreadable_name(&name, &bytes);
     replace(directory, &kept, &bytes)?;
     Ok(kept)
@@ -82,7 +83,7 @@ pub(crate) fn write_location(directory: &Path, location: &ObjectLocation) -> io:
 /// # Errors
 /// The file system returns an error, or the file is damaged.
 pub(crate) fn read_location(directory: &Path) -> io::Result<Option<ObjectLocation>> {
-    match fs::read(directory.join(LOCATION_FILE)) {
+    match read(directory, LOCATION_FILE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         bytes => serde_json::from_slice(&bytes?)
             .map(Some)
@@ -146,9 +147,31 @@ pub(crate) fn remove_leftovers(directory: &Path, exists: impl Fn(i64) -> bool) -
     Ok(())
 }
 
+/// Reads a file of the archive directory, up to the maximum length of a manifest.
+fn read(directory: &Path, name: &str) -> io::Result<Vec<u8>> {
+    let file = Directory::new(directory).open(name, Access::Read)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_LENGTH).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Creates a file. First removes what a former process has left under this name, so that it is never opened: it may be
+/// a pipe or a link.
+pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+}
+
 fn replace(directory: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = directory.join(format!("{name}.new"));
-    let mut file = File::create(&temporary)?;
+    let mut file = create_anew(&temporary)?;
     file.write_all(bytes)?;
     file.sync_all()?;
     fs::rename(&temporary, directory.join(name))?;

@@ -12,6 +12,9 @@ use super::{ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexForm, IndexHeader, I
 
 /// Number of entries that one read returns in the search for the last entry.
 const ENTRIES_PER_READ: usize = 64;
+/// Maximum number of entries and records in an index: one for each frame of the longest segment, and two before them.
+const MAX_SLOTS: u64 = MAX_SEGMENT_LENGTH / FRAME_ALIGNMENT as u64 + 2;
+const MAX_SEGMENT_LENGTH: u64 = 1 << 30;
 /// Offset of the recorder's record in a sparse index.
 const RECORDER_OFFSET: u64 = ENTRY_LENGTH as u64;
 
@@ -108,8 +111,8 @@ impl<F: StorageFile> IndexWriter<F> {
 }
 
 impl<F: StorageFile> IndexFile<F> {
-    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist, or its header is damaged or
-    /// belongs to another segment.
+    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist or is too long for an index,
+    /// or if its header is damaged or belongs to another segment.
     ///
     /// # Errors
     /// The file system returns an error.
@@ -129,6 +132,9 @@ impl<F: StorageFile> IndexFile<F> {
             return Ok(None);
         };
         let slots = file.length()? / ENTRY_LENGTH as u64;
+        if slots > MAX_SLOTS {
+            return Ok(None);
+        }
         let Some(header) =
             IndexHeader::decode(&bytes, recording_id).filter(|header| header.base_position == base)
         else {

@@ -150,7 +150,8 @@ impl<F: StorageFile> MarkFile<F> {
     /// disk is full.
     ///
     /// # Errors
-    /// The owner's texts do not fit, or the file system returns an error. The mark file may then have version 0.
+    /// The owner's texts do not fit, or the file system returns an error. Then the mark file is marked as ended, if the
+    /// file system permits it.
     pub fn take<S: Storage<File = F>>(
         storage: &S,
         owner: &Owner,
@@ -180,24 +181,33 @@ impl<F: StorageFile> MarkFile<F> {
         let file = match open(storage, MARK_FILE, Access::Write)? {
             Some(file) => {
                 save_errors(storage, &file, now_ms)?;
-                clear_errors(&file)?;
+                clear_errors(&file, file_length)?;
                 file
             }
             None => storage
                 .create(MARK_FILE, file_length)
                 .map_err(|source| failure(MARK_FILE, "create it", source))?,
         };
-        file.write_all_at(&header, 0)
-            .and_then(|()| file.set_length(file_length))
-            .map_err(writing)?;
+        let written = file
+            .write_all_at(&header, 0)
+            .and_then(|()| file.set_length(file_length));
         // An error is ignored. An archive on a full disk must start, because it can still replay and delete recordings.
         // Some file systems cannot reserve space.
         let _ = file.reserve(file_length);
-        Ok(Self {
+        let mark_file = Self {
             file,
             errors: ErrorLog::new(error_buffer_length),
             last_activity_ms: now_ms,
-        })
+        };
+        if let Err(source) = written {
+            // The first error is more useful than those of these calls. A file that stays with version 0 would block
+            // Aeron's archive.
+            if mark_file.close().is_err() {
+                let _ = storage.remove(MARK_FILE);
+            }
+            return Err(writing(source));
+        }
+        Ok(mark_file)
     }
 
     /// Marks the archive as ready, by writing the version.
@@ -206,12 +216,7 @@ impl<F: StorageFile> MarkFile<F> {
     /// The file system returns an error.
     pub fn ready(&mut self, now_ms: i64) -> Result<(), MarkFileError> {
         self.store_activity(now_ms)?;
-        self.file
-            .write_all_at(
-                &I32::new(MARK_FILE_VERSION.0).to_bytes(),
-                VERSION_OFFSET as u64,
-            )
-            .map_err(writing)
+        self.store_version()
     }
 
     /// Writes the time into the file if the last heartbeat is at least one second old, or if the wall clock was set back.
@@ -247,12 +252,22 @@ impl<F: StorageFile> MarkFile<F> {
             .observe(&self.file, now_ms, ErrorOrigin::Client, text)
     }
 
-    /// Marks the archive as ended, so that the next owner need not wait.
+    /// Marks the archive as ended, so that the next owner need not wait. After a start that failed, also writes the
+    /// version: Aeron's archive refuses a directory with version 0.
     ///
     /// # Errors
     /// The file system returns an error. The next owner then waits.
     pub fn close(mut self) -> Result<(), MarkFileError> {
-        self.store_activity(ENDED)
+        // The activity is stored first: with a version, it would belong to an archive that is ready.
+        self.store_activity(ENDED)?;
+        self.store_version()
+    }
+
+    fn store_version(&mut self) -> Result<(), MarkFileError> {
+        let version = I32::new(MARK_FILE_VERSION.0).to_bytes();
+        self.file
+            .write_all_at(&version, VERSION_OFFSET as u64)
+            .map_err(writing)
     }
 
     fn store_activity(&mut self, timestamp_ms: i64) -> Result<(), MarkFileError> {
@@ -298,11 +313,11 @@ fn save_errors<S: Storage>(storage: &S, file: &S::File, now_ms: i64) -> Result<(
     }
 }
 
-/// Fills the error log of the previous owner with zeros.
-fn clear_errors(file: &impl StorageFile) -> Result<(), MarkFileError> {
+/// Fills the error log of the previous owner with zeros, up to `kept_length`. The caller cuts the file there.
+fn clear_errors(file: &impl StorageFile, kept_length: u64) -> Result<(), MarkFileError> {
     let mut block = vec![0; CLEARED_BLOCK_LENGTH];
     let mut at = HEADER_LENGTH as u64;
-    let end = file.length().map_err(reading)?;
+    let end = file.length().map_err(reading)?.min(kept_length);
     while at < end {
         let length = (end - at).min(block.len() as u64) as usize;
         let old = &mut block[..length];

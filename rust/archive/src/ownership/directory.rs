@@ -31,7 +31,7 @@ pub struct OwnedDirectory {
     // Fields are dropped in this order: the lock must be released last.
     mark_file: MarkFile<File>,
     record: LockRecord,
-    _lock: OwnershipLock,
+    lock: OwnershipLock,
 }
 
 /// A request for an archive directory.
@@ -239,7 +239,6 @@ impl OwnedDirectory {
             request.error_buffer_length,
             request.now_ms,
         )?;
-        link(request)?;
         pause::at(Point::TAKEN_OVER);
         let record = LockRecord {
             directory_id,
@@ -247,12 +246,20 @@ impl OwnedDirectory {
             boot_id,
             owner: owner_of(request.owner),
         };
-        found.lock.write(&record)?;
-        Ok(Self {
+        let owned = Self {
             mark_file,
             record,
-            _lock: found.lock,
-        })
+            lock: found.lock,
+        };
+        let written = link(request).and_then(|()| Ok(owned.lock.write(&owned.record)?));
+        match written {
+            Ok(()) => Ok(owned),
+            Err(error) => {
+                // The first error is more useful.
+                let _ = owned.release();
+                Err(error)
+            }
+        }
     }
 }
 

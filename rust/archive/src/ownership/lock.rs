@@ -6,14 +6,15 @@
 //! recognize the mark file of a dead owner. Other processes use the record to check that the
 //! directory is the expected directory.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use aeron_layout::private_archive::LockRecordLayout;
 use aeron_layout::{FromZeros, U32, offset};
 use aeron_memory::lock_file;
+use aeron_memory::regular::{Links, open_regular};
 
 use super::ids::{DirectoryId, LockNonce};
 
@@ -163,7 +164,7 @@ impl LockRecord {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn read(path: &Path) -> Result<Option<Self>, LockError> {
-        match open(path) {
+        match open_regular(path, false, Links::Refused) {
             Ok(file) => read_record(&file, path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(LockError::io("open", path, source)),
@@ -248,14 +249,6 @@ impl OwnershipLock {
             .write_all_at(&record.encode(), 0)
             .map_err(|source| LockError::io("write", &self.path, source))
     }
-}
-
-/// Opens the file for reading, without following a symbolic link.
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32)
-        .open(path)
 }
 
 /// Returns the pid of the owner, if the file contains it.

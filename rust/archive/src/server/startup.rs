@@ -2,8 +2,8 @@
 //!
 //! An archive creates its directories, finds its id, takes ownership of the directories, and only then creates counters
 //! and opens the catalog. From [`OwnedArchiveDirectory::take`] to [`OwnedArchiveDirectory::ready`], the mark file has
-//! version 0, so clients and tools wait. If a step in this time fails, the mark file is marked as ended. Otherwise the
-//! next start would wait.
+//! version 0, so clients and tools wait. If a step in this time fails, the mark file is marked as ended and gets its
+//! version. Otherwise the next start would wait, and Aeron's archive would refuse the directory.
 
 use std::fs;
 use std::io;
@@ -155,9 +155,9 @@ impl OwnedArchiveDirectory {
     /// # Errors
     /// The file system returns an error.
     pub fn ready(mut self, now_ms: i64) -> Result<OwnedDirectory, ArchiveStartError> {
-        let mut owned = self.owned.take().expect("only `ready` takes it");
+        let owned = self.owned.as_mut().expect("only `ready` takes it");
         owned.ready(now_ms)?;
-        Ok(owned)
+        Ok(self.owned.take().expect("it was there"))
     }
 }
 
@@ -285,6 +285,7 @@ mod tests {
         let world = World::new();
         drop(world.take(NOW_MS).unwrap());
         assert_eq!(world.mark().activity_timestamp_ms, -1);
+        assert_eq!(world.mark().version, MARK_FILE_VERSION);
         world.take(NOW_MS + 1).unwrap();
     }
 
