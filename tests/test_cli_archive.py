@@ -115,6 +115,19 @@ def test_replay_writes_the_bytes_of_messages_to_a_file(scene: Scene, tmp_path: P
     assert output.read_bytes() == b"".join(map(message, range(200)))
 
 
+def test_replay_does_not_write_into_a_file_of_an_archive(scene: Scene, tmp_path: Path) -> None:
+    """07-191"""
+    (tmp_path / "archive.catalog").write_text("theirs")
+    (tmp_path / "link").symlink_to("archive.catalog")
+    for name in ("archive.catalog", "link"):
+        result = run(
+            *("archive", "replay", "--dir", scene.driver.dir, scene.recording.recording_id, "-o", tmp_path / name)
+        )
+        assert result.exit_code == 1
+        assert "in the directory of an archive or a driver" in result.stderr
+    assert (tmp_path / "archive.catalog").read_text() == "theirs"
+
+
 def test_replay_and_follow_print_messages_of_a_range_of_time(scene: Scene) -> None:
     publication = scene.archive.add_recorded_exclusive_publication(CHANNEL, 2020)
     for number in range(20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,6 +119,40 @@ def test_a_file_transfer_fails_if_the_receiver_leaves(driver: aeron.MediaDriver,
             subscription.close()
             assert send.end(30) == 1
             assert "the receiver is gone" in send.errors()
+
+
+def test_a_received_file_replaces_only_a_regular_file(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """06-20, 07-191"""
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        Command("receive", tmp_path, "--dir", driver.dir, "-c", CHANNEL, "--files", 1) as receive,
+        aeron.connect(driver) as client,
+    ):
+        publication = client.add_exclusive_publication(CHANNEL, 1001)
+        publication.wait_connected(20)
+        for message in (Create(1, 3, "pipe"), Chunk(1, 0, b"bad"), Create(2, 4, "good"), Chunk(2, 0, b"file")):
+            publication.publish(encode(message), 20)
+        assert receive.end(30) == 0
+        assert "Refused file 'pipe'" in receive.errors()
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good", "pipe"]
+
+
+def test_no_file_is_received_into_the_directory_of_a_driver(driver: aeron.MediaDriver) -> None:
+    """07-191"""
+    result = run("receive", driver.dir, "--dir", driver.dir, "-c", CHANNEL)
+    assert result.exit_code == 1
+    assert "is the directory of an archive or a driver" in result.stderr
+
+
+def test_a_pipe_is_not_sent_and_its_log_is_not_read(driver: aeron.MediaDriver, tmp_path: Path) -> None:
+    """07-191: opening a pipe would block the process"""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for command in (["send", pipe, "--dir", driver.dir, "-c", CHANNEL], ["inspect", pipe], ["errors", "-f", pipe]):
+        with Command(*command) as process:
+            assert process.end(20) == 1
+            assert "not a regular file" in process.errors()
 
 
 def test_decoded_messages_equal_the_encoded_ones() -> None:

@@ -257,6 +257,71 @@ def test_an_empty_directory_becomes_the_output_and_a_file_does_not(read: Read, t
     assert left_in(tmp_path) == ["empty", "file"]
 
 
+@pytest.mark.parametrize("owned", ["archive.catalog", "archive-mark.dat", "cnc.dat"])
+def test_a_file_of_an_archive_or_driver_is_never_replaced(read: Read, tmp_path: Path, owned: str) -> None:
+    """07-191"""
+    (tmp_path / owned).write_text("theirs")
+    (tmp_path / "0-0.rec").write_text("theirs")
+    for overwrite in (False, True):
+        for name in (owned, "0-0.rec"):
+            with pytest.raises(FileExistsError, match="in the directory of an archive or a driver") as raised:
+                read().export(tmp_path / name, overwrite=overwrite)
+            assert "overwrite" not in str(raised.value)
+    (tmp_path / "parts").mkdir()
+    with pytest.raises(FileExistsError, match="in the directory of an archive or a driver"):
+        read().export(tmp_path / "parts", max_rows_per_file=5000, overwrite=True)
+    assert [path.read_text() for path in tmp_path.iterdir() if path.is_file()] == ["theirs"] * 2
+    assert left_in(tmp_path) == sorted([owned, "0-0.rec", "parts"])
+
+
+def test_a_log_buffer_of_a_driver_is_never_replaced(read: Read, tmp_path: Path) -> None:
+    """07-191"""
+    (tmp_path / "cnc.dat").touch()
+    (tmp_path / "publications").mkdir()
+    log = tmp_path / "publications" / "5.logbuffer"
+    log.write_text("theirs")
+    with pytest.raises(FileExistsError, match="in the directory of an archive or a driver"):
+        read().export(log, overwrite=True)
+    assert log.read_text() == "theirs"
+
+
+def test_only_a_regular_file_or_a_link_is_replaced(read: Read, tmp_path: Path) -> None:
+    """07-191"""
+    os.mkfifo(tmp_path / "pipe")
+    for overwrite in (False, True):
+        with pytest.raises(FileExistsError, match="not a regular file, and is never replaced") as raised:
+            read().export(tmp_path / "pipe", overwrite=overwrite)
+        assert "overwrite" not in str(raised.value)
+    with pytest.raises(FileExistsError, match="not a regular file, and is never replaced"):
+        read().export("/dev/null", overwrite=True)
+    assert Path("/dev/null").is_char_device()
+    (tmp_path / "target").write_text("mine")
+    (tmp_path / "link").symlink_to("target")
+    read().export(tmp_path / "link", overwrite=True)
+    assert (tmp_path / "target").read_text() == "mine"
+    assert not (tmp_path / "link").is_symlink()
+    (tmp_path / "parts").mkdir()
+    os.mkfifo(tmp_path / "parts" / "part-00000.parquet")
+    with pytest.raises(FileExistsError, match="is not of an export"):
+        read().export(tmp_path / "parts", max_rows_per_file=5000, overwrite=True)
+    assert left_in(tmp_path) == ["link", "parts", "pipe", "target"]
+
+
+def test_a_pipe_that_appears_during_the_export_is_not_replaced(read: Read, tmp_path: Path) -> None:
+    """07-191"""
+    path = tmp_path / "trades.parquet"
+    path.write_text("mine")
+
+    def swap(*_: object) -> None:
+        if path.is_file():
+            path.unlink()
+            os.mkfifo(path)
+
+    with pytest.raises(FileExistsError, match="not a regular file"):
+        read().export(path, on_progress=swap, overwrite=True)
+    assert path.is_fifo()
+
+
 class Stop(BaseException):
     """Interruption by the test. pytest would end the whole run at a KeyboardInterrupt."""
 

@@ -12,10 +12,13 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from aeron._folder import Folder
 
 __all__ = ["Output", "OutputDirectory", "OutputFile"]
 
@@ -45,18 +48,28 @@ class Output(ABC):
         parent = self.path.parent
         if not parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, "the directory of the output does not exist", str(parent))
-        self._check()
+        self._folder = Folder(parent)
+        try:
+            self._check()
+            self._begin()
+        except BaseException:
+            self._folder.close()
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Gives the output its final name, or removes it."""
-        try:
-            if kind is None:
-                # Another process may have created the output in the meantime.
-                self._check()
-                self._publish()
-        finally:
-            self._remove()
+        with self._folder:
+            try:
+                if kind is None:
+                    # Another process may have created the output in the meantime.
+                    self._check()
+                    self._publish()
+            finally:
+                self._remove()
+
+    def _begin(self) -> None:  # noqa: B027
+        """Prepares the output. An output of one file needs nothing."""
 
     @abstractmethod
     def new_file(self, suffix: str) -> Path:
@@ -75,7 +88,7 @@ class Output(ABC):
         """Removes the file or directory with the temporary name."""
 
     def _exists(self, reason: str) -> FileExistsError:
-        return FileExistsError(errno.EEXIST, reason, str(self.path))
+        return self._folder.exists(self.path.name, reason)
 
 
 class OutputFile(Output):
@@ -86,13 +99,17 @@ class OutputFile(Output):
         return self._temporary
 
     def _check(self) -> None:
-        if self.path.is_dir():
+        mode = self._folder.mode(self.path.name)
+        if mode is None:
+            return
+        if stat.S_ISDIR(mode):
             raise self._exists("the output is a directory: name a file in it, or limit the rows or bytes of a file")
-        if not self._overwrite and os.path.lexists(self.path):
+        self._folder.check(self.path.name)
+        if not self._overwrite:
             raise self._exists("the output exists: overwrite=True (--force) replaces it")
 
     def _publish(self) -> None:
-        os.replace(self._temporary, self.path)
+        self._folder.replace(self._temporary.name, self.path.name)
         self.files = (self.path,)
 
     def _remove(self) -> None:
@@ -102,12 +119,10 @@ class OutputFile(Output):
 class OutputDirectory(Output):
     """An output of several files in a directory of their own."""
 
-    def __enter__(self) -> Self:
+    def _begin(self) -> None:
         """Creates the directory under the temporary name."""
-        super().__enter__()
         self._temporary.mkdir()
         self._count = 0
-        return self
 
     def new_file(self, suffix: str) -> Path:
         """Returns the path of the next part."""
@@ -115,29 +130,43 @@ class OutputDirectory(Output):
         return self._temporary / f"part-{self._count - 1:05d}.{suffix}"
 
     def _check(self) -> None:
-        if not os.path.lexists(self.path):
+        mode = self._folder.mode(self.path.name)
+        if mode is None:
             return
-        if self.path.is_symlink() or not self.path.is_dir():
+        if not stat.S_ISDIR(mode):
             raise self._exists("the output is not a directory, which an export of several files needs")
-        names = sorted(path.name for path in self.path.iterdir())
-        if names and not self._overwrite:
+        if self._folder.is_owned:
+            raise self._exists("the output is in the directory of an archive or a driver: use another path")
+        if self._check_parts(self.path) and not self._overwrite:
             raise self._exists("the output exists: overwrite=True (--force) replaces it")
-        foreign = [name for name in names if not _PART.fullmatch(name)]
-        if foreign:
-            raise self._exists(f"the output has the file '{foreign[0]}', which is not of an export: it is not replaced")
+
+    def _check_parts(self, directory: Path) -> list[Path]:
+        """Returns the files of an earlier export. Refuses a directory with anything else."""
+        parts = []
+        for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+            if not _PART.fullmatch(entry.name) or not entry.is_file(follow_symlinks=False):
+                raise self._exists(
+                    f"the output has the file '{entry.name}', which is not of an export: it is not replaced"
+                )
+            parts.append(directory / entry.name)
+        return parts
 
     def _publish(self) -> None:
-        if self.path.exists():
+        if self._folder.mode(self.path.name) is not None:
             old = self._temporary.with_suffix(".old")
-            self.path.rename(old)
+            self._folder.rename_directory(self.path.name, old.name)
             try:
-                self._temporary.rename(self.path)
+                # A file that another process has added since the check must not be lost.
+                parts = self._check_parts(old)
+                self._folder.rename_directory(self._temporary.name, self.path.name)
             except BaseException:
-                old.rename(self.path)
+                self._folder.rename_directory(old.name, self.path.name)
                 raise
-            shutil.rmtree(old)
+            for part in parts:
+                part.unlink()
+            old.rmdir()
         else:
-            self._temporary.rename(self.path)
+            self._folder.rename_directory(self._temporary.name, self.path.name)
         self.files = tuple(sorted(self.path.iterdir()))
 
     def _remove(self) -> None:

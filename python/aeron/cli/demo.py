@@ -26,6 +26,7 @@ from aeron.demo.pipeline import Pipeline
 from aeron.demo.plan import CHANNEL, Plan, Replay, Source
 from aeron.demo.run import report, run
 from aeron.demo.trades import Trades, TradesError
+from aeron.export_output import OutputDirectory, OutputFile
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -143,7 +144,7 @@ def command(
             _show_bars(sources, settings, console)
         if with_archive and with_spark:
             _show_crashes(sources[0], console)
-    except (TradesError, RuntimeError, aeron.AeronError) as error:
+    except (TradesError, RuntimeError, FileExistsError, aeron.AeronError) as error:
         raise click.ClickException(str(error).rstrip()) from error
 
 
@@ -261,9 +262,9 @@ def _show_bars(sources: list[Source], settings: _Settings, console: Console) -> 
                 charts += _bars_of(spark, source, settings, console, place=place / str(number), kept=kept)
     if not picture.is_available():
         return
-    settings.output.mkdir(parents=True, exist_ok=True)
     file = settings.output / "bars.html"
-    file.write_text(picture.page(charts), encoding="utf-8")
+    with OutputFile(file, overwrite=True) as output:
+        output.new_file("html").write_text(picture.page(charts), encoding="utf-8")
     console.print(f"\nCandlesticks: {escape(str(file))}")
 
 
@@ -288,10 +289,12 @@ def _bars_of(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind}, {speed:,.3g} seconds of the "
         f"market in one, to bars of {bar_us / 1e6:g} s by Spark"
     )
-    bars = live.run(spark, pipeline, replay, trades, console)
-    shutil.rmtree(kept, ignore_errors=True)
-    # The log of Spark's file sink is not copied: it refers to files in the temporary directory, which is deleted.
-    shutil.copytree(pipeline.parquet, kept, ignore=shutil.ignore_patterns("_spark_metadata", ".*"))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with OutputDirectory(kept, overwrite=True) as output:
+        bars = live.run(spark, pipeline, replay, trades, console)
+        # The log of Spark's file sink is not copied: it refers to files in the temporary directory, which is deleted.
+        for path in sorted(pipeline.parquet.glob("part-*.parquet")):
+            shutil.copyfile(path, output.new_file("parquet"))
     console.print(
         f"\n{len(bars):,} bars of {len(trades.records):,} {trades.kind}: those received over Aeron are those in "
         f"Parquet, {escape(str(kept))}"

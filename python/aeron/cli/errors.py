@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 import aeron
+from aeron._folder import open_regular
 from aeron.cli.options import directory_option, size, timeout_option
 from aeron.cli.session import cnc_file
 from aeron.cli.text import printable_lines
@@ -49,7 +50,8 @@ def _read(directory: str, timeout_ms: int, error_file: Path | None, offset: int)
         with cnc_file(directory, timeout_ms) as cnc:
             return cnc.errors()
     try:
-        return aeron.read_error_log(error_file.read_bytes(), offset)
+        with open_regular(error_file) as file:
+            return aeron.read_error_log(file.read(), offset)
     except (OSError, ValueError) as error:
         raise click.ClickException(f"{error_file}: {error}") from error
 

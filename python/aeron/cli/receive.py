@@ -1,7 +1,8 @@
 """``aeron receive``: receives files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
 
 The sender chooses the name of a file, and any program can send. So a name with a path is refused. A file gets its name
-when it is complete, and replaces an existing file with that name.
+when it is complete, and replaces an existing regular file with that name. Nothing is received into the directory of an
+archive or a driver.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import BinaryIO
 import click
 
 import aeron
+from aeron._folder import Folder
 from aeron.cli.file_messages import BadMessageError, Chunk, Create, decode
 from aeron.cli.options import client_options, stream_options
 from aeron.cli.session import session
@@ -43,11 +45,13 @@ def command(
     files: int | None,
 ) -> None:
     """Receive files from a channel and stream into the directory INTO (default: the current directory)."""
-    with session(directory, embedded, driver_timeout_s) as (client, stop):
+    with Folder(into) as folder, session(directory, embedded, driver_timeout_s) as (client, stop):
+        if folder.is_owned:
+            raise click.ClickException(f"{into} is the directory of an archive or a driver: name another directory")
         subscription = client.add_subscription(channel, stream_id)
         click.echo(f"Files stored to {into.resolve()}")
         click.echo(f"Receiving from {channel} on stream id {stream_id}")
-        store = _Store(into, subscription)
+        store = _Store(folder, subscription)
         assembler = aeron.FragmentAssembler(store.on_message)
         idle = aeron.BackoffIdleStrategy(max_idle_park_ns=_MAX_IDLE_PARK_NS)
         try:
@@ -61,11 +65,11 @@ def command(
 class _Transfer:
     """A file that is being received. It is a temporary file until it is complete."""
 
-    def __init__(self, directory: Path, create: Create) -> None:
+    def __init__(self, folder: Folder, create: Create) -> None:
         self.name, self.length, self._received = create.name, create.length, 0
-        self._path = directory / create.name
+        self._folder = folder
         # The file is open until `finish` or `abandon` closes it.
-        self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=directory, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
+        self._file: BinaryIO = tempfile.NamedTemporaryFile(dir=folder.path, prefix=".aeron-", delete=False)  # type: ignore[assignment] # noqa: SIM115
 
     def write(self, chunk: Chunk) -> bool:
         """Writes a chunk. Returns whether the chunk is the last one of the file."""
@@ -84,7 +88,7 @@ class _Transfer:
         os.umask(mask)
         os.fchmod(self._file.fileno(), 0o666 & ~mask)
         self._file.close()
-        os.replace(self._file.name, self._path)
+        self._folder.replace(os.path.basename(self._file.name), self.name)
 
     def abandon(self) -> None:
         """Deletes the temporary file."""
@@ -95,8 +99,8 @@ class _Transfer:
 class _Store:
     """Assembles files from messages. An invalid message is reported, and ends only the file to which it belongs."""
 
-    def __init__(self, directory: Path, subscription: aeron.Subscription) -> None:
-        self._directory = directory
+    def __init__(self, folder: Folder, subscription: aeron.Subscription) -> None:
+        self._folder = folder
         self._subscription = subscription
         self._transfers: dict[Key, _Transfer] = {}
         self.complete = 0
@@ -126,7 +130,7 @@ class _Store:
         if isinstance(message, Create):
             self._abandon(key)
             self._check(message)
-            self._transfers[key] = _Transfer(self._directory, message)
+            self._transfers[key] = _Transfer(self._folder, message)
             is_complete = message.length == 0
         elif key in self._transfers:
             is_complete = self._transfers[key].write(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any, BinaryIO, TypeVar, cast
@@ -10,6 +11,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 import click
 
 import aeron
+from aeron._folder import is_owned
 from aeron.cli.archive.files import POSITION, RECORDING_ID, json_option, progress_bar
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
 from aeron.cli.options import STREAM_ID, Number, size
@@ -21,6 +23,16 @@ F = TypeVar("F", bound=Callable[..., object])
 _BATCH_LIMIT = 4096
 _BATCH_TIMEOUT_S = 0.1
 """Interval in seconds at which a command that waits for messages checks whether it must end."""
+
+
+class _PayloadFile(click.File):
+    """A file for payloads. Its former content is lost, so it must not be a file of an archive or a driver."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Opens the file, which the command closes."""
+        if value != "-" and is_owned(os.fspath(value)):
+            self.fail(f"'{value}' is a file in the directory of an archive or a driver: use another path", param, ctx)
+        return super().convert(value, param, ctx)
 
 
 def _replay_options(function: F) -> F:
@@ -51,8 +63,8 @@ def _replay_options(function: F) -> F:
         click.option(
             "-o",
             "--output",
-            type=click.File("wb", lazy=False),
-            help="Write the payloads to a file, without separators, instead of printing them.",
+            type=_PayloadFile("wb", lazy=False),
+            help="Write the payloads to a file or a pipe, without separators, instead of printing them.",
         ),
         json_option,
     ]
