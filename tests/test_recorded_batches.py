@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import shutil
 import struct
@@ -22,6 +23,7 @@ from hypothesis import strategies as st
 from tests.recorded import MAX_MESSAGE_LENGTH, SEGMENT_LENGTH, Message, Recorder, offer_all, recorder
 
 import aeron
+from commands import run
 
 HEADERS = ["stream_id", "session_id", "position", "reserved_value", "timestamp"]
 TRADE = "n i64, price f64"
@@ -358,3 +360,104 @@ def test_an_unknown_recording_or_archive_is_refused(recordings: Recorder, tmp_pa
         aeron.read_recording(recordings.directory, 999)
     with pytest.raises(aeron.ArchiveDirectoryError, match=r"archive\.catalog"):
         aeron.read_recording(tmp_path, 0)
+
+
+# ---- checksums -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def damaged(driver: aeron.MediaDriver, tmp_path: Path) -> Path:
+    """Returns the directory of an archive with CRC-32C, in which the third message of recording 0 is zeroed."""
+    directory = tmp_path / "with-checksums"
+    channels = {"control_channel_enabled": False, "replication_channel": "aeron:udp?endpoint=localhost:0"}
+    local = {"local_control_channel": "aeron:ipc?term-length=64k", "local_control_stream_id": 77}
+    with (
+        aeron.Archive(directory, driver=driver, record_checksum="CRC-32C", **channels, **local),
+        aeron.connect(driver) as client,
+        aeron.connect_archive(client, control_stream_id=77) as archive,
+    ):
+        publication = archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 1)
+        position = [publication.publish(bytes([number]) * 100, timeout=5) for number in range(1, 9)][-1]
+        archive.wait_recorded(publication, position, timeout=5)
+        archive.stop_recording(publication)
+    segment = directory / "0-0.rec"
+    data = bytearray(segment.read_bytes())
+    data[2 * 160 + 32 : 2 * 160 + 132] = bytes(100)
+    segment.write_bytes(data)
+    return directory
+
+
+def values(batches: aeron.RecordedBatches) -> list[bytes]:
+    return [value for batch in batches for value in batch.column("value").to_pylist()]
+
+
+@pytest.mark.parametrize("with_index", [True, False])
+@pytest.mark.parametrize("from_position", [0, 320])
+def test_a_zeroed_payload_is_an_error_if_the_archive_writes_checksums_07_194(
+    damaged: Path, with_index: bool, from_position: int
+) -> None:
+    if not with_index:
+        for index in damaged.glob("*.idx"):
+            index.unlink()
+    with pytest.raises(aeron.ArchiveDirectoryError, match=r"0-0\.rec, position 320: .*CRC-32C"):
+        values(aeron.read_recording(damaged, 0, from_position=from_position))
+    with pytest.raises(aeron.ArchiveDirectoryError, match="position 320"):
+        aeron.read_recording(damaged, 0, from_position=from_position).export(damaged.parent / "out.parquet")
+    assert not (damaged.parent / "out.parquet").exists()
+    rest = aeron.read_recording(damaged, 0, from_position=480)
+    assert values(rest) == [bytes([number]) * 100 for number in range(4, 9)]
+    unverified = values(aeron.read_recording(damaged, 0, verify_checksums=False))
+    assert unverified[2] == bytes(100)
+    assert len(unverified) == 8
+
+
+def test_the_last_frame_of_a_segment_with_an_index_is_verified_alone_07_194(damaged: Path) -> None:
+    segment = damaged / "0-0.rec"
+    data = bytearray(segment.read_bytes())
+    data[7 * 160 + 40] ^= 1
+    segment.write_bytes(data)
+    with pytest.raises(aeron.ArchiveDirectoryError, match="position 1120"):
+        values(aeron.read_recording(damaged, 0, from_position=7 * 160))
+
+
+def test_describe_names_the_checksums_of_the_frames_07_194(damaged: Path, recordings: Recorder) -> None:
+    assert "(recordingId=0) frames: CRC-32C\n" in run("archive", "describe", damaged).stdout
+    assert "(recordingId=0) frames: CRC-32C\n" in run("archive", "describe", damaged, 0).stdout
+    plain = recordings.record(next(stream_ids), [b"x"])
+    shown = run("archive", "describe", recordings.directory, plain.recording_id)
+    assert f"(recordingId={plain.recording_id}) frames: no checksums\n" in shown.stdout
+    as_json = run("archive", "describe", damaged, 0, "--json")
+    assert json.loads(as_json.stdout)["frame_checksum"] == "CRC-32C"
+
+
+def test_an_export_of_damaged_frames_can_be_forced_07_194(damaged: Path, tmp_path: Path) -> None:
+    command = ("archive", "export", damaged, 0, tmp_path / "out.parquet")
+    refused = run(*command)
+    assert refused.exit_code == 1
+    assert "position 320" in refused.stderr
+    assert run(*command, "--no-verify-checksums").exit_code == 0
+
+
+def test_a_recording_that_is_extended_with_another_setting_is_read_07_194(
+    driver: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    channels = {"control_channel_enabled": False, "replication_channel": "aeron:udp?endpoint=localhost:0"}
+    local = {"local_control_channel": "aeron:ipc?term-length=64k", "local_control_stream_id": 78}
+    for checksum in ("", "CRC-32C", ""):
+        with (
+            aeron.Archive(tmp_path / "archive", driver=driver, record_checksum=checksum, **channels, **local),
+            aeron.connect(driver) as client,
+            aeron.connect_archive(client, control_stream_id=78) as archive,
+        ):
+            recording = archive.list_recording(0)
+            if recording is None:
+                publication = archive.add_recorded_exclusive_publication("aeron:ipc?term-length=64k", 1)
+            else:
+                assert recording.stop_position is not None
+                uri = aeron.ChannelUriBuilder("ipc", term_length=65536)
+                uri.initial_position(recording.stop_position, recording.initial_term_id, 65536)
+                publication = client.add_exclusive_publication(str(uri), 1)
+                archive.extend_recording(0, f"aeron:ipc?session-id={publication.session_id}", 1)
+            position = [publication.publish(bytes([number]) * 100, timeout=5) for number in range(8)][-1]
+            archive.wait_recorded(publication, position, timeout=5)
+    assert len(values(aeron.read_recording(tmp_path / "archive", 0))) == 24

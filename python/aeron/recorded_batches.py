@@ -30,6 +30,7 @@ def read_recording(
     text: bool = False,
     columns: Sequence[str] | None = None,
     drop_malformed: bool = False,
+    verify_checksums: bool = True,
 ) -> RecordedBatches:
     """Reads the messages of a recording from the directory of an archive, as Arrow record batches.
 
@@ -54,12 +55,14 @@ def read_recording(
         columns: Names of the columns, in the order of the result. `None` selects the columns above.
         drop_malformed: Whether messages and records that do not fit the layout are left out and counted. By default
             they raise `InvalidArgumentError`.
+        verify_checksums: Whether a frame with a wrong checksum is an error, if the archive has written checksums.
 
     Returns:
         The record batches.
 
     Raises:
-        ArchiveDirectoryError: If the archive or the recording cannot be read.
+        ArchiveDirectoryError: If the archive or the recording cannot be read. The iterator raises it if a frame is
+            damaged.
         InvalidArgumentError: If a position is not within the recording, the layout is not valid, or a column does not
             exist.
         ArgumentTypeError: If an argument has another type.
@@ -80,6 +83,7 @@ def read_recording(
             text=text,
             columns=columns,
             drop_malformed=drop_malformed,
+            verify_checksums=verify_checksums,
         )
     )
 

@@ -134,6 +134,7 @@ class _RecordedRows:
         text: bool = False,
         columns: Sequence[str] | None = None,
         drop_malformed: bool = False,
+        verify_checksums: bool = True,
     ) -> Self: ...
     @property
     def recording(self) -> Recording:
@@ -170,6 +171,8 @@ class _ArchiveFiles:
     def entry(self, recording_id: int) -> _CatalogEntry: ...
     def frames(self, recording_id: int, *, since_us: int | None = None, until_us: int | None = None) -> _RecordedFrames:
         """Returns the frames of a recording, or of a range of time in microseconds since the epoch."""
+    def frame_checksum(self, recording_id: int) -> str | None:
+        """Returns the checksum of a recording's frames: its name, ``"no checksums"``, or `None` if no frame can be read."""
     def mark(self, recording_id: int, is_valid: bool) -> bool: ...
     def segment_bytes(self, recording_id: int, all_segments: bool) -> int: ...
     def verify(

@@ -97,6 +97,7 @@ class PartitionReader:
       layout.
     * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
     * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
+    * With `verify_checksums`, a frame with a wrong checksum is an error.
 
     The archive must be on this machine. The same partition always yields the same batches. Errors have the classes
     of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
@@ -110,6 +111,7 @@ class PartitionReader:
         value_schema: str | None = None,
         mode: str = "FAILFAST",
         channel: str | None = None,
+        verify_checksums: bool = True,
     ) -> Self: ...
     @property
     def malformed(self) -> int:
@@ -322,6 +324,7 @@ class SharedPartitionReader:
         value_format: str = "binary",
         value_schema: str | None = None,
         mode: str = "FAILFAST",
+        verify_checksums: bool = True,
     ) -> Self: ...
     @property
     def malformed(self) -> int:

@@ -561,6 +561,16 @@ OPTIONS: tuple[Option, ...] = (
         default="FAILFAST",
     ),
     Option(
+        "verifyChecksums",
+        Use.SOURCE,
+        option_values.boolean,
+        _TRUE_OR_FALSE,
+        "Fail at a frame with a wrong checksum, if the archive has written checksums and its files are read.",
+        "false",
+        ("no", "unknown value"),
+        default="true",
+    ),
+    Option(
         "recordsPerMessage",
         Use.SOURCE,
         option_values.choice("many"),
@@ -702,6 +712,7 @@ class SourceOptions(ClientOptions):
     max_rows_per_partition: int | None
     include_headers: bool
     mode: str
+    verify_checksums: bool
     records_per_message: str | None
 
 

@@ -54,6 +54,7 @@ def read_partition(
             value_format=options.value_format,
             value_schema=options.value_schema,
             mode=options.mode,
+            verify_checksums=options.verify_checksums,
             channel=options.channel if isinstance(options, ReadStreamOptions) else None,
         )
     for batch in reader:
@@ -86,6 +87,7 @@ def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema
         value_format=options.value_format,
         value_schema=options.value_schema,
         mode=options.mode,
+        verify_checksums=options.verify_checksums,
     )
 
 

@@ -4,6 +4,7 @@
 //! itself is in the recording's catalog entry. The checksum covers the bytes after the frame's header, up to the
 //! aligned end of the frame. A padding frame has no checksum: its session id field has the session id.
 
+use std::fmt;
 use std::str::FromStr;
 
 use aeron_layout::frame::DataHeaderLayout;
@@ -62,7 +63,19 @@ impl FromStr for Checksum {
     }
 }
 
+impl fmt::Display for Checksum {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Crc32 => "CRC-32",
+            Self::Crc32c => "CRC-32C",
+        })
+    }
+}
+
 impl Checksum {
+    /// All algorithms, the most usual first.
+    pub(crate) const ALL: [Self; 2] = [Self::Crc32c, Self::Crc32];
+
     /// Computes the checksum of `bytes`.
     #[must_use]
     pub fn compute(self, bytes: &[u8]) -> i32 {
@@ -73,6 +86,12 @@ impl Checksum {
         value as i32
     }
 
+    /// Computes the checksum of a frame.
+    #[inline(always)]
+    pub(crate) fn of(self, frame: &CheckedFrame<'_>) -> i32 {
+        self.compute(&frame.bytes()[HEADER_LENGTH..])
+    }
+
     /// Checks a recorded frame against the checksum in its session id field. A padding frame has no checksum and always
     /// passes.
     ///
@@ -80,7 +99,7 @@ impl Checksum {
     /// [`ChecksumMismatch`] if the session id field is not the checksum of the frame's bytes.
     pub fn verify(self, frame: &CheckedFrame<'_>) -> Result<(), ChecksumMismatch> {
         let found = frame.session_id();
-        let computed = self.compute(&frame.bytes()[HEADER_LENGTH..]);
+        let computed = self.of(frame);
         if frame.is_padding() || found == computed {
             return Ok(());
         }

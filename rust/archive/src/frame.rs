@@ -13,6 +13,8 @@ use aeron_memory::log::frame::{
 use aeron_memory::log::position::Positions;
 use thiserror::Error;
 
+use crate::checksum::Checksum;
+
 /// A checked frame, borrowed from the buffer that it was read into.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckedFrame<'a> {
@@ -52,6 +54,18 @@ pub enum FrameFault {
         found: i32,
         /// The only valid value.
         expected: i32,
+    },
+    /// The frame does not have the checksum of its bytes.
+    #[error(
+        "checksum {found}, but the {checksum} of the bytes is {computed}: the frame is damaged, or has a session id among frames with checksums"
+    )]
+    Checksum {
+        /// The algorithm.
+        checksum: Checksum,
+        /// The value that was found.
+        found: i32,
+        /// The checksum of the bytes.
+        computed: i32,
     },
 }
 
@@ -174,6 +188,10 @@ impl FrameRules {
             stream_id,
             session_mask: u32::MAX,
         }
+    }
+
+    pub(crate) fn session_id(self) -> i32 {
+        self.session_id
     }
 
     pub(crate) fn any_session(mut self) -> Self {

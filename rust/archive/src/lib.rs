@@ -42,6 +42,8 @@ pub mod store;
 pub mod stream;
 mod text;
 pub mod tool;
+mod verifier;
 mod window;
 
 pub use damage::Damage;
+pub use verifier::SessionField;

@@ -4,9 +4,11 @@
 //! range may begin and end at any frame and span any number of segments. If the bytes are not a valid frame of the
 //! recording, the reader returns an error with file and position. A frame is never skipped silently.
 
+use crate::checksum::Checksum;
 use crate::frame::{CheckedFrame, FrameFault};
 use crate::storage::Storage;
 use crate::stream::{RecordedStream, is_aligned};
+use crate::verifier::FrameVerifier;
 use crate::window::Window;
 use std::io;
 use thiserror::Error;
@@ -17,6 +19,8 @@ pub struct RecordingReader<S: Storage> {
     window: Window<S>,
     position: i64,
     end_position: i64,
+    /// Checks the session id fields of the frames.
+    verifier: Option<FrameVerifier>,
 }
 
 /// Why a range cannot be read.
@@ -79,7 +83,21 @@ impl<S: Storage> RecordingReader<S> {
             window: Window::new(storage, stream),
             position: from,
             end_position: to,
+            verifier: None,
         })
+    }
+
+    /// Also checks that each data frame has the checksum of its bytes, or a session id if the archive writes no
+    /// checksums. Otherwise only the headers are checked.
+    #[must_use]
+    pub fn verifying(mut self) -> Self {
+        self.verifier = Some(FrameVerifier::new(self.window.stream()));
+        self
+    }
+
+    /// Returns the checksum that the frames of the current segment have, if a frame has shown it.
+    pub(crate) fn checksum(&self) -> Option<Checksum> {
+        self.verifier.as_ref().and_then(FrameVerifier::checksum)
     }
 
     /// Returns the position of the next frame.
@@ -100,16 +118,21 @@ impl<S: Storage> RecordingReader<S> {
             window,
             position,
             end_position,
+            verifier,
         } = self;
         let (begin, end) = (*position, *end_position);
         if begin >= end {
             return Ok(None);
         }
         let stream = *window.stream();
-        let frame = match window.frame(begin, end) {
-            Ok(Ok(frame)) => frame,
-            Ok(Err(fault)) => return Err(frame_error(&stream, begin, fault)),
+        let at = match window.hold(begin, end) {
+            Ok(at) => at,
             Err(source) => return Err(storage_error(&stream, begin, source)),
+        };
+        let window = &*window;
+        let frame = match window.held(begin, at) {
+            Ok(frame) => frame,
+            Err(fault) => return Err(frame_error(&stream, begin, fault)),
         };
         let next = frame.end_position();
         if next > end {
@@ -121,6 +144,11 @@ impl<S: Storage> RecordingReader<S> {
                     available: (end - begin) as usize,
                 },
             ));
+        }
+        if let Some(verifier) = verifier
+            && let Err(fault) = verifier.verify(window, &frame)
+        {
+            return Err(frame_error(&stream, begin, fault));
         }
         *position = next;
         Ok(Some(frame))

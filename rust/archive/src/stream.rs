@@ -144,6 +144,12 @@ impl RecordedStream {
         self.recording_id
     }
 
+    /// Returns the session id of the recording. If sessions have extended it, the id of the last session.
+    #[must_use]
+    pub fn session_id(&self) -> i32 {
+        self.rules.session_id()
+    }
+
     /// Returns the start position of the recording.
     #[inline]
     pub fn start_position(&self) -> i64 {

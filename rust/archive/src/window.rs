@@ -1,7 +1,7 @@
 //! [`Window`]: a buffer over the segment files of a recording, from which readers and [recovery](crate::recovery) read
 //! frames. If a frame is not in the buffer, one `pread` reads up to 1 MiB from the position of the frame.
 
-use crate::frame::{CheckedFrame, FrameFault};
+use crate::frame::{CheckedFrame, CheckedFrames, FrameFault};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 use aeron_memory::log::frame::MAX_MTU_LENGTH;
@@ -85,6 +85,17 @@ impl<S: Storage> Window<S> {
         &self.stream
     }
 
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    /// Returns the frames from `position` on that the window holds.
+    pub(crate) fn frames_from(&self, position: i64) -> CheckedFrames<'_> {
+        let at = usize::try_from(position - self.begin).unwrap_or(usize::MAX);
+        let bytes = self.bytes[..self.filled].get(at..).unwrap_or_default();
+        self.stream.rules().frames(position, bytes)
+    }
+
     /// Returns the frame at `position`, which is aligned and below `limit`. Bytes from `limit` on
     /// are treated as missing.
     ///
@@ -97,6 +108,17 @@ impl<S: Storage> Window<S> {
         position: i64,
         limit: i64,
     ) -> io::Result<Result<CheckedFrame<'_>, FrameFault>> {
+        let at = self.hold(position, limit)?;
+        Ok(self.held(position, at))
+    }
+
+    /// Reads the frame at `position` into the window, unless the window holds it. Returns the offset of the frame in the
+    /// window.
+    ///
+    /// # Errors
+    /// The storage returns an error.
+    #[inline(always)]
+    pub(crate) fn hold(&mut self, position: i64, limit: i64) -> io::Result<usize> {
         let ahead = position.wrapping_sub(self.begin) as u64;
         let left = (self.filled as u64).saturating_sub(ahead);
         let is_held = if self.is_partial {
@@ -108,8 +130,14 @@ impl<S: Storage> Window<S> {
         if !is_held {
             self.fill(position, limit)?;
         }
+        Ok(at)
+    }
+
+    /// Returns the frame at `position`, for which [`hold`](Self::hold) has returned the offset `at`.
+    #[inline(always)]
+    pub(crate) fn held(&self, position: i64, at: usize) -> Result<CheckedFrame<'_>, FrameFault> {
         let bytes = &self.bytes[at..self.filled];
-        Ok(self.stream.rules().check(position, bytes))
+        self.stream.rules().check(position, bytes)
     }
 
     /// Fills the window from `position` on.

@@ -74,8 +74,11 @@ layout! {
         pub boot_id: [u8; 16] = 32,
         /// `aeron.archive.file.sync.level` of the recorder.
         pub sync_level: U32 = 48,
+        /// Content of the session id fields of the segment's frames: 0 unknown, 1 session ids, 2 CRC-32, 3 CRC-32C,
+        /// 4 both session ids and checksums.
+        pub session_field: U32 = 52,
         /// Zero.
-        pub reserved: [u8; 8] = 52,
+        pub reserved: [u8; 4] = 56,
         /// CRC-32 of all bytes before this field.
         pub checksum: U32 = 60,
     }

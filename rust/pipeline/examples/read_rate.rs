@@ -119,6 +119,7 @@ fn read(directory: &Directory, partition: &Partition, projection: &Projection) -
         projection,
         Mode::FailFast,
         None,
+        true,
     );
     let mut reader = reader.expect("a range");
     let mut count = 0;

@@ -29,7 +29,8 @@ pub enum PartitionReadError {
 
 impl<S: Storage + Clone> PartitionRowReader<S> {
     /// Creates a reader of the rows of `partition` in the archive `storage`. `channel` is the value of the rows'
-    /// channel column if the partition has no channel. Reads no frame yet.
+    /// channel column if the partition has no channel. With `verify_checksums`, frames with wrong checksums are errors.
+    /// Reads no frame yet.
     ///
     /// # Errors
     /// The partition describes an impossible range of a recording, or its index cannot be read.
@@ -39,6 +40,7 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
         projection: Projection,
         mode: Mode,
         channel: Option<&str>,
+        verify_checksums: bool,
     ) -> Result<Self, PartitionReadError> {
         let stream = partition.stream()?;
         let piece = &partition.recording;
@@ -53,6 +55,10 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
         })?;
         let frames = RecordingReader::new(storage, stream, partition.from, partition.end)
             .map_err(aeron_columns::read::RowReadError::Frames)?;
+        let frames = match verify_checksums {
+            true => frames.verifying(),
+            false => frames,
+        };
         let recording = Recording {
             id: piece.id,
             stream_id: piece.stream_id,

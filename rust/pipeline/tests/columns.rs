@@ -65,7 +65,15 @@ fn reader(
 ) -> PartitionRowReader<MemoryStorage> {
     let projection = Projection::new(schema, format).unwrap();
     let storage = recording.storage.clone();
-    PartitionRowReader::new(storage, partition, projection, mode, Some("aeron:ipc")).unwrap()
+    PartitionRowReader::new(
+        storage,
+        partition,
+        projection,
+        mode,
+        Some("aeron:ipc"),
+        true,
+    )
+    .unwrap()
 }
 
 fn batches(

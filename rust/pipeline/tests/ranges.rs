@@ -60,7 +60,8 @@ fn read(archive: &Archive, range: PositionRange) -> (Vec<usize>, i64) {
     let projection = Projection::of_columns(Some(&value), &ValueFormat::Binary).unwrap();
     let partition = &planned.partition;
     let mut reader =
-        PartitionRowReader::new(storage, partition, projection, Mode::FailFast, None).unwrap();
+        PartitionRowReader::new(storage, partition, projection, Mode::FailFast, None, true)
+            .unwrap();
     let mut lengths = Vec::new();
     while let Some(batch) = reader.next_batch().unwrap() {
         let values = batch.column(0).as_binary::<i32>();

@@ -376,5 +376,6 @@ parameters!(
     type_id,
     until,
     value,
+    verify_checksums,
     work_count,
 );

@@ -9,7 +9,7 @@ from datetime import datetime
 import click
 
 import aeron
-from aeron._pipeline import _ArchiveMark, _CatalogEntry, _read_archive_mark
+from aeron._pipeline import _ArchiveFiles, _ArchiveMark, _CatalogEntry, _read_archive_mark
 from aeron._times import epoch_us
 from aeron.cli.archive.files import (
     archive_argument,
@@ -70,10 +70,11 @@ def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None
         copied = next((each for each in files.copied_ranges() if each.recording_id == recording_id), None)
         if as_json:
             errors = errors_of(_read_archive_mark(directory), recording_id)
-            shown = entry_as_json(entry, copied)
+            shown = entry_as_json(entry, copied) | {"frame_checksum": _frame_checksum(files, entry)}
             print_json(shown | {"errors": [error_as_json(error) for error in errors]} if errors else shown)
             return
         click.echo(descriptor_line(entry))
+        print_checksum(files, entry)
         if copied is not None:
             click.echo(copied_line(copied))
         for error in errors_of(_read_archive_mark(directory), recording_id):
@@ -87,6 +88,8 @@ def describe(*, directory: str, recording_id: int | None, as_json: bool) -> None
     print_heading(mark, files.capacity)
     for entry in valid:
         click.echo(descriptor_line(entry))
+    for entry in valid:
+        print_checksum(files, entry)
     for copied in files.copied_ranges():
         click.echo(copied_line(copied))
 
@@ -156,6 +159,20 @@ def descriptor_line(entry: _CatalogEntry) -> str:
     }
     header = "sbeTemplateId=22|sbeSchemaId=101|sbeSchemaVersion=13|sbeBlockLength=80"
     return f"[RecordingDescriptor]({header}):{_joined(fields)}"
+
+
+def print_checksum(files: _ArchiveFiles, entry: _CatalogEntry) -> None:
+    """Prints which checksums the frames of a recording have, unless no frame can be read."""
+    checksum = _frame_checksum(files, entry)
+    if checksum is not None:
+        click.echo(f"(recordingId={entry.recording.recording_id}) frames: {checksum}")
+
+
+def _frame_checksum(files: _ArchiveFiles, entry: _CatalogEntry) -> str | None:
+    try:
+        return files.frame_checksum(entry.recording.recording_id)
+    except aeron.AeronError:
+        return None  # The values of the entry are not valid.
 
 
 def copied_line(copied: aeron.CopiedRange) -> str:

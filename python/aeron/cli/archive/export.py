@@ -53,6 +53,12 @@ _COUNT = click.IntRange(min=1)
 @click.option("--to", "to_position", type=POSITION, help="Leave out messages from this position on.")
 @click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit the layout, and count them.")
 @click.option(
+    "--verify-checksums/--no-verify-checksums",
+    default=True,
+    show_default=True,
+    help="Whether a frame with a wrong checksum ends the export.",
+)
+@click.option(
     "--compression",
     type=click.Choice(COMPRESSIONS["parquet"]),
     default="zstd",
@@ -87,6 +93,7 @@ def export(
     from_position: int | None,
     to_position: int | None,
     drop_malformed: bool,
+    verify_checksums: bool,
     compression: str,
     row_group_rows: int,
     max_rows_per_file: int | None,
@@ -110,6 +117,7 @@ def export(
             text=text,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
             drop_malformed=drop_malformed,
+            verify_checksums=verify_checksums,
         )
         length = batches.to_position - batches.from_position
         with progress_bar("exporting", length, hidden=as_json) as bar:

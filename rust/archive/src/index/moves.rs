@@ -1,12 +1,14 @@
-//! Removes, shortens and moves index files together with their segments.
+//! Removes, shortens, moves and changes index files together with their segments.
 
 use std::collections::HashSet;
 use std::io;
 
 use super::{INDEX_EXTENSION, IndexFile, IndexForm, IndexRecorder, NEW_INDEX_EXTENSION};
 use crate::catalog::RecordingDescriptor;
+use crate::checksum::Checksum;
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, sidecar_name};
 use crate::storage::{Access, Storage};
+use crate::verifier::SessionField;
 
 /// Removes the index of a segment, if the file exists.
 pub(crate) fn remove_index<S: Storage>(
@@ -103,6 +105,25 @@ pub(crate) fn hand_over<S: Storage>(
     }
     let name = |recording_id| sidecar_name(recording_id, base, INDEX_EXTENSION);
     storage.rename(&name(from.recording_id), &name(to.recording_id))
+}
+
+/// Notes in the index of a segment, if it exists, that all frames of the segment have this checksum.
+pub(crate) fn note_checksum<S: Storage>(
+    storage: &S,
+    recording_id: i64,
+    base: i64,
+    checksum: Checksum,
+) -> io::Result<()> {
+    let Some(file) = IndexFile::open(storage, recording_id, base, Access::Write)? else {
+        return Ok(());
+    };
+    match file.recorder() {
+        Some(recorder) => file.set_recorder(&IndexRecorder {
+            session_field: SessionField::Checksum(checksum),
+            ..*recorder
+        }),
+        None => Ok(()),
+    }
 }
 
 fn remove<S: Storage>(storage: &S, name: &str) -> io::Result<()> {

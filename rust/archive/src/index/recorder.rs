@@ -6,8 +6,10 @@ use aeron_layout::private_archive::IndexRecorderLayout;
 use super::ENTRY_LENGTH;
 use super::entry::checksum;
 use crate::catalog::RecordingDescriptor;
+use crate::checksum::Checksum;
 use crate::ownership::BootId;
 use crate::storage::SyncLevel;
+use crate::verifier::SessionField;
 
 const MAGIC: [u8; 4] = *b"AIDW";
 const _: () = assert!(IndexRecorderLayout::LENGTH == ENTRY_LENGTH);
@@ -30,6 +32,8 @@ pub struct IndexRecorder {
     pub boot_id: Option<BootId>,
     /// How much of each block is forced to the disk before the block is acknowledged.
     pub sync_level: SyncLevel,
+    /// Content of the session id fields of all frames in the segment.
+    pub session_field: SessionField,
 }
 
 impl IndexRecorder {
@@ -69,7 +73,15 @@ impl IndexRecorder {
             begin_position: self.begin_position.into(),
             boot_id: self.boot_id.map_or([0; 16], BootId::to_bytes),
             sync_level: (self.sync_level as u32).into(),
-            reserved: [0; 8],
+            session_field: match self.session_field {
+                SessionField::Unknown => 0_u32,
+                SessionField::SessionId => 1,
+                SessionField::Checksum(Checksum::Crc32) => 2,
+                SessionField::Checksum(Checksum::Crc32c) => 3,
+                SessionField::Mixed => 4,
+            }
+            .into(),
+            reserved: [0; 4],
             checksum: 0.into(),
         };
         layout.checksum = checksum(&layout.to_bytes()).into();
@@ -95,6 +107,13 @@ impl IndexRecorder {
             begin_position: layout.begin_position.get(),
             boot_id: BootId::from_bytes(layout.boot_id),
             sync_level,
+            session_field: match layout.session_field.get() {
+                1 => SessionField::SessionId,
+                2 => SessionField::Checksum(Checksum::Crc32),
+                3 => SessionField::Checksum(Checksum::Crc32c),
+                4 => SessionField::Mixed,
+                _ => SessionField::Unknown,
+            },
         })
     }
 }
@@ -107,12 +126,17 @@ mod tests {
     prop_compose! {
         fn recorders()(
             ids: (i32, i64, i64), begin_position in 0..i64::MAX, boot: [u8; 16], level in 0usize..3,
+            field in 0usize..5,
         ) -> IndexRecorder {
             let (session_id, control_session_id, correlation_id) = ids;
             let levels = [SyncLevel::None, SyncLevel::Data, SyncLevel::DataAndMetadata];
             IndexRecorder {
                 session_id, control_session_id, correlation_id, begin_position,
                 boot_id: BootId::from_bytes(boot), sync_level: levels[level],
+                session_field: [
+                    SessionField::Unknown, SessionField::SessionId, SessionField::Checksum(Checksum::Crc32),
+                    SessionField::Checksum(Checksum::Crc32c), SessionField::Mixed,
+                ][field],
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-use super::segment::MAX_UNINDEXED_BYTES;
+use super::segment::{MAX_UNINDEXED_BYTES, session_field};
 use super::{
     Counts, ENTRY_LENGTH, HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile,
     IndexForm, IndexHeader, IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH, NEW_INDEX_EXTENSION,
@@ -156,15 +156,24 @@ pub(crate) fn repair_last<S: Storage>(
     recorder: &IndexRecorder,
     is_trusted: bool,
 ) -> Result<State, IndexError> {
-    let segment = RepairedSegment {
+    let base = stream.segment_base(end);
+    let mut segment = RepairedSegment {
         storage,
         stream,
-        base: stream.segment_base(end),
+        base,
         end,
         is_last: true,
         recorder: (form == IndexForm::Sparse).then_some(*recorder),
         is_trusted,
     };
+    if let Some(recorder) = &mut segment.recorder {
+        // The frames are those of the former recorder.
+        let before = session_field(storage, stream, base, is_trusted);
+        recorder.session_field = before.map_err(|source| IndexError::Storage {
+            name: sidecar_name(stream.recording_id(), base, INDEX_EXTENSION),
+            source,
+        })?;
+    }
     let tail = Tail::Killed {
         told: stream.start_position(),
     };

@@ -23,6 +23,7 @@ use crate::recovery::has_empty_page;
 use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage, SyncLevel};
 use crate::stream::RecordedStream;
+use crate::verifier::SessionField;
 
 /// An entry is due if this number of bytes was recorded since the last entry.
 const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
@@ -139,12 +140,17 @@ impl<S: Storage> SegmentIndex<S> {
         storage: S,
         stream: RecordedStream,
         form: IndexForm,
-        recorder: IndexRecorder,
+        mut recorder: IndexRecorder,
         clock: ArrivalClock,
         is_trusted: bool,
     ) -> Result<Self, IndexError> {
         let position = recorder.begin_position;
         let base = stream.segment_base(position);
+        if position > base {
+            let before = session_field(&storage, &stream, base, is_trusted)
+                .map_err(|source| error(&stream, base, source))?;
+            recorder.session_field = recorder.session_field.after(before);
+        }
         let State {
             progress,
             arrival_us,
@@ -303,6 +309,20 @@ impl<S: Storage> SegmentIndex<S> {
         self.arrival_us = self.arrival_us.max(entry.arrival_us.unwrap_or(0));
         self.writer.append(entry)
     }
+}
+
+/// Returns the content of the session id fields of a segment's frames, according to its index.
+pub(super) fn session_field<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    base: i64,
+    is_trusted: bool,
+) -> io::Result<SessionField> {
+    let file = IndexFile::open(storage, stream.recording_id(), base, Access::Read)?;
+    let recorder = file
+        .filter(|_| is_trusted)
+        .and_then(|it| it.recorder().copied());
+    Ok(recorder.map_or(SessionField::Unknown, |it| it.session_field))
 }
 
 /// Creates the index of a segment. At sync levels above [`SyncLevel::None`], the index survives a

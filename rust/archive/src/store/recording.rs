@@ -282,6 +282,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             begin_position,
             boot_id: self.options.boot_id,
             sync_level: self.options.file_sync_level,
+            session_field: self.options.record_checksum.into(),
         }
     }
 

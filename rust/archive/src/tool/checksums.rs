@@ -5,12 +5,17 @@ use std::ops::ControlFlow;
 use super::{ArchiveFiles, ToolError};
 use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
-use crate::reader::RecordingReader;
+use crate::frame::FrameFault;
+use crate::index::note_checksum;
+use crate::reader::{ReadError, RecordingReader};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
 /// A block is written when it has at least this number of bytes.
 const BLOCK_LENGTH: usize = 1024 * 1024;
+
+/// Number of frames of a segment that are read to find its checksum.
+const FRAMES_TO_KNOW: usize = 16;
 
 /// Numbers of segment files and frames of a recording that got a new checksum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,6 +56,44 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
         self.catalog.set_checksum(Some(checksum));
         self.catalog.update_checksum(recording_id)?;
         Ok(report)
+    }
+
+    /// Returns the checksum of the frames in the last segments of a recording, or `None` in the inner option if they
+    /// have session ids. Returns `None` if no data frame can be read.
+    ///
+    /// # Errors
+    /// The recording is unknown, or its values are not valid.
+    pub fn frame_checksum(&self, recording_id: i64) -> Result<Option<Option<Checksum>>, ToolError> {
+        let descriptor = &self.entry(recording_id)?.descriptor;
+        let stream = RecordedStream::of_recording(descriptor)?;
+        let mut found = None;
+        // The last segment may have no frames yet.
+        for &base in self.segments(descriptor).iter().rev().take(2) {
+            let from = base.max(stream.start_position());
+            let mut to = base.saturating_add(stream.segment_length());
+            if !descriptor.is_unfinished() {
+                to = to.min(descriptor.stop_position);
+            }
+            let Ok(reader) = RecordingReader::new(self.storage.clone(), stream, from, to) else {
+                continue;
+            };
+            let mut reader = reader.verifying();
+            for _ in 0..FRAMES_TO_KNOW {
+                match reader.next_frame() {
+                    Ok(Some(frame)) if frame.is_padding() => {}
+                    Ok(Some(_)) => found = Some(None),
+                    Err(ReadError::Frame {
+                        fault: FrameFault::Checksum { checksum, .. },
+                        ..
+                    }) => return Ok(Some(Some(checksum))),
+                    Ok(None) | Err(_) => break,
+                }
+                if let Some(checksum) = reader.checksum() {
+                    return Ok(Some(Some(checksum)));
+                }
+            }
+        }
+        Ok(found)
     }
 
     fn stamp_segments(
@@ -127,6 +170,10 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             frames += 1;
         }
         flushed(&mut block)?;
+        if frames > 0 {
+            note_checksum(&self.storage, stream.recording_id(), base, checksum)
+                .map_err(|source| ToolError::storage(name, source))?;
+        }
         Ok(frames)
     }
 }

@@ -94,3 +94,127 @@ fn checksums_have_the_standard_values() {
     assert_eq!(Checksum::Crc32.compute(b"123456789") as u32, 0xCBF4_3926);
     assert_eq!(Checksum::Crc32c.compute(b"123456789") as u32, 0xE306_9283);
 }
+
+/// Writes a recording of 60 messages of 100 bytes. The frames of the first `plain` messages have the session id
+/// `session_id`, and the other frames have the checksum.
+fn mixed(plain: usize, session_id: i32, checksum: Checksum) -> (MemoryStorage, i64) {
+    let storage = MemoryStorage::new();
+    let mut publisher = Publisher::new(0).of_session(session_id);
+    let stream = recorded_stream(0).any_session();
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    for number in 0..60 {
+        if number == plain {
+            session = session.with_checksum(Some(checksum));
+        }
+        let message = payload(100 + number);
+        for block in publisher.offer(&message) {
+            session.append(&block, |_| ()).unwrap();
+            session.publish().unwrap();
+        }
+    }
+    (storage, session.recorded_position())
+}
+
+fn verified(storage: &MemoryStorage, from: i64, end: i64) -> Result<usize, (i64, String)> {
+    let stream = recorded_stream(0).any_session();
+    let mut reader = RecordingReader::new(storage, stream, from, end)
+        .unwrap()
+        .verifying();
+    let mut count = 0;
+    loop {
+        match reader.next_frame() {
+            Ok(Some(_)) => count += 1,
+            Ok(None) => return Ok(count),
+            Err(error) => return Err((reader.position(), error.to_string())),
+        }
+    }
+}
+
+/// Returns the positions of all frames.
+fn positions(storage: &MemoryStorage, end: i64) -> Vec<i64> {
+    let stream = recorded_stream(0).any_session();
+    let mut reader = RecordingReader::new(storage, stream, 0, end).unwrap();
+    let mut positions = Vec::new();
+    while let Some(frame) = reader.next_frame().unwrap() {
+        positions.push(frame.position());
+    }
+    positions
+}
+
+#[test]
+fn a_verifying_reader_accepts_session_ids_and_checksums_of_both_kinds_07_194() {
+    for checksum in CHECKSUMS {
+        for session_id in [SESSION_ID, 99] {
+            for plain in [0, 1, 2, 30, 60] {
+                // Without an index, one frame of an unknown session before checksums looks like a damaged frame.
+                if (plain, session_id) == (1, 99) {
+                    continue;
+                }
+                let (storage, end) = mixed(plain, session_id, checksum);
+                assert_eq!(
+                    verified(&storage, 0, end),
+                    Ok(60),
+                    "{plain} of {session_id}"
+                );
+            }
+        }
+    }
+}
+
+/// Each range may begin at any frame, also at the damaged frame or at the frame after it.
+#[test]
+fn each_changed_byte_of_a_frame_with_a_checksum_is_an_error_07_194() {
+    for checksum in CHECKSUMS {
+        let (storage, end) = mixed(0, SESSION_ID, checksum);
+        let positions = positions(&storage, end);
+        for number in [0, 1, 30, 58] {
+            let damaged = positions[number];
+            let at = damaged as u64 + 32 + 77;
+            assert!(storage.flip_bit("3-0.rec", at, 2));
+            for from in [0, damaged] {
+                let (position, text) = verified(&storage, from, end).unwrap_err();
+                assert_eq!(position, damaged);
+                assert!(text.contains(&checksum.to_string()), "{text}");
+                assert!(text.contains("3-0.rec"), "{text}");
+            }
+            assert_eq!(
+                verified(&storage, positions[number + 1], end),
+                Ok(59 - number)
+            );
+            assert!(storage.flip_bit("3-0.rec", at, 2));
+        }
+    }
+}
+
+#[test]
+fn a_session_id_after_a_checksum_in_the_same_segment_is_an_error_07_194() {
+    let (storage, end) = mixed(0, SESSION_ID, Checksum::Crc32c);
+    let fourth = positions(&storage, end)[4];
+    let mut bytes = storage.bytes("3-0.rec").unwrap();
+    bytes[fourth as usize + 12..][..4].copy_from_slice(&SESSION_ID.to_le_bytes());
+    storage.put("3-0.rec", &bytes);
+    let (position, text) = verified(&storage, 0, end).unwrap_err();
+    assert_eq!(position, fourth);
+    assert!(
+        text.contains("session id among frames with checksums"),
+        "{text}"
+    );
+}
+
+/// Several sessions have extended the recording, each with one message. The catalog has only the last session id.
+#[test]
+fn session_ids_that_are_not_in_the_catalog_are_accepted_07_194() {
+    let storage = MemoryStorage::new();
+    let stream = recorded_stream(0).any_session();
+    let mut session = RecorderSession::create(&storage, stream, SyncLevel::None).unwrap();
+    let mut publisher = Publisher::new(0);
+    for session_id in 1000..1040 {
+        publisher = publisher.of_session(session_id);
+        for block in publisher.offer(&payload(50)) {
+            session.append(&block, |_| ()).unwrap();
+            session.publish().unwrap();
+        }
+    }
+    let end = session.recorded_position();
+    assert_eq!(verified(&storage, 0, end), Ok(40));
+}

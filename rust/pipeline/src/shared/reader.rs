@@ -34,7 +34,7 @@ impl SharedPartitionReader {
     ///
     /// A replay has no arrival times. Rows must not depend on the worker that reads them. Therefore, if there is a
     /// `directory` and the projection has the arrival time, this worker must see the directory. Without a `directory`,
-    /// arrival times are null.
+    /// arrival times are null. With `verify_checksums`, frames in files with wrong checksums are errors.
     ///
     /// # Errors
     /// The archive or its files cannot be read, or the directory is necessary and is not the archive's directory.
@@ -45,6 +45,7 @@ impl SharedPartitionReader {
         partition: &SharedPartition,
         projection: Projection,
         mode: Mode,
+        verify_checksums: bool,
     ) -> Result<Self, LiveError> {
         let range = format!(
             "recording {} from {} to {}",
@@ -55,7 +56,14 @@ impl SharedPartitionReader {
             Ok(Some(directory)) => {
                 let path = directory.path().to_string_lossy().into_owned();
                 let partition = partition.in_directory(&path);
-                let reader = PartitionRowReader::new(directory, &partition, projection, mode, None);
+                let reader = PartitionRowReader::new(
+                    directory,
+                    &partition,
+                    projection,
+                    mode,
+                    None,
+                    verify_checksums,
+                );
                 Rows::Files(reader.map_err(|error| of_files(&range, &error))?)
             }
             Err(reason) if projection.has_timestamp() => {

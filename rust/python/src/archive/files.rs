@@ -257,6 +257,16 @@ impl PyArchiveFiles {
         })
     }
 
+    /// Returns the checksum of a recording's frames: its name, ``"no checksums"``, or `None` if no frame can be read.
+    fn frame_checksum(&self, py: Python<'_>, recording_id: i64) -> PyResult<Option<String>> {
+        let found = py.detach(|| self.lock().frame_checksum(recording_id));
+        let found = found.map_err(|error| from_tool(&error))?;
+        Ok(found.map(|checksum| match checksum {
+            Some(checksum) => checksum.to_string(),
+            None => "no checksums".to_owned(),
+        }))
+    }
+
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }

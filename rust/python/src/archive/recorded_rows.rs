@@ -69,7 +69,7 @@ impl PyRecordedRows {
     #[new]
     #[pyo3(signature = (
         directory, recording_id, *, from_position = None, to_position = None, layout = None, text = false,
-        columns = None, drop_malformed = false
+        columns = None, drop_malformed = false, verify_checksums = true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -82,6 +82,7 @@ impl PyRecordedRows {
         #[pyo3(from_py_with = argument::text)] text: bool,
         #[pyo3(from_py_with = argument::columns)] columns: Option<Vec<String>>,
         #[pyo3(from_py_with = argument::drop_malformed)] drop_malformed: bool,
+        #[pyo3(from_py_with = argument::verify_checksums)] verify_checksums: bool,
     ) -> PyResult<Self> {
         let format = value_format(layout.as_deref(), text)?;
         let projection = Projection::of_columns(columns.as_deref(), &format)
@@ -102,7 +103,14 @@ impl PyRecordedRows {
         let partition = planned.partition;
         let reader = py.detach(|| {
             let storage = CopiedDirectory::new(&directory);
-            PartitionRowReader::new(storage, &partition, projection, mode, None)
+            PartitionRowReader::new(
+                storage,
+                &partition,
+                projection,
+                mode,
+                None,
+                verify_checksums,
+            )
         });
         let reader = reader.map_err(|error| RowsError::from(error).raised())?;
         Ok(Self {

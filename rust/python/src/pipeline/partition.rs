@@ -22,6 +22,7 @@ use crate::errors::raise;
 ///   layout.
 /// * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
 /// * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
+/// * With `verify_checksums`, a frame with a wrong checksum is an error.
 ///
 /// The archive must be on this machine. The same partition always yields the same batches. Errors have the classes
 /// of ``aeron.spark.errors``. Thread-safe. Batches are decoded without the GIL.
@@ -36,8 +37,10 @@ pub struct PyPartitionReader {
 impl PyPartitionReader {
     #[new]
     #[pyo3(signature = (
-        partition, schema, *, value_format = "binary", value_schema = None, mode = "FAILFAST", channel = None
+        partition, schema, *, value_format = "binary", value_schema = None, mode = "FAILFAST", channel = None,
+        verify_checksums = true
     ))]
+    #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
         partition: &str,
         schema: &Bound<'_, PyAny>,
@@ -45,6 +48,7 @@ impl PyPartitionReader {
         value_schema: Option<&str>,
         mode: &str,
         channel: Option<&str>,
+        verify_checksums: bool,
     ) -> PyResult<Self> {
         let partition = Partition::from_json(partition)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
@@ -53,9 +57,15 @@ impl PyPartitionReader {
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
         let directory = CopiedDirectory::new(directory.path());
         let mode = mode_of(mode)?;
-        let reader =
-            PartitionRowReader::new(directory.clone(), &partition, projection, mode, channel)
-                .map_err(|error| spark_error(error.code(), &error.to_string()))?;
+        let reader = PartitionRowReader::new(
+            directory.clone(),
+            &partition,
+            projection,
+            mode,
+            channel,
+            verify_checksums,
+        )
+        .map_err(|error| spark_error(error.code(), &error.to_string()))?;
         Ok(Self {
             reader: Mutex::new(reader),
             partition,

@@ -399,7 +399,7 @@ impl PySharedPartitionReader {
     #[new]
     #[pyo3(signature = (
         connections, archive, partition, schema, *, directory = None, value_format = "binary", value_schema = None,
-        mode = "FAILFAST"
+        mode = "FAILFAST", verify_checksums = true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -412,6 +412,7 @@ impl PySharedPartitionReader {
         value_format: &str,
         value_schema: Option<&str>,
         mode: &str,
+        verify_checksums: bool,
     ) -> PyResult<Self> {
         let partition = SharedPartition::from_json(partition)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
@@ -430,6 +431,7 @@ impl PySharedPartitionReader {
                 &partition,
                 projection,
                 mode,
+                verify_checksums,
             )
         });
         let reader = reader.map_err(|error| from_live(&error))?;

@@ -14,6 +14,7 @@ use aeron_memory::log::position::Positions;
 use aeron_memory::log::{ExclusiveAppender, LogBuffers, LogDescription, LogType};
 use aeron_memory::words::Words;
 
+use crate::SessionField;
 use crate::catalog::{NULL_VALUE, RecordingDescriptor};
 use crate::checksum::Checksum;
 use crate::index::{ArrivalClock, IndexForm, IndexRecorder, SegmentIndex};
@@ -112,6 +113,7 @@ impl Recording {
                 begin_position: start_position,
                 boot_id: None,
                 sync_level: SyncLevel::None,
+                session_field: SessionField::SessionId,
             },
             ArrivalClock::new(clock),
         );
