@@ -105,7 +105,7 @@ def test_each_new_segment_starts_the_deletion_of_the_oldest_ones_which_is_counte
     assert counter(archive, client, FREED_SEGMENTS) == 4
     log = (directory / "archive-retention.log").read_text()
     assert f"recording {stream.recording_id}: freed " in log
-    assert not [path for path in directory.glob("*.idx") if int(path.stem.partition("-")[2]) < stream.start]
+    assert not [path for path in directory.glob("*.idx") if int(path.stem.rpartition("-")[2]) < stream.start]
 
 
 def test_a_policy_limits_all_recordings_of_its_stream_and_channel_together_and_deletes_the_oldest(

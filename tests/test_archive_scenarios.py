@@ -84,13 +84,13 @@ def test_an_archive_on_the_same_host_records_and_replays(tmp_path: Path) -> None
             assert content(archive) == OWN
             output = example("recorded_publisher", "--dir", driver, "-m", COUNT)
             assert "recording 0 is at position 640" in output
-            assert content(archive) == ["0-0.idx", "0-0.rec", *OWN]
+            assert content(archive) == ["0-0.rec", *OWN, "index-0-0.idx"]
             assert replayed(example("replayed_subscriber", "--dir", driver)) == MESSAGES
             assert "recording 1 is at" in example("recorded_publisher", "--dir", driver, "-m", 2)
-            assert content(archive) == ["0-0.idx", "0-0.rec", "1-0.idx", "1-0.rec", *OWN]
+            assert content(archive) == ["0-0.rec", "1-0.rec", *OWN, "index-0-0.idx", "index-1-0.idx"]
             process.send(signal.SIGTERM)
             assert process.end() == signal.SIGTERM
-        assert content(archive) == ["0-0.idx", "0-0.rec", "1-0.idx", "1-0.rec", *OWN]
+        assert content(archive) == ["0-0.rec", "1-0.rec", *OWN, "index-0-0.idx", "index-1-0.idx"]
         with running_archive(driver, archive, *LOCAL) as process:
             assert replayed(example("replayed_subscriber", "--dir", driver, "--recording", 0)) == MESSAGES
             assert replayed(example("replayed_subscriber", "--dir", driver)) == MESSAGES[:2]
@@ -132,6 +132,6 @@ def test_an_archive_on_another_host_records_and_replays(
     ):
         publisher = ("--dir", publisher_driver, "--channel", recorded, *remote, "-m", COUNT)
         assert "recording 0 is at position 640" in example("recorded_publisher", *publisher, namespace=here)
-        assert content(archive) == ["0-0.idx", "0-0.rec", *OWN]
+        assert content(archive) == ["0-0.rec", *OWN, "index-0-0.idx"]
         subscriber = ("--dir", subscriber_driver, "--channel", any_port, *remote)
         assert replayed(example("replayed_subscriber", *subscriber, namespace=here)) == MESSAGES

@@ -75,7 +75,7 @@ def test_a_killed_archive_replays_all_trades_that_it_had_confirmed() -> None:
     at = next(number for number, row in enumerate(lines) if "confirmed before the kill" in row)
     published, confirmed, replayed = (int(text.replace(",", "")) for text in lines[at + 2][:3])
     assert confirmed <= replayed <= published
-    files = "0-0.idx, 0-0.rec, archive-mark.dat, archive.catalog, archive.lock"
+    files = "0-0.rec, archive-mark.dat, archive.catalog, archive.lock, index-0-0.idx"
     assert f"Files of the archive: {files}" in _one_line(result.stdout)
 
 

@@ -145,7 +145,7 @@ def test_not_a_time_is_null_and_nanoseconds_are_exact(
 
 def test_times_are_null_without_an_index(recordings: Recorder, trades: aeron.Recording, tmp_path: Path) -> None:
     copy = shutil.copytree(recordings.directory, tmp_path / "copy")
-    for index in copy.glob(f"{trades.recording_id}-*.idx"):
+    for index in copy.glob(f"index-{trades.recording_id}-*.idx"):
         index.unlink()
     (copy / "archive-mark.dat").unlink()
     table = pa.table(aeron.read_recording(copy, trades.recording_id))
@@ -281,7 +281,7 @@ def test_a_recording_of_an_archive_with_an_unknown_driver_is_read_up_to_the_end_
         batches = aeron.read_recording(copy, recording.recording_id)
         assert position - 64 * 1024 <= batches.to_position <= position
         assert len(rows(batches)) == batches.to_position // 1056
-        for index in copy.glob(f"{recording.recording_id}-*.idx"):
+        for index in copy.glob(f"index-{recording.recording_id}-*.idx"):
             index.unlink()
         with pytest.raises(aeron.ArchiveDirectoryError, match="is active, and its recorded position is not known here"):
             aeron.read_recording(copy, recording.recording_id)

@@ -177,5 +177,5 @@ def _replayed(connected):
 
 def _bases(archive, ending):
     """Returns the base positions of the segments that have a file with this ending."""
-    names = archive.directory.glob(f"0-*.{ending}")
-    return sorted(int(path.stem.partition("-")[2]) for path in names)
+    names = archive.directory.glob(f"{'index-' if ending == 'idx' else ''}0-*.{ending}")
+    return sorted(int(path.stem.rpartition("-")[2]) for path in names)

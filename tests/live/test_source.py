@@ -227,7 +227,7 @@ def test_a_commit_purges_the_segments_before_the_committed_position(
         query.run_until((turn + 1) * 1000)
         names = [path.name for path in archives(home)[0].iterdir()]
         bases = {name.split(".")[0] for name in names if name.endswith(".rec")}
-        assert bases <= {name.split(".")[0] for name in names if name.endswith(".idx")}
+        assert bases <= {name.removeprefix("index-").split(".")[0] for name in names if name.endswith(".idx")}
         most = max(most, len(bases))
     assert publication.position > 7 * mebibyte
     # The segments of a batch, one segment before them and one after them.

@@ -5,9 +5,14 @@
 //! multiple of the term length, and not always a multiple of the segment length.
 
 use crate::catalog::RecordingDescriptor;
+use crate::index::{INDEX_EXTENSION, NEW_INDEX_EXTENSION};
 
 /// Extension of a segment file's name, without the dot.
 pub const SEGMENT_EXTENSION: &str = "rec";
+
+/// Prefix of an index file's name. Some tools look for the segments of a recording by the id at the beginning of a
+/// name. They must not find indexes.
+const INDEX_PREFIX: &str = "index-";
 
 /// Name of a file that belongs to one segment of a recording: the segment itself, or a sidecar, such as its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,6 +23,8 @@ pub struct SegmentFileName<'a> {
     pub base: i64,
     /// Extension after the dot.
     pub extension: &'a str,
+    /// Whether this is an index with a name of older releases, without the prefix.
+    pub is_old_index: bool,
 }
 
 /// Returns the name of a recording's segment file that begins at position `base`.
@@ -29,21 +36,48 @@ pub fn segment_name(recording_id: i64, base: i64) -> String {
 /// Returns the name of a sidecar, which belongs to the segment at `base`.
 #[must_use]
 pub fn sidecar_name(recording_id: i64, base: i64, extension: &str) -> String {
+    let prefix = match is_index(extension) {
+        true => INDEX_PREFIX,
+        false => "",
+    };
+    format!("{prefix}{recording_id}-{base}.{extension}")
+}
+
+/// Returns the name that older releases gave to an index.
+pub(crate) fn old_index_name(recording_id: i64, base: i64, extension: &str) -> String {
     format!("{recording_id}-{base}.{extension}")
 }
 
+fn is_index(extension: &str) -> bool {
+    [INDEX_EXTENSION, NEW_INDEX_EXTENSION].contains(&extension)
+}
+
 impl<'a> SegmentFileName<'a> {
-    /// Parses a file name. Accepts only the exact form that an archive writes, such as
-    /// `7-131072.rec`.
+    /// Parses a file name. Accepts only the exact forms that an archive writes, such as `7-131072.rec`,
+    /// `index-7-131072.idx` and, in older releases, `7-131072.idx`.
     #[must_use]
     pub fn parse(name: &'a str) -> Option<Self> {
         let (stem, extension) = name.split_once('.')?;
-        let (recording_id, base) = stem.split_once('-')?;
+        let plain = stem.strip_prefix(INDEX_PREFIX);
+        if plain.is_some() && !is_index(extension) {
+            return None;
+        }
+        let (recording_id, base) = plain.unwrap_or(stem).split_once('-')?;
         Some(Self {
             recording_id: decimal(recording_id)?,
             base: decimal(base)?,
             extension,
+            is_old_index: plain.is_none() && is_index(extension),
         })
+    }
+
+    /// Returns the name of the file.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.is_old_index {
+            true => old_index_name(self.recording_id, self.base, self.extension),
+            false => sidecar_name(self.recording_id, self.base, self.extension),
+        }
     }
 
     /// Returns the files among `names` that belong to a segment.

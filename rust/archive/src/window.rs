@@ -112,8 +112,8 @@ impl<S: Storage> Window<S> {
         Ok(self.held(position, at))
     }
 
-    /// Reads the frame at `position` into the window, unless the window holds it. Returns the offset of the frame in the
-    /// window.
+    /// Reads the frame at `position` into the window, unless the window holds it. Returns the offset of the frame in
+    /// the window.
     ///
     /// # Errors
     /// The storage returns an error.

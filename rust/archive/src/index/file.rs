@@ -4,7 +4,7 @@ use std::io;
 
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
-use crate::segments::sidecar_name;
+use crate::segments::{old_index_name, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
 use super::arrivals::SegmentArrivals;
@@ -28,6 +28,7 @@ pub struct IndexWriter<F> {
 /// An open index file with a valid header.
 #[derive(Debug)]
 pub struct IndexFile<F> {
+    name: String,
     file: F,
     header: IndexHeader,
     recorder: Option<IndexRecorder>,
@@ -114,6 +115,10 @@ impl<F: StorageFile> IndexFile<F> {
     /// Opens the index of the segment at `base`. Returns `None` if the file does not exist or is too long for an index,
     /// or if its header is damaged or belongs to another segment.
     ///
+    /// An index may have the name of older releases. If both releases use a directory in turns, a segment may have two
+    /// indexes. Then the one that covers more of the segment is opened. If both cover the same, the one with the new
+    /// name is opened.
+    ///
     /// # Errors
     /// The file system returns an error.
     pub fn open<S: Storage<File = F>>(
@@ -122,7 +127,25 @@ impl<F: StorageFile> IndexFile<F> {
         base: i64,
         access: Access,
     ) -> io::Result<Option<Self>> {
-        let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+        let open = |name| Self::open_as(storage, name, recording_id, base, access);
+        let new = open(sidecar_name(recording_id, base, INDEX_EXTENSION))?;
+        let old = open(old_index_name(recording_id, base, INDEX_EXTENSION))?;
+        match (new, old) {
+            (Some(new), Some(old)) => match old.covered()? > new.covered()? {
+                true => Ok(Some(old)),
+                false => Ok(Some(new)),
+            },
+            (new, old) => Ok(new.or(old)),
+        }
+    }
+
+    fn open_as<S: Storage<File = F>>(
+        storage: &S,
+        name: String,
+        recording_id: i64,
+        base: i64,
+        access: Access,
+    ) -> io::Result<Option<Self>> {
         let file = match storage.open(&name, access) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -145,11 +168,24 @@ impl<F: StorageFile> IndexFile<F> {
             IndexForm::Sparse => read_slot(&file, 1)?,
         };
         Ok(Some(Self {
+            name,
             file,
             header,
             recorder: recorder.and_then(|bytes| IndexRecorder::decode(&bytes)),
             entry_count: slots.saturating_sub(first_slot(header.form)),
         }))
+    }
+
+    /// Returns the name of the file.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the end of the last entry, and the position at which the recorder began.
+    fn covered(&self) -> io::Result<(Option<i64>, Option<i64>)> {
+        let last = self.last_entry(i64::MAX)?;
+        let begin = self.recorder.as_ref().map(|it| it.begin_position);
+        Ok((last.map(|(_, entry)| entry.end_position), begin))
     }
 
     /// Returns the header of the file.

@@ -6,7 +6,7 @@ use std::io;
 use super::{INDEX_EXTENSION, IndexFile, IndexForm, IndexRecorder, NEW_INDEX_EXTENSION};
 use crate::catalog::RecordingDescriptor;
 use crate::checksum::Checksum;
-use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, sidecar_name};
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, old_index_name, sidecar_name};
 use crate::storage::{Access, Storage};
 use crate::verifier::SessionField;
 
@@ -18,7 +18,44 @@ pub(crate) fn remove_index<S: Storage>(
 ) -> io::Result<()> {
     [INDEX_EXTENSION, NEW_INDEX_EXTENSION]
         .into_iter()
-        .try_for_each(|extension| remove(storage, &sidecar_name(recording_id, base, extension)))
+        .flat_map(|extension| {
+            [sidecar_name, old_index_name].map(|name| name(recording_id, base, extension))
+        })
+        .try_for_each(|name| remove(storage, &name))
+}
+
+/// Gives indexes with the names of older releases their new names, at most `limit` of them. Returns whether all of the
+/// chosen indexes have their new names. An index whose name cannot be changed is used under its old name.
+pub(crate) fn rename_old<S: Storage>(
+    storage: &S,
+    files: &[SegmentFileName<'_>],
+    is_chosen: impl Fn(i64) -> bool,
+    limit: usize,
+) -> bool {
+    let mut old = files
+        .iter()
+        .filter(|file| file.is_old_index && file.extension == INDEX_EXTENSION)
+        .filter(|file| is_chosen(file.recording_id));
+    let renamed = old.by_ref().take(limit);
+    let is_renamed = renamed.fold(true, |is_renamed, file| {
+        rename_one(storage, file).is_ok() && is_renamed
+    });
+    is_renamed && old.next().is_none()
+}
+
+/// If the segment also has an index with the new name, the one that covers more of the segment stays.
+fn rename_one<S: Storage>(storage: &S, file: &SegmentFileName<'_>) -> io::Result<()> {
+    let (id, base) = (file.recording_id, file.base);
+    let new_name = sidecar_name(id, base, INDEX_EXTENSION);
+    let used = IndexFile::open(storage, id, base, Access::Read)?;
+    let renamed = match used.is_some_and(|index| index.name() == new_name) {
+        true => storage.remove(&file.name()),
+        false => storage.rename(&file.name(), &new_name),
+    };
+    match renamed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Removes index files without a segment. Such files are left when an archive of other software
@@ -52,8 +89,7 @@ pub(crate) fn remove_lonely<S: Storage>(
                 || !segments.contains(&(file.recording_id, file.base))
         })
         .try_for_each(|file| {
-            let name = sidecar_name(file.recording_id, file.base, file.extension);
-            match remove(storage, &name) {
+            match remove(storage, &file.name()) {
                 // A directory with such a name is not an index, and the archive can start with it.
                 Err(error) if error.kind() == io::ErrorKind::IsADirectory => Ok(()),
                 removed => removed,
@@ -103,8 +139,10 @@ pub(crate) fn hand_over<S: Storage>(
             ..*recorder
         })?;
     }
-    let name = |recording_id| sidecar_name(recording_id, base, INDEX_EXTENSION);
-    storage.rename(&name(from.recording_id), &name(to.recording_id))
+    let name = sidecar_name(to.recording_id, base, INDEX_EXTENSION);
+    storage.rename(file.name(), &name)?;
+    // Another index of the segment covers less.
+    remove_index(storage, from.recording_id, base)
 }
 
 /// Notes in the index of a segment, if it exists, that all frames of the segment have this checksum.

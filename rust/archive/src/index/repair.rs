@@ -11,7 +11,7 @@ use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::reader::RecordingReader;
-use crate::segments::{SegmentFileName, sidecar_name};
+use crate::segments::{SegmentFileName, old_index_name, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
@@ -94,6 +94,8 @@ pub(super) fn index_bases<S: Storage>(
         .filter(|&base| base >= first && stream.segment_base(base) == base)
         .collect();
     bases.sort_unstable();
+    // A segment may have two indexes, one of them with a name of older releases.
+    bases.dedup();
     Ok(bases)
 }
 
@@ -470,6 +472,12 @@ impl<S: Storage> RepairedSegment<'_, S> {
         self.storage
             .rename(&new_name, &name(INDEX_EXTENSION))
             .map_err(|source| self.error(source))?;
+        // The former index may have a name of older releases.
+        let old_name = old_index_name(header.recording_id, self.base, INDEX_EXTENSION);
+        match self.storage.remove(&old_name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(self.error(error)),
+            _ => {}
+        }
         if from < self.end && arrival_us.is_none() {
             lost.push(LostArrivals {
                 from,

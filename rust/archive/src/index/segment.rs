@@ -344,10 +344,7 @@ fn create<S: Storage>(
     let name = sidecar_name(header.recording_id, base, INDEX_EXTENSION);
     // An archive of other software deletes only segments. So an existing file belongs to a deleted
     // segment that had the same name.
-    match storage.remove(&name) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
+    remove_index(storage, header.recording_id, base)?;
     let writer = IndexWriter::create_as(storage, &name, &header, Some(recorder))?;
     if recorder.sync_level > SyncLevel::None {
         writer.sync(recorder.sync_level)?;

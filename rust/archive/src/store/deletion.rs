@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{ArchiveStore, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
-use crate::index::{INDEX_EXTENSION, remove_index};
+use crate::index::{INDEX_EXTENSION, remove_index, rename_old};
 use crate::pause::{self, Point};
 use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, segment_name};
 use crate::storage::Storage;
@@ -161,6 +161,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         count: usize,
         files: Vec<SegmentFile>,
     ) -> DeleteOperation {
+        self.rename_old_indexes(recording_id);
         if let Some(highest) = files.iter().map(|file| file.base).max() {
             self.deleting.insert(recording_id, highest);
         }
@@ -170,6 +171,17 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             files: files.into_iter().map(|file| file.name).collect(),
             is_incomplete: false,
             keeps_indexes: false,
+        }
+    }
+
+    /// Gives all indexes of a recording their new names, if some have names of older releases.
+    pub(super) fn rename_old_indexes(&self, recording_id: i64) {
+        if self.has_old_indexes
+            && let Ok(names) = self.storage.names()
+        {
+            let files: Vec<_> = SegmentFileName::among(&names).collect();
+            // An index that keeps its old name is used under this name.
+            let _ = rename_old(&self.storage, &files, |id| id == recording_id, usize::MAX);
         }
     }
 

@@ -54,6 +54,8 @@ pub struct ArchiveStore<S: Storage> {
     half_migrated: BTreeSet<i64>,
     /// The latest time in the catalog and the indexes when the store was opened.
     last_ms: Option<i64>,
+    /// Whether indexes may have names of older releases.
+    has_old_indexes: bool,
     /// Clock for the arrival times in indexes.
     arrivals: ArrivalClock,
 }

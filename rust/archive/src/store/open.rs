@@ -14,12 +14,16 @@ use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState}
 use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
 use crate::index::{
     ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, last_arrival_ms, remove_lonely,
+    rename_old,
 };
 use crate::objects::manifest_owner;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryError, RecoveryPolicy};
 use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
+
+/// Maximum number of indexes that a start gives their new names. A rename takes about ten microseconds.
+const MAX_RENAMED_INDEXES: usize = 1_000;
 
 /// A recording that had no stop position when its store was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,6 +175,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         };
         remove_lonely(&storage, &files, is_kept)
             .map_err(|source| StoreError::storage(".", "remove an index", source))?;
+        let is_renamed = rename_old(&storage, &files, |_| true, MAX_RENAMED_INDEXES);
         let extensions = open_extensions(&storage, &catalog, &options)?;
         let mut store = Self {
             storage,
@@ -181,6 +186,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             incompletely_deleted: BTreeSet::new(),
             half_migrated: BTreeSet::new(),
             last_ms,
+            has_old_indexes: !is_renamed,
             arrivals: ArrivalClock::new(Arc::new(SystemEpochClock)),
         };
         store.finish_migrations(&names)?;

@@ -203,6 +203,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let Some(form) = self.options.index else {
             return Ok(None);
         };
+        self.rename_old_indexes(extended.recording_id);
         let recorder = IndexRecorder {
             control_session_id: image.control_session_id,
             correlation_id: image.correlation_id,

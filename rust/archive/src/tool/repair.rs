@@ -3,9 +3,9 @@
 use super::{ArchiveFiles, BrokenRecording, ToolError, TornFragment, Verification};
 use crate::catalog::RecordingState;
 use crate::checksum::Checksum;
-use crate::index::{INDEX_EXTENSION, cut_index, last_arrival_ms};
+use crate::index::{INDEX_EXTENSION, cut_index, last_arrival_ms, rename_old};
 use crate::recovery::cut_at;
-use crate::segments::sidecar_name;
+use crate::segments::{SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -74,6 +74,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// A changed entry gets a new checksum of the algorithm `checksum`. If `checksum` is `None`, the algorithm of the
     /// entry's previous checksum is used, and an entry without a checksum does not get one.
     ///
+    /// Indexes with names of older releases get their new names.
+    ///
     /// # Errors
     /// A migration of the recording's segments is not finished, or the file system returns an
     /// error.
@@ -94,6 +96,11 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
             });
         }
         self.check_not_half_migrated(recording_id)?;
+        let names = self.storage.names();
+        let names = names.map_err(|source| ToolError::storage(".".to_owned(), source))?;
+        let files: Vec<_> = SegmentFileName::among(&names).collect();
+        rename_old(&self.storage, &files, |id| id == recording_id, usize::MAX);
+        let entry = self.entry(recording_id)?;
         let checksum = checksum.or_else(|| entry.checksum_algorithm());
         let before = entry.clone();
         self.catalog.set_checksum(checksum);

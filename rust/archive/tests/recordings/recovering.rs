@@ -249,7 +249,7 @@ fn files_with_impossible_bases_are_errors_and_foreign_files_are_ignored() {
     let left = Left::new(&frames(&[b"one"]));
     for name in [
         "4-131072.rec",
-        "3-131072.idx",
+        "index-3-131072.idx",
         "3-0131072.rec",
         "3--131072.rec",
         "archive.catalog",

@@ -213,7 +213,7 @@ impl Recorded {
         if count < 2 {
             return;
         }
-        let name = format!("{}-{base}.idx", self.id);
+        let name = format!("index-{}-{base}.idx", self.id);
         let mut bytes = self.storage.bytes(&name).unwrap();
         let slot = |number: usize| (number + 2) * ENTRY_LENGTH..(number + 3) * ENTRY_LENGTH;
         let mut lose = |number: usize| {
@@ -473,7 +473,7 @@ fn an_index_that_another_archive_did_not_continue_has_times_up_to_its_end() {
 fn messages_of_lost_entries_belong_to_each_range_that_may_contain_them() {
     let (recorded, ends) = second_by_second(true, 30);
     let (end, storage) = (*ends.last().unwrap(), &recorded.storage);
-    let file = storage.open("0-0.idx", Access::Write).unwrap();
+    let file = storage.open("index-0-0.idx", Access::Write).unwrap();
     file.set_length((2 + 20) * ENTRY_LENGTH as u64).unwrap();
     storage.set_time(Duration::ZERO);
     let segment = storage.bytes("0-0.rec").unwrap();

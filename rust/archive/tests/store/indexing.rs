@@ -252,16 +252,16 @@ fn an_extension_continues_after_the_existing_entries() {
 fn an_extension_repairs_a_missing_or_damaged_index_and_keeps_the_entries_before_the_damage() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
-        (|storage| storage.remove("0-0.idx").unwrap(), 0),
+        (|storage| storage.remove("index-0-0.idx").unwrap(), 0),
         (
             |storage| {
-                let file = storage.open("0-0.idx", Access::Write).unwrap();
+                let file = storage.open("index-0-0.idx", Access::Write).unwrap();
                 file.set_length(3 * 64 + 10).unwrap();
             },
             1,
         ),
         (
-            |storage| assert!(storage.flip_bit("0-0.idx", 64 * 3 + 1, 1)),
+            |storage| assert!(storage.flip_bit("index-0-0.idx", 64 * 3 + 1, 1)),
             1,
         ),
     ];
@@ -295,7 +295,7 @@ fn entries_of_bytes_that_another_archive_has_overwritten_are_dropped() {
     drop(store);
     // Truncates the recording and restores the old index, because an archive of other software
     // would not change the index.
-    let index = storage.bytes("0-0.idx").unwrap();
+    let index = storage.bytes("index-0-0.idx").unwrap();
     let (mut other, _) = open_with(&storage, foreign()).unwrap();
     let operation = other.truncate(id, 2 * 1_056);
     delete_all(&mut other, operation).unwrap();
@@ -305,7 +305,7 @@ fn entries_of_bytes_that_another_archive_has_overwritten_are_dropped() {
     record(&mut session, 4);
     stop(&mut other, &session);
     drop(other);
-    storage.put("0-0.idx", &index);
+    storage.put("index-0-0.idx", &index);
     let (mut store, _) = open_with(&storage, indexed()).unwrap();
     store
         .extend_recording(id, &continuation(6 * 1_056))
@@ -361,7 +361,7 @@ fn tools_that_delete_segments_delete_their_indexes() {
     let mut files = ArchiveFiles::open(storage.clone(), Access::Write).unwrap();
     assert_eq!(files.orphans(None).unwrap(), ["0-0.rec"]);
     files.delete_orphan("0-0.rec").unwrap();
-    assert!(!index_names(&storage).contains(&"0-0.idx".to_owned()));
+    assert!(!index_names(&storage).contains(&"index-0-0.idx".to_owned()));
     files.mark(dropped, false).unwrap();
     files.compact().unwrap();
     assert!(
@@ -531,7 +531,7 @@ fn copy_of(storage: &MemoryStorage) -> MemoryStorage {
 
 /// Removes the last entry of a segment's index.
 fn remove_last_entry(storage: &MemoryStorage, id: i64, base: i64) {
-    let name = format!("{id}-{base}.idx");
+    let name = format!("index-{id}-{base}.idx");
     let length = storage.bytes(&name).unwrap().len() as u64;
     let file = storage.open(&name, Access::Write).unwrap();
     file.set_length(length - 64).unwrap();
@@ -589,7 +589,7 @@ fn an_error_of_an_index_has_the_name_of_the_index() {
         (storage, Box::new(change))
     };
     for texts in [errors_at_each_step(repair), errors_at_each_step(truncate)] {
-        for name in ["0-0.rec", "0-0.idx"] {
+        for name in ["0-0.rec", "index-0-0.idx"] {
             assert!(texts.iter().any(|text| text.contains(name)), "{texts:?}");
         }
     }
@@ -629,7 +629,7 @@ fn indexes_move_with_the_segments_even_if_a_migration_is_killed_at_any_step() {
             assert_eq!(times(storage, id, 0), first);
             let names = index_names(storage);
             assert_eq!(
-                names.contains(&"0-0.idx".to_owned()),
+                names.contains(&"index-0-0.idx".to_owned()),
                 !is_moved,
                 "{names:?}"
             );
@@ -670,18 +670,18 @@ fn an_index_without_its_segment_is_removed_when_the_archive_is_opened() {
     recorded(&mut store, 0, 10);
     drop(store);
     storage.put(
-        "0-65536000.idx",
+        "index-0-65536000.idx",
         b"left by an archive that deletes only segments",
     );
-    storage.put("0-0.idx.new", b"left by a repair that was killed");
+    storage.put("index-0-0.idx.new", b"left by a repair that was killed");
     open_with(&storage, indexed()).unwrap();
-    assert_eq!(index_names(&storage), ["0-0.idx"]);
+    assert_eq!(index_names(&storage), ["index-0-0.idx"]);
 }
 
 #[test]
 fn an_archive_starts_with_a_directory_that_has_the_name_of_an_index() {
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("7-0.idx");
+    let path = directory.path().join("index-7-0.idx");
     std::fs::create_dir(&path).unwrap();
     let storage = Directory::new(directory.path().to_owned());
     ArchiveStore::open(storage, indexed(), OPENED_MS).unwrap();
@@ -752,13 +752,16 @@ fn opened_after(change: impl FnOnce(&MemoryStorage), options: StoreOptions) -> R
 #[test]
 fn an_index_that_is_missing_damaged_or_of_another_boot_proves_nothing() {
     assert!(opened_after(|_| {}, indexed()).is_ok());
-    let refusal = opened_after(|storage| storage.remove("0-0.idx").unwrap(), indexed());
+    let refusal = opened_after(
+        |storage| storage.remove("index-0-0.idx").unwrap(),
+        indexed(),
+    );
     assert!(
         refusal
             .unwrap_err()
             .contains("straddling page boundary in file: 0-0.rec")
     );
-    let damage = |storage: &MemoryStorage| assert!(storage.flip_bit("0-0.idx", 70, 0));
+    let damage = |storage: &MemoryStorage| assert!(storage.flip_bit("index-0-0.idx", 70, 0));
     assert!(opened_after(damage, indexed()).is_err());
     for boot_id in [boot(2), None] {
         let options = StoreOptions {
@@ -944,7 +947,7 @@ fn only_the_possible_entries_of_an_index_that_is_too_long_are_read() {
     record(&mut session, 3);
     let position = tear(&storage, &session, "0-0.rec");
     drop((store, session));
-    let index = storage.open("0-0.idx", Access::Write).unwrap();
+    let index = storage.open("index-0-0.idx", Access::Write).unwrap();
     index.set_length(1 << 46).unwrap();
     let (mut store, _) = open_with(&storage, indexed()).unwrap();
     assert_eq!(positions(&store, 0), (0, position));
@@ -952,10 +955,10 @@ fn only_the_possible_entries_of_an_index_that_is_too_long_are_read() {
         entries(&storage, 0, 0).last().unwrap().end_position,
         position
     );
-    let index = storage.open("0-0.idx", Access::Write).unwrap();
+    let index = storage.open("index-0-0.idx", Access::Write).unwrap();
     index.set_length(1 << 46).unwrap();
     store.extend_recording(0, &continuation(position)).unwrap();
-    let index = storage.open("0-0.idx", Access::Read).unwrap();
+    let index = storage.open("index-0-0.idx", Access::Read).unwrap();
     assert!(index.length().unwrap() < 1_024);
 }
 
@@ -973,10 +976,10 @@ fn an_extension_writes_entries_after_an_entry_with_a_time_before_the_epoch() {
         arrival_us: Some(-i64::MAX),
         ..last
     };
-    let mut index = storage.bytes("0-0.idx").unwrap();
+    let mut index = storage.bytes("index-0-0.idx").unwrap();
     index.truncate(128);
     index.extend(early.encode());
-    storage.put("0-0.idx", &index);
+    storage.put("index-0-0.idx", &index);
     let mut session = store.extend_recording(0, &continuation(stop)).unwrap();
     clock.advance(1_000);
     let end = record_frame(&mut session, &[1; 100]);
@@ -995,7 +998,7 @@ fn a_recording_ends_before_the_block_if_its_proof_cannot_be_written() {
     let frame = Publisher::new(1_056).data(0xC0, &EMPTY_PAGES);
     session.append(&frame, |_| {}).unwrap();
     let error = session.publish().unwrap_err().to_string();
-    assert!(error.contains("0-0.idx at position 1056"), "{error}");
+    assert!(error.contains("index-0-0.idx at position 1056"), "{error}");
     assert_eq!(session.recorded_position(), 1_056);
     let rest = &storage.bytes("0-0.rec").unwrap()[1_056..];
     assert!(rest.iter().all(|&byte| byte == 0));
@@ -1028,12 +1031,12 @@ fn after_a_failed_creation_of_the_next_index_no_empty_index_is_left() {
         };
         without_index += 1;
         assert_eq!(published.unwrap(), SEGMENT_LENGTH);
-        let name = format!("0-{SEGMENT_LENGTH}.idx");
+        let name = format!("index-0-{SEGMENT_LENGTH}.idx");
         assert!(error.to_string().contains(&name), "{error}");
         assert!(session.take_index_error().is_none());
         record(&mut session, 5);
         assert_eq!(session.recorded_position(), SEGMENT_LENGTH + 5 * 1_056);
-        assert_eq!(index_names(&storage), ["0-0.idx"]);
+        assert_eq!(index_names(&storage), ["index-0-0.idx"]);
     }
     assert!(without_index >= 3, "{without_index}");
 }
@@ -1069,8 +1072,8 @@ proptest! {
         let whole = session.recorded_position();
         let end = record_frame(&mut session, &EMPTY_PAGES);
         drop((store, session));
-        let index = storage.bytes("0-0.idx").unwrap();
-        storage.put("0-0.idx", &changed(&index, &changes, sealed, length));
+        let index = storage.bytes("index-0-0.idx").unwrap();
+        storage.put("index-0-0.idx", &changed(&index, &changes, sealed, length));
         let truncate = StoreOptions { on_torn_fragment: OnTornFragment::Truncate, ..indexed() };
         let opened = open_with(&storage, indexed());
         if let Err(refusal) = &opened {

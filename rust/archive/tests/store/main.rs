@@ -10,6 +10,7 @@ mod detaching;
 mod finding;
 mod indexing;
 mod migrating;
+mod naming;
 mod opening;
 mod private;
 mod purging;

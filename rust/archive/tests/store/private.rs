@@ -50,7 +50,8 @@ fn whole_bases(storage: &MemoryStorage) -> Vec<i64> {
         assert!(storage.bytes(other).is_some(), "{other}");
     }
     let of = |extension: &str| -> Vec<i64> {
-        let name = |base: i64| format!("0-{base}.{extension}");
+        let prefix = if extension == "idx" { "index-" } else { "" };
+        let name = |base: i64| format!("{prefix}0-{base}.{extension}");
         let bases = (0..4).map(|number| number * SEGMENT_LENGTH);
         bases
             .filter(|&base| storage.bytes(&name(base)).is_some())

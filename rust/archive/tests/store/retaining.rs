@@ -178,6 +178,7 @@ fn bases_of(storage: &MemoryStorage, id: i64, extension: &str) -> Vec<i64> {
         .iter()
         .filter_map(|name| {
             name.strip_suffix(&suffix)?
+                .trim_start_matches("index-")
                 .strip_prefix(&format!("{id}-"))?
                 .parse()
                 .ok()
@@ -325,7 +326,7 @@ fn the_time_of_a_segment_is_in_its_last_entry_or_else_the_modification_time_of_i
 
     // Removes the entry of the last bytes, as if the disk had been full when the archive wrote the entry. Then the
     // modification time of the segment file is used, which is later than the times of the other entries.
-    let name = "0-0.idx";
+    let name = "index-0-0.idx";
     let file = storage.open(name, Access::Write).unwrap();
     file.set_length(file.length().unwrap() - 64).unwrap();
     assert_eq!(time_of(&store, 0), 50_001);

@@ -135,6 +135,7 @@ mod tests {
             "archive-mark.dat",
             "0-0.rec",
             "0-0.idx",
+            "index-0-65536.idx",
             "totals.json",
         ] {
             fs::write(path.join(file), "").unwrap();

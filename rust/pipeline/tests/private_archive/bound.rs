@@ -167,7 +167,7 @@ fn a_commit_purges_exactly_the_segments_before_it_and_their_index_files() {
     let files = |bases: &[i64]| -> Vec<String> {
         let names = bases
             .iter()
-            .flat_map(|base| [format!("0-{base}.idx"), format!("0-{base}.rec")]);
+            .flat_map(|base| [format!("index-0-{base}.idx"), format!("0-{base}.rec")]);
         let mut names: Vec<_> = names.chain(["archive.catalog".to_owned()]).collect();
         names.sort();
         names
@@ -282,7 +282,7 @@ fn files_that_a_killed_purge_has_left_are_removed_by_the_next_open() {
         let names = disk.names().unwrap();
         assert_eq!(
             names,
-            ["0-2097152.idx", "0-2097152.rec", "archive.catalog"],
+            ["0-2097152.rec", "archive.catalog", "index-0-2097152.idx"],
             "killed at step {step}"
         );
         if !was_killed {

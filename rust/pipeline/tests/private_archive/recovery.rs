@@ -253,7 +253,7 @@ fn a_last_frame_with_a_page_of_zeros_is_kept_only_if_the_index_or_the_checkpoint
         assert_eq!(live.position, end);
         let told = live.told();
         // Without the index, only a logged position shows that the whole frame was written.
-        live.disk.remove("0-0.idx").unwrap();
+        live.disk.remove("index-0-0.idx").unwrap();
         let restarted = live.restart(if is_told { &told } else { &[] });
         assert_eq!(restarted.end(), expected);
         restarted.check_zeros();

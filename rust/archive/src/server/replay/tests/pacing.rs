@@ -191,7 +191,9 @@ fn a_missing_index_of_a_later_segment_fails_a_replay_at_a_speed() {
     let (recording, ..) = recorded(&[1_000; 300]);
     let storage = recording.storage.clone();
     let mut replay = stopped_at(recording, speed(SPEED_UNIT));
-    storage.remove(&format!("3-{SEGMENT_LENGTH}.idx")).unwrap();
+    storage
+        .remove(&format!("index-3-{SEGMENT_LENGTH}.idx"))
+        .unwrap();
     replay.start();
     let end = loop {
         match replay.run() {
@@ -212,7 +214,7 @@ fn messages_without_times_are_sent_together_with_the_previous_message() {
     let (mut recording, _, ends) = recorded(&[10_000; 20]);
     recording.finish_index();
     let storage = recording.storage.clone();
-    let mut bytes = storage.bytes("3-0.idx").unwrap();
+    let mut bytes = storage.bytes("index-3-0.idx").unwrap();
     for number in 5..10 {
         let slot: &mut [u8] = &mut bytes[(number + 2) * ENTRY_LENGTH..(number + 3) * ENTRY_LENGTH];
         let slot: &mut [u8; ENTRY_LENGTH] = slot.try_into().unwrap();
@@ -223,7 +225,7 @@ fn messages_without_times_are_sent_together_with_the_previous_message() {
         }
         .encode();
     }
-    storage.put("3-0.idx", &bytes);
+    storage.put("index-3-0.idx", &bytes);
     let mut replay = stopped_at(recording, speed(SPEED_UNIT));
     run(&mut replay, NS_PER_MS, |position, elapsed_ns| {
         if (40 * NS_PER_MS..100 * NS_PER_MS).contains(&elapsed_ns) {
