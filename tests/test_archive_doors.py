@@ -6,13 +6,14 @@ A number such as 07-160 is line 160 of the checklist in document 07 of the speci
 from __future__ import annotations
 
 import hashlib
+import socket
 import struct
 import threading
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -187,6 +188,26 @@ def test_100_clients_of_one_host_connect(host: aeron.MediaDriver, elsewhere: aer
         assert time.monotonic() - begin < 10
         with aeron.connect(host) as here:
             assert dropped(here) == 0
+
+
+def test_a_connect_request_causes_few_datagrams_to_a_host_that_has_sent_nothing(
+    host: aeron.MediaDriver, elsewhere: aeron.MediaDriver, tmp_path: Path
+) -> None:
+    """04-198, 07-160"""
+    archive, control = server(host, tmp_path)
+    with archive, aeron.connect(elsewhere) as stranger, socket.socket(type=socket.SOCK_DGRAM) as victim:
+        victim.bind(("127.0.0.1", 0))
+        victim.settimeout(1)
+        publication = stranger.add_exclusive_publication(control, 10)
+        publication.wait_connected(timeout=5)
+        send(publication, connect_request(1, f"aeron:udp?endpoint=127.0.0.1:{victim.getsockname()[1]}"))
+        lengths = []
+        end = time.monotonic() + 7
+        while time.monotonic() < end:
+            with suppress(TimeoutError):
+                lengths.append(len(victim.recv(2048)))
+    assert 3 <= len(lengths) <= 7, lengths
+    assert set(lengths) == {40}
 
 
 # ---- passwords -------------------------------------------------------------------------------------------------------

@@ -93,6 +93,9 @@ pub struct ControlStreamDefaults {
 /// Returns the channel of a response publication: the stripped channel that the client asked for, with `mtu`,
 /// `term-length` and `sparse`.
 ///
+/// The address is that of anybody whom the request names. On the network, the driver of this project therefore sends
+/// SETUPs at growing intervals until a receiver responds (`setup-backoff`). Other drivers ignore this parameter.
+///
 /// With `control-mode=response`, the publication sends its responses to the client of one request image. The
 /// correlation id of this image is `request_image_correlation_id`.
 ///
@@ -125,7 +128,11 @@ pub fn response_channel(
             &request_image_correlation_id.to_string(),
         )?;
     }
-    Ok(response.build().to_string())
+    let channel = response.build().to_string();
+    Ok(match requested.media() {
+        Media::Udp => format!("{channel}|{}=true", key::SETUP_BACKOFF),
+        Media::Ipc => channel,
+    })
 }
 
 /// Values of a recording that the channel of its replay needs.
@@ -211,7 +218,7 @@ mod tests {
         let response = |channel| response_channel(channel, defaults, 9).unwrap();
         assert_eq!(
             response("aeron:udp?endpoint=127.0.0.1:59052|session-id=-2137379455|linger=5s"),
-            "aeron:udp?endpoint=127.0.0.1:59052|mtu=1408|term-length=64k|session-id=-2137379455|sparse=true"
+            "aeron:udp?endpoint=127.0.0.1:59052|mtu=1408|term-length=64k|session-id=-2137379455|sparse=true|setup-backoff=true"
         );
         assert_eq!(
             response("aeron:ipc?term-length=128k|sparse=false|mtu=4096"),

@@ -18,6 +18,9 @@ pub(super) const LOCAL_SLOTS: usize = 256;
 const MAX_UNFINISHED_OF_IMAGE: usize = 16;
 /// Maximum number of such sessions with the same response address.
 const MAX_UNFINISHED_OF_ADDRESS: usize = 4;
+/// Maximum number of such sessions with response addresses. Anybody can name the address of another host in a request,
+/// and the driver sends SETUPs to it.
+const MAX_UNFINISHED_ADDRESSED: usize = 256;
 /// Maximum number of such sessions of one source. One host with many images leaves slots for other hosts.
 const MAX_UNFINISHED_OF_SOURCE: usize = 128;
 /// Interval at which a request passes during a flood, in nanoseconds: 64 requests each second.
@@ -58,6 +61,8 @@ struct Door<T> {
     open: usize,
     unfinished_of_image: HashMap<i64, usize>,
     unfinished_of_address: HashMap<Box<str>, usize>,
+    /// Number of unfinished sessions with a response address.
+    addressed: usize,
     unfinished_of_source: HashMap<ClientSource, usize>,
     waiting: FairQueue<Waiting<T>>,
     /// A request passes only at or after this time. A pause lets this time fall back by a burst.
@@ -137,6 +142,7 @@ impl<T> Door<T> {
             open: 0,
             unfinished_of_image: HashMap::new(),
             unfinished_of_address: HashMap::new(),
+            addressed: 0,
             unfinished_of_source: HashMap::new(),
             waiting: FairQueue::new(WAITING),
             next_ns: now_ns.saturating_sub((BURST - 1) * INTERVAL_NS),
@@ -156,6 +162,7 @@ impl<T> Door<T> {
         let Self {
             unfinished_of_image,
             unfinished_of_address,
+            addressed,
             unfinished_of_source,
             waiting,
             ..
@@ -166,7 +173,8 @@ impl<T> Door<T> {
             count(unfinished_of_source, source) < MAX_UNFINISHED_OF_SOURCE
                 && count(unfinished_of_image, &origin.image_id) < MAX_UNFINISHED_OF_IMAGE
                 && address.is_none_or(|address| {
-                    count(unfinished_of_address, address) < MAX_UNFINISHED_OF_ADDRESS
+                    *addressed < MAX_UNFINISHED_ADDRESSED
+                        && count(unfinished_of_address, address) < MAX_UNFINISHED_OF_ADDRESS
                 })
         })?;
         let Waiting {
@@ -182,6 +190,7 @@ impl<T> Door<T> {
             .entry(origin.source.clone())
             .or_default() += 1;
         if let Some(address) = address {
+            self.addressed += 1;
             *self
                 .unfinished_of_address
                 .entry(address.clone())
@@ -203,6 +212,7 @@ impl<T> Door<T> {
         decrement(&mut self.unfinished_of_image, &origin.image_id);
         decrement(&mut self.unfinished_of_source, &origin.source);
         if let Some(address) = address {
+            self.addressed -= 1;
             decrement(&mut self.unfinished_of_address, &**address);
         }
     }
@@ -309,6 +319,24 @@ mod tests {
 
         flood.finish_all();
         assert!(flood.run(2 * S) > MAX_UNFINISHED_OF_IMAGE);
+    }
+
+    /// 07-160: a request can name the address of a host that has not sent it.
+    #[test]
+    fn all_response_addresses_together_have_256_unfinished_sessions() {
+        let mut flood = Flood::new();
+        for number in 0..500 {
+            let address = format!("victim:{number}");
+            flood.request(host(number % 250), number as i64, &address, number);
+        }
+        // A client whose responses go to the sender of its request waits only for its turn.
+        flood.request(host(251), 1000, "", 1000);
+        flood.run(4900 * MS);
+        let addressed = flood.passed.iter().filter(|it| it.0.address.is_some());
+        assert_eq!(addressed.count(), MAX_UNFINISHED_ADDRESSED);
+        assert!(flood.has_passed(1000));
+        flood.finish_all();
+        assert!(flood.run(S) > 0);
     }
 
     /// 07-160

@@ -97,5 +97,9 @@ keys! {
 /// Whether transport security is requested. Drivers know this key, builders do not.
 pub const ATS: &str = "ats";
 
+/// Whether a publication doubles the time between SETUPs until its receiver responds: `true` or `false`. Only the
+/// driver of this project knows this key, and only its archive sets it, for response channels. Builders do not know it.
+pub const SETUP_BACKOFF: &str = "setup-backoff";
+
 /// Keys whose last occurrence applies. For all other keys the first occurrence applies.
 pub(super) const LAST_COUNTS: [&str; 6] = [ENDPOINT, INTERFACE, CONTROL, CONTROL_MODE, TTL, TAGS];

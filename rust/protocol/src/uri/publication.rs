@@ -114,6 +114,8 @@ pub struct PublicationParams {
     pub spies_simulate_connection: bool,
     /// Maximum number of concurrent retransmissions.
     pub max_resend: i32,
+    /// Whether the time between SETUPs doubles until a receiver responds.
+    pub backs_off_setups: bool,
     /// Whether the publication sends responses.
     pub is_response: bool,
     /// Connection of a request stream with its response stream.
@@ -178,6 +180,7 @@ impl PublicationParams {
                 .boolean(key::SPIES_SIMULATE_CONNECTION)?
                 .unwrap_or(defaults.spies_simulate_connection),
             max_resend: parse_max_resend(uri)?.unwrap_or(defaults.max_resend),
+            backs_off_setups: uri.boolean(key::SETUP_BACKOFF)?.unwrap_or(is_response),
             is_response,
             response_correlation,
             untethered_window_limit_timeout_ns: untethered.window_limit_timeout_ns,

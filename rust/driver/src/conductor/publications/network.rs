@@ -255,6 +255,7 @@ impl Publications {
                 .unwrap_or(0),
             has_group_semantics,
             signal_eos: params.signal_eos,
+            backs_off_setups: params.backs_off_setups,
             response: response_role(params, config.response_correlation_id),
             connection_timeout_ns: self.context.publication_connection_timeout_ns,
         }

@@ -31,8 +31,10 @@ use crate::stream::StreamSession;
 use boundaries::{FrameBoundaries, aligned_position};
 use stream::SendStream;
 
-/// Time between two SETUPs until a receiver responds.
+/// Time between two SETUPs until a receiver responds; the first time if it doubles.
 pub const SETUP_INTERVAL_NS: i64 = 100_000_000;
+/// Maximum number of SETUPs without a response if the time between them doubles. The last one is sent after 3.2 s.
+const MAX_UNPROVEN_SETUPS: u32 = 7;
 /// Time without data after which a heartbeat is due.
 pub const HEARTBEAT_INTERVAL_NS: i64 = 100_000_000;
 
@@ -59,6 +61,8 @@ pub struct SenderPublicationConfig {
     pub has_group_semantics: bool,
     /// Whether heartbeats after the end of the stream have the end-of-stream flag.
     pub signal_eos: bool,
+    /// Whether the time between SETUPs doubles until a receiver responds.
+    pub backs_off_setups: bool,
     /// The publication's part in an exchange of requests and responses.
     pub response: Response,
     /// Time without a status message after which a receiver is removed.
@@ -114,6 +118,8 @@ pub struct SenderPublication {
     sender_limit: i64,
     has_initial_connection: bool,
     is_setup_elicited: bool,
+    /// Number of SETUPs to the current address if the time between them doubles, else `None`.
+    backoff: Option<u32>,
     /// Whether data was sent since flow control last held data back.
     tracks_sender_limit: bool,
     is_log_corrupt: bool,
@@ -172,6 +178,7 @@ impl SenderPublication {
             sender_limit: position,
             has_initial_connection: false,
             is_setup_elicited: false,
+            backoff: config.backs_off_setups.then_some(0),
             tracks_sender_limit: false,
             is_log_corrupt: false,
             time_of_last_setup_ns: long_ago_ns,
@@ -219,9 +226,10 @@ impl SenderPublication {
     }
 
     fn send_setup_if_due(&mut self, endpoint: &mut SendEndpoint, context: &mut SenderContext) {
-        let is_wanted = !self.has_initial_connection || self.is_setup_elicited;
+        let is_wanted = (!self.has_initial_connection || self.is_setup_elicited)
+            && self.stream.has_destination();
         let now_ns = context.now_ns;
-        if !is_wanted || now_ns - self.time_of_last_setup_ns <= SETUP_INTERVAL_NS {
+        if !is_wanted || now_ns - self.time_of_last_setup_ns <= self.setup_interval_ns() {
             return;
         }
         if self.is_setup_elicited {
@@ -231,8 +239,23 @@ impl SenderPublication {
         self.setup().encode(&mut datagram);
         self.stream.send(&datagram, endpoint, context);
         self.time_of_last_setup_ns = now_ns;
-        if self.status.has_receivers() {
+        if let Some(count) = &mut self.backoff {
+            *count = count.saturating_add(1);
+        }
+        // With backoff, each request causes one SETUP, because the address in the request may be forged.
+        if self.status.has_receivers() || self.backoff.is_some() {
             self.is_setup_elicited = false;
+        }
+    }
+
+    /// Returns the minimum time between the last and the next SETUP.
+    fn setup_interval_ns(&self) -> i64 {
+        match self.backoff {
+            _ if self.is_setup_elicited => SETUP_INTERVAL_NS,
+            None => SETUP_INTERVAL_NS,
+            Some(count) if count >= MAX_UNPROVEN_SETUPS => i64::MAX,
+            // SETUPs are sent after 0, 100, 200, 400, ... ms.
+            Some(count) => SETUP_INTERVAL_NS << count.saturating_sub(2),
         }
     }
 

@@ -82,6 +82,7 @@ pub struct Options {
     pub ttl: u8,
     pub has_group_semantics: bool,
     pub signal_eos: bool,
+    pub backs_off_setups: bool,
     pub response: Response,
     pub spies_simulate_connection: bool,
     pub max_resend: Option<usize>,
@@ -99,6 +100,7 @@ impl Default for Options {
             ttl: 0,
             has_group_semantics: false,
             signal_eos: true,
+            backs_off_setups: false,
             response: Response::None,
             spies_simulate_connection: false,
             max_resend: None,
@@ -264,6 +266,7 @@ impl Rig {
             ttl: options.ttl,
             has_group_semantics: options.has_group_semantics,
             signal_eos: options.signal_eos,
+            backs_off_setups: options.backs_off_setups,
             response: options.response,
             connection_timeout_ns: 5_000 * MS,
         };

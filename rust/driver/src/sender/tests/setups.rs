@@ -29,6 +29,52 @@ fn a_setup_request_does_not_stop_the_repeated_setups_04_91() {
     assert_eq!(rig.times_ms(350, is_setup), [101, 202, 303]);
 }
 
+/// 04-198
+#[test]
+fn with_backoff_the_time_between_setups_doubles_until_the_first_status_message() {
+    let mut rig = Rig::new();
+    let endpoint = rig.unicast();
+    let options = Options {
+        backs_off_setups: true,
+        ..Options::default()
+    };
+    let publication = rig.publication_with(endpoint, options);
+    assert_eq!(setups(&rig), 1);
+    let times = rig.times_ms(20_000, is_setup);
+    assert_eq!(times, [101, 202, 403, 804, 1_605, 3_206]);
+    rig.status(&publication, RECEIVER, 0, WINDOW);
+    assert_eq!(rig.times_ms(10_000, is_setup), []);
+    rig.hear(&publication, &publication.setup_request(RECEIVER + 1));
+    assert_eq!(rig.times_ms(250, is_setup), [0]);
+}
+
+/// 04-171, 04-198: the address of a response publication comes from a datagram, which may be forged.
+#[test]
+fn a_response_publication_sends_few_setups_to_an_address_that_only_asked_for_one() {
+    let mut rig = Rig::new();
+    let endpoint = rig.endpoint(Destinations::PerPublication, None);
+    let options = Options {
+        backs_off_setups: true,
+        response: Response::Given {
+            response_correlation_id: 9,
+        },
+        ..Options::default()
+    };
+    let publication = rig.publication_with(endpoint, options);
+    rig.run(5_000 * MS);
+    assert_eq!(setups(&rig), 0, "no address is known");
+    for forged in ["127.0.0.1:7001", "127.0.0.1:7002"] {
+        let request = publication.setup_request(RECEIVER);
+        rig.now_ns += 101 * MS;
+        rig.hear_from(address(forged), publication.control, &request);
+        let times = rig.times_ms(10_000, is_setup);
+        assert_eq!(times, [0, 101, 202, 403, 804, 1_605, 3_206]);
+        // The receiver may have missed all of them.
+        rig.hear_from(address(forged), publication.control, &request);
+        assert_eq!(rig.times_ms(2_000, is_setup), [0]);
+    }
+}
+
 #[test]
 fn a_setup_contains_the_sender_position_and_not_the_publisher_position_02_10() {
     let mut rig = Rig::new();
