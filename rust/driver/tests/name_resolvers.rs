@@ -216,6 +216,18 @@ fn drivers_exchange_their_names_over_the_network() {
     assert_eq!(unheard, Some(ErrorCode::UnknownHost));
 }
 
+/// 04-201: two resolvers on one machine use the same port of different addresses of the loopback network.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_resolver_binds_a_loopback_address_that_no_interface_has() {
+    let alpha = gossiping("alpha", "127.0.0.1:0", "");
+    let port = port_in(&alpha.labels(types::RESOLVER_NEIGHBORS)[0]);
+    let bravo = gossiping("bravo", &format!("127.0.0.2:{port}"), "");
+    let bound = bravo.labels(types::RESOLVER_NEIGHBORS);
+    let expected = format!("Resolver neighbors: bound 127.0.0.2:{port}");
+    assert!(bound[0].starts_with(&expected), "{bound:?}");
+}
+
 #[test]
 fn a_name_resolver_that_cannot_be_created_prevents_the_start() {
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -228,7 +240,7 @@ fn a_name_resolver_that_cannot_be_created_prevents_the_start() {
             "driver",
             "198.51.100.1:1",
             "",
-            "could not find matching interface='198.51.100.1:1'",
+            "failed to bind name resolver to 198.51.100.1:1",
         ),
         (
             "driver",

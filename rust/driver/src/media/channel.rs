@@ -59,7 +59,24 @@ pub struct UdpChannel {
     pub local_control: SocketAddr,
 }
 
+/// The addresses of the data of a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAddresses {
+    /// See [`UdpChannel::remote_data`].
+    pub remote: SocketAddr,
+    /// See [`UdpChannel::local_data`].
+    pub local: SocketAddr,
+}
+
 impl UdpChannel {
+    /// Returns the addresses of the data, as resolved for this channel.
+    pub fn data_addresses(&self) -> DataAddresses {
+        DataAddresses {
+            remote: self.remote_data,
+            local: self.local_data,
+        }
+    }
+
     /// Returns the tag by which other channels refer to this channel.
     pub fn tag(&self) -> Option<i64> {
         self.params.channel_tag
@@ -97,11 +114,16 @@ impl UdpChannel {
         }
     }
 
-    /// Returns whether this channel refers to `existing` by its tag.
+    /// Returns whether this channel refers to `existing` by its tag. `current` are the addresses of the endpoint of
+    /// `existing`: a name of the channel may have got another address since the endpoint was opened.
     ///
     /// # Errors
     /// Error code 11 if the tag matches, but the control mode or the addresses differ.
-    pub fn matches_tag(&self, existing: &UdpChannel) -> Result<bool, DriverError> {
+    pub fn matches_tag(
+        &self,
+        existing: &UdpChannel,
+        current: DataAddresses,
+    ) -> Result<bool, DriverError> {
         let Some(tag) = self.tag().filter(|_| self.tag() == existing.tag()) else {
             return Ok(false);
         };
@@ -109,8 +131,7 @@ impl UdpChannel {
         if mode != ControlMode::None && mode != existing.control_mode() {
             return Err(self.mismatch(tag, "control-mode", existing));
         }
-        let addresses = (self.remote_data, self.local_data);
-        if !self.is_wildcard() && addresses != (existing.remote_data, existing.local_data) {
+        if !self.is_wildcard() && self.data_addresses() != current {
             return Err(self.mismatch(tag, "endpoint or control", existing));
         }
         Ok(true)

@@ -1,6 +1,6 @@
 //! The network interfaces of this machine, and the selection of an interface for a channel.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::{fmt, io};
 
 use nix::ifaddrs::{InterfaceAddress as SystemAddress, getifaddrs};
@@ -195,6 +195,32 @@ pub fn resolve_interface(
         Some(interface) => Ok((interface, port)),
         None => invalid(format_args!("could not find matching interface='{text}'")),
     }
+}
+
+/// Returns the address that the socket of the name resolver binds.
+///
+/// An address without prefix is bound as it is, even if no interface has it: an example is another address of the
+/// loopback network. The system refuses addresses of other hosts.
+///
+/// # Errors
+/// As [`resolve_interface`].
+pub fn resolve_bind_address(
+    names: &mut dyn NameResolver,
+    interfaces: &mut dyn Interfaces,
+    text: &str,
+) -> Result<SocketAddr, DriverError> {
+    if let InterfaceSpec::Matching {
+        host,
+        is_bracketed,
+        port,
+        prefix_length: None,
+    } = InterfaceSpec::parse(text)?
+    {
+        let address = resolve_host(names, host, is_bracketed)?;
+        return Ok(SocketAddr::new(address, port));
+    }
+    let (interface, port) = resolve_interface(names, interfaces, text, Family::V4, false)?;
+    Ok(SocketAddr::new(interface.address, port))
 }
 
 /// Returns how many bits of `address` must match: all, unless the channel sets a prefix length.

@@ -16,7 +16,7 @@ pub(crate) mod malformed;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use channel::{ChannelRole, NamedAddress, UdpChannel};
+pub use channel::{ChannelRole, DataAddresses, NamedAddress, UdpChannel};
 pub use interfaces::Interface;
 pub use ports::PortManager;
 pub use resolver::ChannelResolver;

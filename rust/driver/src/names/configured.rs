@@ -1,6 +1,5 @@
 //! Creates the configured name resolver, with its socket and its counters.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use aeron_agent::NanoClock;
@@ -15,8 +14,7 @@ use crate::config::Context;
 use crate::diagnostics::ErrorRecorder;
 use crate::duty_cycle::StallTracker;
 use crate::error::DriverError;
-use crate::media::address::Family;
-use crate::media::interfaces::{Interfaces, resolve_interface};
+use crate::media::interfaces::{Interfaces, resolve_bind_address};
 use crate::media::transport::{Network, Socket, SocketSide, SocketSpec};
 
 /// The parts of a resolver that do not come from the configuration.
@@ -73,10 +71,8 @@ pub fn open_gossip_socket(
         return Ok(None);
     }
     let text = &context.resolver_interface;
-    let (interface, port) =
-        resolve_interface(&mut SystemNames, interfaces, text, Family::V4, false)
-            .map_err(|error| error.context(format_args!("failed to parse interface: {text}")))?;
-    let bind = SocketAddr::new(interface.address, port);
+    let bind = resolve_bind_address(&mut SystemNames, interfaces, text)
+        .map_err(|error| error.context(format_args!("failed to parse interface: {text}")))?;
     let spec = SocketSpec {
         bind,
         connect: None,

@@ -65,3 +65,36 @@ fn a_slow_lookup_is_not_requested_again_before_its_result() {
     driver.work();
     assert_eq!(driver.names.lookups(), lookups + 1);
 }
+
+/// 04-200: a request with a tag is compared with the current addresses of the endpoint.
+#[test]
+fn a_tagged_channel_is_shared_after_its_name_has_moved() {
+    let tagged = format!("{CHANNEL}|tags=5");
+    let mut driver = TestDriver::new();
+    driver.names.set("moving.example", Some("127.0.0.1"));
+    driver.add_publication(&tagged, STREAM);
+    driver.names.set("moving.example", Some("127.0.0.2"));
+    driver.advance(70 * TICK);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
+    driver.add_publication(&tagged, STREAM + 1);
+    driver.add_publication("aeron:udp?endpoint=127.0.0.2:20160|tags=5", STREAM + 2);
+    let old = "aeron:udp?endpoint=127.0.0.1:20160|tags=5";
+    let (_, text) = driver.publication_error(old, STREAM + 3);
+    assert!(text.contains("mismatched endpoint or control"), "{text}");
+}
+
+/// 04-200
+#[test]
+fn a_tagged_subscription_is_shared_after_its_control_name_has_moved() {
+    let tagged = "aeron:udp?endpoint=127.0.0.1:20161|control=moving.example:20162|control-mode=dynamic|tags=6";
+    let mut driver = TestDriver::new();
+    driver.names.set("moving.example", Some("127.0.0.1"));
+    driver.add_subscription(tagged, STREAM);
+    driver.names.set("moving.example", Some("127.0.0.2"));
+    driver.advance(70 * TICK);
+    assert_eq!(driver.system(SystemCounter::ResolutionChanges), 1);
+    driver.add_subscription(tagged, STREAM + 1);
+    let old = tagged.replace("moving.example", "127.0.0.1");
+    let (_, text) = driver.subscription_error(&old, STREAM + 2);
+    assert!(text.contains("mismatched endpoint or control"), "{text}");
+}

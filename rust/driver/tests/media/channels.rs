@@ -298,7 +298,7 @@ fn channels_with_port_zero_have_a_unique_canonical_form_unless_they_have_a_tag()
 #[test]
 fn a_tag_refers_to_the_channel_with_this_tag_if_the_parameters_match() {
     let existing = channel("aeron:udp?endpoint=localhost:1|tags=7");
-    let matches = |text: &str| channel(text).matches_tag(&existing);
+    let matches = |text: &str| channel(text).matches_tag(&existing, existing.data_addresses());
     assert_eq!(matches("aeron:udp?tags=7"), Ok(true));
     assert_eq!(matches("aeron:udp?tags=7|endpoint=127.0.0.1:1"), Ok(true));
     assert_eq!(matches("aeron:udp?tags=8|endpoint=localhost:1"), Ok(false));

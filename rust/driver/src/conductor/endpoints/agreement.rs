@@ -8,8 +8,8 @@ use aeron_protocol::uri::{TimestampOffsets, key};
 
 use crate::config::Context;
 use crate::error::DriverError;
-use crate::media::UdpChannel;
 use crate::media::transport::{MulticastSpec, SocketSpec};
+use crate::media::{DataAddresses, UdpChannel};
 
 /// State of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,9 @@ pub(super) trait Endpoint {
     fn channel(&self) -> &UdpChannel;
 
     fn state(&self) -> EndpointState;
+
+    /// Returns the current addresses of the data.
+    fn data_addresses(&self) -> DataAddresses;
 }
 
 /// Returns the endpoint that a channel shares: by tag, else by canonical form.
@@ -36,7 +39,7 @@ pub(super) fn find_shared<'a, E: Endpoint>(
 ) -> Result<Option<&'a E>, DriverError> {
     let mut found = None;
     for endpoint in endpoints {
-        if channel.matches_tag(endpoint.channel())? {
+        if channel.matches_tag(endpoint.channel(), endpoint.data_addresses())? {
             found = Some(endpoint);
             break;
         }

@@ -83,6 +83,7 @@ impl Endpoints {
         }
         match waiting.endpoint {
             ReResolvedEndpoint::Sender(endpoint) => {
+                self.move_send(endpoint, &waiting.name, address);
                 outlets
                     .sender_commands
                     .send(SenderCommand::ResolutionChange {
@@ -92,6 +93,7 @@ impl Endpoints {
                     });
             }
             ReResolvedEndpoint::Receiver(endpoint, destination) => {
+                self.move_receive(endpoint, &waiting.name, address);
                 outlets
                     .receiver_commands
                     .send(ReceiverCommand::ResolutionChange {

@@ -16,8 +16,8 @@ use super::agreement::{
 use super::channel_counters::ChannelKind;
 use crate::conductor::outlets::ConductorOutlets;
 use crate::error::DriverError;
-use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
+use crate::media::{DataAddresses, UdpChannel};
 use crate::receiver::{
     DestinationId, ReceiveDestination, ReceiveEndpoint, ReceiveEndpointId, ReceiverCommand,
     ReceiverIdentity,
@@ -31,6 +31,8 @@ pub struct ReceiveEndpointRecord {
     pub channel: Arc<UdpChannel>,
     /// Parameters of the endpoint's images, taken from the first subscription.
     pub params: SubscriptionParams,
+    /// The current addresses of the data. A name of the channel may have got another address.
+    addresses: DataAddresses,
     state: EndpointState,
     status: AtomicCounter<SharedBuffer>,
     destinations: Vec<DestinationRecord>,
@@ -157,6 +159,10 @@ impl Endpoint for ReceiveEndpointRecord {
     fn state(&self) -> EndpointState {
         self.state
     }
+
+    fn data_addresses(&self) -> DataAddresses {
+        self.addresses
+    }
 }
 
 impl Endpoints {
@@ -169,6 +175,16 @@ impl Endpoints {
         id: ReceiveEndpointId,
     ) -> Option<&mut ReceiveEndpointRecord> {
         self.receive.iter_mut().find(|endpoint| endpoint.id == id)
+    }
+
+    /// Records the new address of a control name, if it is the name of the endpoint and not of a destination.
+    pub(super) fn move_receive(&mut self, id: ReceiveEndpointId, name: &str, address: SocketAddr) {
+        if let Some(endpoint) = self.receive_endpoint_mut(id)
+            && let Some(own) = &endpoint.channel.control
+            && own.name == name
+        {
+            endpoint.addresses.local = address;
+        }
     }
 
     /// Returns the existing receive endpoint of a subscription's channel, after checking that the parameters match.
@@ -276,6 +292,7 @@ impl Endpoints {
             id,
             channel: Arc::clone(channel),
             params: *params,
+            addresses: channel.data_addresses(),
             state: EndpointState::Active,
             status,
             destinations: records,

@@ -17,8 +17,8 @@ use super::channel_counters::ChannelKind;
 use crate::conductor::outlets::ConductorOutlets;
 use crate::config::Context;
 use crate::error::DriverError;
-use crate::media::UdpChannel;
 use crate::media::transport::{Socket, SocketSide, SocketSpec};
+use crate::media::{DataAddresses, UdpChannel};
 use crate::sender::{
     DestinationControl, DestinationTracker, Destinations, Peer, SendEndpoint, SendEndpointConfig,
     SendEndpointId, SenderCommand,
@@ -29,6 +29,8 @@ use crate::sender::{
 pub(super) struct SendEndpointRecord {
     id: SendEndpointId,
     channel: Arc<UdpChannel>,
+    /// The current addresses of the data. A name of the channel may have got another address.
+    addresses: DataAddresses,
     state: EndpointState,
     /// Number of publications that use the endpoint.
     publication_count: usize,
@@ -45,6 +47,10 @@ impl Endpoint for SendEndpointRecord {
 
     fn state(&self) -> EndpointState {
         self.state
+    }
+
+    fn data_addresses(&self) -> DataAddresses {
+        self.addresses
     }
 }
 
@@ -86,6 +92,16 @@ impl Endpoints {
 
     fn send_endpoint_mut(&mut self, id: SendEndpointId) -> Option<&mut SendEndpointRecord> {
         self.send.iter_mut().find(|endpoint| endpoint.id == id)
+    }
+
+    /// Records the new address of a name, if it is the name of the endpoint and not of a destination.
+    pub(super) fn move_send(&mut self, id: SendEndpointId, name: &str, address: SocketAddr) {
+        if let Some(endpoint) = self.send_endpoint_mut(id)
+            && let Some(own) = &endpoint.channel.endpoint
+            && own.name == name
+        {
+            endpoint.addresses.remote = address;
+        }
     }
 
     /// Returns the channel that a send endpoint was opened for.
@@ -177,6 +193,7 @@ impl Endpoints {
         self.send.push(SendEndpointRecord {
             id,
             channel: Arc::clone(channel),
+            addresses: channel.data_addresses(),
             state: EndpointState::Active,
             publication_count: 0,
             status: counters.status,
