@@ -219,8 +219,8 @@ impl<F: StorageFile> MarkFile<F> {
         self.store_version()
     }
 
-    /// Writes the time into the file if the last heartbeat is at least one second old, or if the wall clock was set back.
-    /// Call it in every duty cycle.
+    /// Writes the time into the file if the last heartbeat is at least one second old, or if the wall clock was set
+    /// back. Call it in every duty cycle.
     ///
     /// # Errors
     /// The file system returns an error.

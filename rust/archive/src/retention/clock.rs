@@ -22,7 +22,7 @@ pub struct Moment {
     pub now_ns: i64,
 }
 
-/// What an archive knows about the time before its start.
+/// The knowledge of an archive about the time before its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EarlierTime {
     /// The last known time of the previous run in milliseconds since the epoch; `None` for a new archive.
@@ -79,8 +79,8 @@ pub struct RetentionClock {
 }
 
 impl RetentionClock {
-    /// Creates the clock of an archive that starts at `now`. A doubt lasts for `wait_ns` nanoseconds of running; with 0,
-    /// the wall clock is always trusted.
+    /// Creates the clock of an archive that starts at `now`. A doubt lasts for `wait_ns` nanoseconds of running; with
+    /// 0, the wall clock is always trusted.
     pub fn new(now: Moment, earlier: EarlierTime, wait_ns: i64) -> Self {
         let mut clock = Self {
             wait_ns,
@@ -158,8 +158,8 @@ impl RetentionClock {
             .map_or(0, |(_, until_ns)| (until_ns - self.now.now_ns).max(0))
     }
 
-    /// Returns the time in milliseconds for which a reader with its last commit at `committed_ms` did not commit although
-    /// the archive was running. Returns `None` if this time is not known, because the clock is not trusted.
+    /// Returns the time in milliseconds for which a reader with its last commit at `committed_ms` did not commit
+    /// although the archive was running. Returns `None` if this time is not known, because the clock is not trusted.
     pub fn reader_age_ms(&self, committed_ms: i64) -> Option<i64> {
         let since_ms = committed_ms.max(self.readers_since_ms);
         let age_ms = self.now_ms().saturating_sub(since_ms);

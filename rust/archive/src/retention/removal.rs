@@ -90,8 +90,8 @@ pub fn removals(
     marked.iter().filter_map(Marked::removal).collect()
 }
 
-/// Computes the same as [`removals`] while the clock is not trusted. Each removal is what the policy would delete if the
-/// clock was right, with the part of it that may be deleted without regard to ages.
+/// Computes the same as [`removals`] while the clock is not trusted. Each removal is what the policy would delete if
+/// the clock was right, with the part of it that may be deleted without regard to ages.
 pub fn doubted_removals(
     policy: &RetentionPolicy,
     extents: &[RecordingExtent],

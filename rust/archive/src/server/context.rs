@@ -162,9 +162,9 @@ settings! {
     scrub_rate: u64 = 0, "aeron.archive.scrub.rate" Size(0, MAX);
     /// Time from the begin of a pass over all sealed segments to the begin of the next pass.
     scrub_interval_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.scrub.interval" Duration(0, MAX);
-    /// Time of running for which retention deletes nothing because of its age, and no reader expires by its age, after the
-    /// archive finds the wall clock doubtful: the archive started more than an hour after the last known time, or the
-    /// clock was set by more than a minute. 0 trusts every clock.
+    /// Time of running for which retention deletes nothing because of its age, and no reader expires by its age, after
+    /// the archive finds the wall clock doubtful: the archive started more than an hour after the last known time, or
+    /// the clock was set by more than a minute. 0 trusts every clock.
     retention_clock_wait_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.retention.clock.wait" Duration(0, MAX);
     /// Object storage to which sealed segments are copied, `s3://bucket/prefix` or `file:///directory`; if empty, none.
     /// Credentials come from the environment variables of AWS, such as `AWS_ACCESS_KEY_ID`.

@@ -118,7 +118,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     }
 
     /// Returns what the files say about the time before the store was opened: the state of the clock that the previous
-    /// run has stored, otherwise the latest time in the catalog, and in the indexes of recordings without a stop position.
+    /// run has stored, otherwise the latest time in the catalog, and in the indexes of recordings without a stop
+    /// position.
     pub fn earlier_time(&self) -> EarlierTime {
         let clock = self.extensions.clock();
         EarlierTime {

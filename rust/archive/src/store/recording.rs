@@ -159,8 +159,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .with_index(index))
     }
 
-    /// Sets the position and the time at which a recording ended. The time is the latest of `now_ms`, the start time, and
-    /// the last arrival time in the index, because the wall clock may have been set back.
+    /// Sets the position and the time at which a recording ended. The time is the latest of `now_ms`, the start time,
+    /// and the last arrival time in the index, because the wall clock may have been set back.
     ///
     /// # Errors
     /// The recording does not exist, the position cannot be its end, or the file system returns an error. Then the

@@ -140,8 +140,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
 
     /// Returns what the index proves about the last frame of a recording.
     ///
-    /// If the recording has a stop position, all frames before it were acknowledged. Then the index can only prove that a
-    /// frame is whole.
+    /// If the recording has a stop position, all frames before it were acknowledged. Then the index can only prove that
+    /// a frame is whole.
     pub(super) fn proof(
         &self,
         descriptor: &RecordingDescriptor,

@@ -69,7 +69,8 @@ impl<S: Storage + Clone> ArchiveFiles<S> {
     /// A broken recording is marked as `INVALID`. For a sound recording, the stop position of the
     /// files is written. If a sound recording was marked as `INVALID` and has files, it becomes
     /// valid again. With [`TornDecision::Truncate`], a last fragment that may be torn is also removed
-    /// from its file. If the index proves whether the recorder acknowledged the fragment, this decides instead. A deleted recording is not changed.
+    /// from its file. If the index proves whether the recorder acknowledged the fragment, this decides instead. A
+    /// deleted recording is not changed.
     ///
     /// A changed entry gets a new checksum of the algorithm `checksum`. If `checksum` is `None`, the algorithm of the
     /// entry's previous checksum is used, and an entry without a checksum does not get one.

@@ -80,7 +80,8 @@ pub fn apply(
                 return (after, Ok(()));
             };
             after[place].1.stop_position = blocks * 32;
-            after[place].1.stop_timestamp_ms = (990 + blocks).max(after[place].1.start_timestamp_ms);
+            after[place].1.stop_timestamp_ms =
+                (990 + blocks).max(after[place].1.start_timestamp_ms);
             catalog.stop(id_of(place), blocks * 32, 990 + blocks)
         }
         Change::Start { which, blocks } => {

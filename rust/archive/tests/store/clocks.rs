@@ -68,8 +68,7 @@ impl Machine {
         self.offset_ms = offset_ms;
         let wall_ms = self.now().wall_ms;
         self.arrivals.update(wall_ms);
-        self.storage
-            .set_time(Duration::from_millis(wall_ms as u64));
+        self.storage.set_time(Duration::from_millis(wall_ms as u64));
     }
 
     fn start(&mut self, offset_ms: i64) -> Run {

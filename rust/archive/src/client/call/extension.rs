@@ -161,8 +161,8 @@ impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
 impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
     /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
     /// recordings. With `dry_run`, nothing is deleted. The page has all recordings from which the
-    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive trusts
-    /// the wall clock from now on.
+    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive
+    /// trusts the wall clock from now on.
     pub fn apply_retention(recording_id: Option<i64>, dry_run: bool, trust_clock: bool) -> Self {
         Self::page(
             "apply retention",

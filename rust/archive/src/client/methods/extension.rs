@@ -89,8 +89,8 @@ impl AeronArchive {
 
     /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
     /// recordings. With `dry_run`, nothing is deleted. Returns all recordings from which the
-    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive trusts
-    /// the wall clock from now on: deletion by age and the expiry of readers stop waiting.
+    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive
+    /// trusts the wall clock from now on: deletion by age and the expiry of readers stop waiting.
     ///
     /// # Errors
     /// See [`AeronArchive`].

@@ -13,7 +13,7 @@ const STORE_INTERVAL_NS: i64 = 600_000_000_000;
 /// Interval after which the archive stores the state again if the file system has returned an error.
 const RETRY_INTERVAL_NS: i64 = 10_000_000_000;
 
-/// What was stored and told about the clock.
+/// The parts of the clock's state that were stored, and those that the operator was told.
 #[derive(Debug)]
 pub(super) struct ClockNotes {
     next_store_ns: i64,

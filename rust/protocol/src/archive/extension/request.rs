@@ -105,7 +105,8 @@ session_request! {
         pub recording_id: i64,
         /// Whether the archive only reports and deletes nothing.
         pub dry_run: bool,
-        /// Whether the archive trusts the wall clock from now on: deletion by age and the expiry of readers stop waiting.
+        /// Whether the archive trusts the wall clock from now on: deletion by age and the expiry of readers stop
+        /// waiting.
         pub trust_clock: bool,
     }
 }
