@@ -2104,7 +2104,9 @@ class AeronArchive:
             ArchiveDisconnectedError: If the archive ended the session.
             ArchiveClosedError: If the client of the archive is closed.
         """
-    def apply_retention(self, *, recording_id: int | None = None, dry_run: bool = False) -> list[RetentionOutcome]:
+    def apply_retention(
+        self, *, recording_id: int | None = None, dry_run: bool = False, trust_clock: bool = False
+    ) -> list[RetentionOutcome]:
         """Applies the retention policies now, or reports what they would delete.
 
         The archive also applies the policies by itself: at least every five seconds, and when a policy changes, a
@@ -2113,6 +2115,9 @@ class AeronArchive:
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
             dry_run: Whether to report only, and delete nothing.
+            trust_clock: Whether the archive trusts the wall clock from now on. Deletion by age and the expiry of
+                readers then stop waiting (`held_by` was `"CLOCK"`). Use it if the machine's time is right. It cannot be
+                used with `dry_run`.
 
         Returns:
             A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
@@ -2127,7 +2132,7 @@ class AeronArchive:
             ArchiveClosedError: If the client of the archive is closed.
         """
     def async_apply_retention(
-        self, *, recording_id: int | None = None, dry_run: bool = False
+        self, *, recording_id: int | None = None, dry_run: bool = False, trust_clock: bool = False
     ) -> PendingOperation[list[RetentionOutcome]]:
         """Starts `apply_retention` without waiting for the archive.
 
@@ -2141,6 +2146,9 @@ class AeronArchive:
         Args:
             recording_id: Id of the recording. `None` stands for all recordings.
             dry_run: Whether to report only, and delete nothing.
+            trust_clock: Whether the archive trusts the wall clock from now on. Deletion by age and the expiry of
+                readers then stop waiting (`held_by` was `"CLOCK"`). Use it if the machine's time is right. It cannot be
+                used with `dry_run`.
 
         Returns:
             A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also

@@ -79,6 +79,10 @@ class Archive:
             reported and never repaired. 0 turns this off. Default: `0` bytes.
         scrub_interval_ns: Time from the begin of a pass over all sealed segments to the begin of the next
             pass. Default: `86400000000000` nanoseconds.
+        retention_clock_wait_ns: Time of running for which retention deletes nothing because of its age, and
+            no reader expires by its age, after the archive finds the wall clock doubtful: the archive
+            started more than an hour after the last known time, or the clock was set by more than a minute.
+            0 trusts every clock. Default: `86400000000000` nanoseconds.
         objects_url: Object storage to which sealed segments are copied, `s3://bucket/prefix` or
             `file:///directory`; if empty, none. Credentials come from the environment variables of AWS,
             such as `AWS_ACCESS_KEY_ID`. Default: none.
@@ -177,6 +181,7 @@ class Archive:
         resume: bool = False,
         scrub_rate: int = 0,
         scrub_interval_ns: int = 86400000000000,
+        retention_clock_wait_ns: int = 86400000000000,
         objects_url: str = "",
         objects_endpoint: str = "",
         objects_region: str = "",

@@ -2,7 +2,7 @@
 
 from typing import Literal, Self, TypeAlias, final
 
-_Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY"]
+_Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY", "CLOCK"]
 
 @final
 class NamedReader:
@@ -112,9 +112,10 @@ class RetentionOutcome:
         """Whether the whole recording is deleted."""
     @property
     def held_by(self) -> _Holder | None:
-        """The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE` or `COPY`. `CHANGE`: a
-        deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a segment has no
-        copy in object storage yet. `None` if no such data stays.
+        """The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE`, `COPY` or `CLOCK`.
+        `CHANGE`: a deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a
+        segment has no copy in object storage yet. `CLOCK`: the wall clock is not trusted. `None` if no such data
+        stays.
         """
     @property
     def reader(self) -> str | None:

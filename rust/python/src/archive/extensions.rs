@@ -79,9 +79,10 @@ snapshot! {
         allowed_position: i64,
         /// Whether the whole recording is deleted.
         is_purge: bool,
-        /// The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE` or `COPY`. `CHANGE`: a
-        /// deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a segment has no
-        /// copy in object storage yet. `None` if no such data stays.
+        /// The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE`, `COPY` or `CLOCK`.
+        /// `CHANGE`: a deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a
+        /// segment has no copy in object storage yet. `CLOCK`: the wall clock is not trusted. `None` if no such data
+        /// stays.
         held_by: Option<String>,
         /// Name of the reader, if a reader keeps data; otherwise `None`.
         reader: Option<String>,

@@ -92,9 +92,9 @@ archive_methods! {
     /// Args:
     ///     recording_id: Id of the recording. `None` stands for all recordings.
     ///     dry_run: Whether to report only, and delete nothing.
-    ///     trust_clock: Whether the archive trusts the wall clock from now on. Deletion by age and the expiry of readers
-    ///         then stop waiting (`held_by` was `"CLOCK"`). Use it if the machine's time is right. It cannot be used
-    ///         with `dry_run`.
+    ///     trust_clock: Whether the archive trusts the wall clock from now on. Deletion by age and the expiry of
+    ///         readers then stop waiting (`held_by` was `"CLOCK"`). Use it if the machine's time is right. It cannot be
+    ///         used with `dry_run`.
     ///
     /// Returns:
     ///     A list of `RetentionOutcome`, one for each recording with data that the policies would delete. The list also
