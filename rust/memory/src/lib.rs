@@ -11,6 +11,7 @@ pub mod counters;
 pub mod date;
 pub mod directory;
 pub mod error_log;
+pub mod loans;
 pub mod lock_file;
 pub mod log;
 #[cfg(loom)]
@@ -20,8 +21,11 @@ pub mod mapped;
 pub mod regular;
 pub mod ring;
 pub mod snapshot;
+pub mod waiters;
 pub mod words;
 
 pub use buffer::SharedBuffer;
+pub use loans::Loans;
 pub use snapshot::Snapshot;
+pub use waiters::Waiters;
 pub use words::Words;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aeron_memory::Waiters;
+
 use super::{OpenedArchive, Statistics};
 use crate::error::{LiveCode, LiveError};
 use crate::private::{RecordingGap, RecordingInfo};
@@ -47,8 +49,8 @@ pub(super) struct RecorderState {
 pub(super) struct SharedRecorder {
     state: Mutex<RecorderState>,
     changed: Condvar,
-    /// Whether a thread waits for data.
-    is_awaited: AtomicBool,
+    /// The threads that wait for data.
+    waiters: Waiters,
     is_stopping: Arc<AtomicBool>,
     pub statistics: Statistics,
 }
@@ -93,8 +95,8 @@ impl SharedRecorder {
     pub fn wait_for_data(&self, timeout: Duration, is_due: impl Fn(&[RecordingInfo]) -> bool) {
         let deadline = Instant::now() + timeout;
         let mut state = self.lock();
+        self.waiters.register();
         loop {
-            self.is_awaited.store(true, Ordering::SeqCst);
             let left = deadline.saturating_duration_since(Instant::now());
             let is_over = state.fault.is_some() || matches!(state.phase, Phase::Ended(_));
             if is_over || left.is_zero() || is_due(&state.recordings) {
@@ -103,7 +105,7 @@ impl SharedRecorder {
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        self.is_awaited.store(false, Ordering::SeqCst);
+        self.waiters.remove();
     }
 
     pub fn recordings(&self) -> Arc<[RecordingInfo]> {
@@ -186,7 +188,7 @@ impl SharedRecorder {
 
     /// Wakes the threads that wait for data. Call it after the positions are stored.
     pub fn wake(&self) {
-        if self.is_awaited.load(Ordering::SeqCst) {
+        if self.waiters.is_any() {
             drop(self.lock());
             self.changed.notify_all();
         }
