@@ -132,6 +132,16 @@ pub enum RecoveryError {
     },
 }
 
+impl RecoveryError {
+    /// Returns whether the catalog entry and the segment files of this one recording do not fit each other.
+    pub(crate) fn is_of_entry(&self) -> bool {
+        match self {
+            Self::Position { .. } | Self::Lost { .. } | Self::Segment { .. } => true,
+            Self::Torn { .. } | Self::Damaged { .. } | Self::Storage { .. } => false,
+        }
+    }
+}
+
 /// Finds the end of a recording and changes nothing.
 ///
 /// The bytes below `known_position` are not read: the caller knows that they are recorded. The

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use aeron_archive::catalog::{CATALOG_FILE, Catalog, RecordingDescriptor, RecordingState};
+use aeron_archive::catalog::{CATALOG_FILE, Catalog, RecordingDescriptor};
 use aeron_archive::objects::{
     ArchiveObjects, CopierEvent, FetchProgress, RecordingIdentity, SealedSegment, SegmentCopier,
     SegmentFetcher, manifest_name,
@@ -137,9 +137,7 @@ fn recordings(directory: &Path) -> Result<Vec<RecordingDescriptor>, String> {
     }
     let catalog = Catalog::open_read_only(&Directory::new(directory));
     let catalog = catalog.map_err(|error| format!("{}: {error}", directory.display()))?;
-    let entries = catalog.entries().iter();
-    let valid = entries.filter(|entry| entry.state == RecordingState::Valid);
-    Ok(valid.map(|entry| entry.descriptor.clone()).collect())
+    Ok(catalog.recordings().cloned().collect())
 }
 
 /// The conductor's end of the queues.

@@ -25,6 +25,8 @@ pub struct CatalogEntry {
     pub(super) length: usize,
     /// Checksum in the file; 0 if none was written.
     pub(super) checksum: i32,
+    /// Why a valid recording cannot be served. The file does not have this reason: each opening finds it again.
+    pub(super) fault: Option<Box<str>>,
 }
 
 impl CatalogEntry {
@@ -36,7 +38,20 @@ impl CatalogEntry {
             offset: 0,
             length: 0,
             checksum: 0,
+            fault: None,
         }
+    }
+
+    /// Returns whether the recording exists and can be served.
+    #[must_use]
+    pub fn is_served(&self) -> bool {
+        self.state == RecordingState::Valid && self.fault.is_none()
+    }
+
+    /// Returns why a valid recording cannot be served; `None` if the recording can be served, or is not valid.
+    #[must_use]
+    pub fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 
     /// Returns the number of bytes after the entry's header, with padding. The message that

@@ -29,7 +29,7 @@ pub(super) struct Loaded {
     pub capacity: u64,
 }
 
-/// Whether the recordings that exist must pass [`RecordingDescriptor::check`].
+/// Whether a recording that exists must pass [`RecordingDescriptor::check`], so that it can be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordingCheck {
     Checked,
@@ -179,12 +179,10 @@ fn load_entry(
     })?;
     let descriptor =
         RecordingDescriptor::decode(body, texts).map_err(|damage| damage.at(body_offset))?;
-    if state == RecordingState::Valid && recordings == RecordingCheck::Checked {
-        descriptor
-            .check()
-            .map_err(|damage| damage.at(body_offset))?;
-    }
+    let is_checked = state == RecordingState::Valid && recordings == RecordingCheck::Checked;
+    let damage = is_checked.then(|| descriptor.check().err()).flatten();
     Ok(CatalogEntry {
+        fault: damage.map(|damage| damage.at(body_offset).to_string().into()),
         state,
         descriptor,
         offset,

@@ -18,9 +18,9 @@
 //! fails, pages may have reached the disk in any order. So an entry is synced before its length is
 //! written.
 //!
-//! The content of a file is checked before it is used: every entry that is [`RecordingState::Valid`] has passed
-//! [`RecordingDescriptor::check`]. Only [`Catalog::open_unchecked`] does not call this check. One process writes;
-//! others may read.
+//! The content of a file is checked before it is used. If an entry fails [`RecordingDescriptor::check`], its recording
+//! is not served, and all other recordings are: see [`CatalogEntry::fault`]. Only [`Catalog::open_unchecked`] does not
+//! call this check. One process writes; others may read.
 //!
 //! A catalog [with a checksum](Catalog::set_checksum) writes the checksum of an entry with each change of the entry. If
 //! a kill interrupts a change, the entry may have no checksum, but never a wrong checksum. Checksums are not checked
@@ -183,32 +183,46 @@ impl<S: Storage> Catalog<S> {
         self.entries.get(found)
     }
 
-    /// Returns the recordings that exist, by ascending id.
+    /// Returns the recordings that exist and can be served, by ascending id.
     pub fn recordings(&self) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
         self.recordings_from(i64::MIN)
     }
 
-    /// Returns the recordings that exist and have at least this id, by ascending id.
+    /// Returns the recordings that exist, can be served, and have at least this id, by ascending id.
     pub fn recordings_from(
         &self,
         recording_id: i64,
     ) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
-        let first = self
-            .entries
-            .partition_point(|entry| entry.descriptor.recording_id < recording_id);
-        self.entries[first..]
-            .iter()
-            .filter(|entry| entry.state == RecordingState::Valid)
+        self.entries_from(recording_id)
+            .filter(|entry| entry.is_served())
             .map(|entry| &entry.descriptor)
     }
 
-    /// Returns the recording with an id, if it exists.
+    /// Returns the entries in any state that have at least this id, by ascending id.
+    pub fn entries_from(
+        &self,
+        recording_id: i64,
+    ) -> impl DoubleEndedIterator<Item = &CatalogEntry> {
+        let first = self
+            .entries
+            .partition_point(|entry| entry.descriptor.recording_id < recording_id);
+        self.entries[first..].iter()
+    }
+
+    /// Notes why a recording cannot be served. The file is not changed. Does nothing if the recording does not exist.
+    pub(crate) fn note_fault(&mut self, recording_id: i64, fault: &str) {
+        if let Ok(place) = self.existing(recording_id) {
+            self.entries[place].fault = Some(fault.into());
+        }
+    }
+
+    /// Returns the recording with an id, if it exists and can be served.
     ///
     /// # Errors
-    /// [`CatalogError::UnknownRecording`]: the recording never existed, or it is deleted or invalid.
+    /// [`CatalogError::UnknownRecording`]: the recording never existed, is deleted or invalid, or cannot be served.
     pub fn recording(&self, recording_id: i64) -> Result<&RecordingDescriptor, CatalogError> {
         self.entry(recording_id)
-            .filter(|entry| entry.state == RecordingState::Valid)
+            .filter(|entry| entry.is_served())
             .map(|entry| &entry.descriptor)
             .ok_or(CatalogError::UnknownRecording { recording_id })
     }
@@ -465,7 +479,7 @@ impl<S: Storage> Catalog<S> {
 
     fn existing(&self, recording_id: i64) -> Result<usize, CatalogError> {
         self.position_of(recording_id)
-            .filter(|&found| self.entries[found].state == RecordingState::Valid)
+            .filter(|&found| self.entries[found].is_served())
             .ok_or(CatalogError::UnknownRecording { recording_id })
     }
 

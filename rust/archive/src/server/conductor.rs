@@ -378,7 +378,7 @@ struct Lists<'a, S: Storage + Clone> {
 
 impl<S: Storage + Clone> ListingSource for Lists<'_, S> {
     fn next_recording(&self, recording_id: i64) -> Option<&RecordingDescriptor> {
-        self.store.recordings_from(recording_id).next()
+        self.store.listed_from(recording_id).next()
     }
 
     fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>> {

@@ -291,6 +291,9 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         for recording in recovered.iter().filter(|recording| recording.is_torn) {
             reports.report(now_ms, &recording.to_string());
         }
+        for fault in store.faults() {
+            reports.report(now_ms, &fault.to_string());
+        }
         if let Some(damage) = store.extensions().damage() {
             reports.report(now_ms, &damage.to_string());
         }

@@ -39,6 +39,16 @@ pub enum StoreError {
         /// Recording id.
         recording_id: i64,
     },
+    /// The catalog entry of the recording has impossible values, or does not fit its segment files.
+    #[error(
+        "recording {recording_id} cannot be served: {fault}: its files are kept, and `aeron archive verify` checks them"
+    )]
+    Unserved {
+        /// Recording id.
+        recording_id: i64,
+        /// Reason.
+        fault: String,
+    },
     /// The request has another stream id than the recording to be extended.
     #[error(
         "cannot extend recording {recording_id} with streamId={stream_id} for existing streamId={recorded}"

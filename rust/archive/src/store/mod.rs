@@ -61,12 +61,12 @@ pub struct ArchiveStore<S: Storage> {
 }
 
 impl<S: Storage + Clone> ArchiveStore<S> {
-    /// Returns the recordings that exist, by ascending id.
+    /// Returns the recordings that exist and can be served, by ascending id.
     pub fn recordings(&self) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
         self.catalog.recordings()
     }
 
-    /// Returns the recordings that exist and have at least this id, by ascending id.
+    /// Returns the recordings that exist, can be served, and have at least this id, by ascending id.
     pub fn recordings_from(
         &self,
         recording_id: i64,
@@ -74,10 +74,27 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         self.catalog.recordings_from(recording_id)
     }
 
+    /// Returns the recordings that are listed, with at least this id, by ascending id: those that exist, even if they
+    /// cannot be served.
+    pub fn listed_from(
+        &self,
+        recording_id: i64,
+    ) -> impl DoubleEndedIterator<Item = &RecordingDescriptor> {
+        let entries = self.catalog.entries_from(recording_id);
+        let listed = entries.filter(|entry| entry.state == RecordingState::Valid);
+        listed.map(|entry| &entry.descriptor)
+    }
+
+    /// Returns an error for each recording that exists and cannot be served, by ascending id.
+    pub fn faults(&self) -> impl Iterator<Item = StoreError> {
+        self.catalog.entries().iter().filter_map(unserved)
+    }
+
     /// Returns the descriptor of a recording that exists.
     ///
     /// # Errors
     /// [`StoreError::UnknownRecording`]: the recording never existed, or it is deleted or invalid.
+    /// [`StoreError::Unserved`]: the recording exists and cannot be served.
     pub fn recording(&self, recording_id: i64) -> Result<&RecordingDescriptor, StoreError> {
         self.entry(recording_id).map(|entry| &entry.descriptor)
     }
@@ -93,10 +110,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// # Errors
     /// The same errors as [`recording`](Self::recording).
     pub fn entry(&self, recording_id: i64) -> Result<&CatalogEntry, StoreError> {
-        self.catalog
+        let entry = self
+            .catalog
             .entry(recording_id)
             .filter(|entry| entry.state == RecordingState::Valid)
-            .ok_or(StoreError::UnknownRecording { recording_id })
+            .ok_or(StoreError::UnknownRecording { recording_id })?;
+        unserved(entry).map_or(Ok(entry), Err)
     }
 
     /// Returns all catalog entries, by ascending id, including the entries of deleted and invalid
@@ -158,4 +177,12 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         )?;
         Ok(())
     }
+}
+
+/// Returns an error if the entry's recording exists and cannot be served.
+fn unserved(entry: &CatalogEntry) -> Option<StoreError> {
+    Some(StoreError::Unserved {
+        recording_id: entry.descriptor.recording_id,
+        fault: entry.fault()?.into(),
+    })
 }

@@ -85,6 +85,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// purged recordings are deleted, and interrupted migrations are finished. Returns the store
     /// and the recordings with a new stop position.
     ///
+    /// A recording whose entry or segment files do not fit each other is not served: see
+    /// [`faults`](Self::faults). Its entry and files are not changed.
+    ///
     /// # Errors
     /// An option is out of range, the catalog or a segment file is damaged, or the file system
     /// returns an error. If opening fails because of
@@ -121,14 +124,21 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files: Vec<_> = SegmentFileName::among(&names).collect();
-        let mut ends = Vec::new();
+        let (mut ends, mut faults) = (Vec::new(), Vec::new());
         let times = catalog.recordings();
         let mut last_ms = times.map(RecordingDescriptor::ended_ms).max();
         if catalog.recordings().any(RecordingDescriptor::is_unfinished) {
             let last_segments = LastSegments::of(files.iter().copied());
             let mut recovery = Recovery::new(&storage, &last_segments, recovery_policy);
             for descriptor in catalog.recordings().filter(|found| found.is_unfinished()) {
-                let stream = recorded_stream(descriptor)?;
+                let recording_id = descriptor.recording_id;
+                let stream = match recorded_stream(descriptor) {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        faults.push((recording_id, error.to_string()));
+                        continue;
+                    }
+                };
                 let known = owner.known_position(&storage, &stream)?;
                 let prove =
                     |base| IndexProof::read(&storage, descriptor, &stream, base, options.boot_id);
@@ -138,9 +148,18 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                     }
                     end => end,
                 };
-                ends.push((stream, end?));
+                match end {
+                    Ok(end) => ends.push((stream, end)),
+                    Err(error) if error.is_of_entry() => {
+                        faults.push((recording_id, error.to_string()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
                 owner.keep_alive();
             }
+        }
+        for (recording_id, fault) in faults {
+            catalog.note_fault(recording_id, &fault);
         }
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
@@ -308,6 +327,7 @@ fn is_removed<S: Storage>(
             RecordingState::Deleted => true,
             RecordingState::Valid => {
                 options.detached_segments == DetachedSegments::Deleted
+                    && entry.is_served()
                     && file.base < entry.descriptor.first_segment_base()
             }
             RecordingState::Invalid => false,
@@ -317,7 +337,7 @@ fn is_removed<S: Storage>(
 /// Returns whether a file belongs to a segment before the start of a recording that exists.
 fn is_before_start<S: Storage>(file: &SegmentFileName<'_>, catalog: &Catalog<S>) -> bool {
     catalog.entry(file.recording_id).is_some_and(|entry| {
-        entry.state == RecordingState::Valid && file.base < entry.descriptor.first_segment_base()
+        entry.is_served() && file.base < entry.descriptor.first_segment_base()
     })
 }
 

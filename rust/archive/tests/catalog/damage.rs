@@ -1,6 +1,6 @@
 //! Damaged catalogs are refused. The error has the name of the field, its offset and its value.
 
-use aeron_archive::catalog::{Catalog, RecordingDescriptor};
+use aeron_archive::catalog::{Catalog, RecordingDescriptor, RecordingState};
 use aeron_archive::memory_storage::MemoryStorage;
 
 use crate::common::{CATALOG, TERM_LENGTH, empty, open, recording};
@@ -61,7 +61,7 @@ fn a_next_id_of_zero_is_computed_from_the_entries() {
 fn the_error_of_a_damaged_field_has_its_name_offset_and_value() {
     let i32_of = i32::to_le_bytes;
     // The file has two entries of 192 bytes, which begin at 32 and 224.
-    let cases: [(usize, &[u8], &str); 16] = [
+    let cases: [(usize, &[u8], &str); 12] = [
         (4, &i32_of(31), "length at offset 4 is 31, expected 32"),
         (16, &i32_of(0), "alignment at offset 16 is 0, expected 64"),
         (
@@ -100,18 +100,6 @@ fn the_error_of_a_damaged_field_has_its_name_offset_and_value() {
             &[0xFF; 8],
             "recordingId at offset 80 is -1, expected an id greater",
         ),
-        (104, &[1], "startPosition at offset 104 is 1,"),
-        (
-            112,
-            &[8, 0, 0, 0, 0, 0, 0, 0],
-            "stopPosition at offset 112 is 8,",
-        ),
-        (124, &i32_of(3), "segmentFileLength at offset 124 is 3,"),
-        (
-            128,
-            &i32_of(i32::MIN),
-            "termBufferLength at offset 128 is -2147483648,",
-        ),
         (
             144,
             &i32_of(-1),
@@ -127,6 +115,42 @@ fn the_error_of_a_damaged_field_has_its_name_offset_and_value() {
         let refusal = refusal(&with(offset, bytes));
         let expected = format!("archive.catalog is damaged: {expected}");
         assert!(refusal.starts_with(&expected), "{refusal}\nnot {expected}");
+    }
+}
+
+/// 08-17
+#[test]
+fn a_recording_with_impossible_values_is_not_served_and_the_others_are() {
+    let i32_of = i32::to_le_bytes;
+    let cases: [(usize, &[u8], &str); 4] = [
+        (104, &[1], "startPosition at offset 104 is 1,"),
+        (
+            112,
+            &[8, 0, 0, 0, 0, 0, 0, 0],
+            "stopPosition at offset 112 is 8,",
+        ),
+        (124, &i32_of(3), "segmentFileLength at offset 124 is 3,"),
+        (
+            128,
+            &i32_of(i32::MIN),
+            "termBufferLength at offset 128 is -2147483648,",
+        ),
+    ];
+    for (offset, bytes, expected) in cases {
+        let storage = with(offset, bytes);
+        let before = storage.bytes(CATALOG);
+        let mut catalog = open(&storage);
+        let served: Vec<_> = catalog.recordings().map(|it| it.recording_id).collect();
+        assert_eq!(served, [1], "{expected}");
+        assert!(catalog.recording(0).is_err() && catalog.stop(0, 64, 7).is_err());
+        let entry = catalog.entry(0).unwrap();
+        assert!(!entry.is_served() && entry.state == RecordingState::Valid);
+        let fault = entry.fault().unwrap();
+        assert!(fault.starts_with(expected), "{fault}\nnot {expected}");
+        assert!(
+            storage.bytes(CATALOG) == before,
+            "opening changes nothing: {expected}"
+        );
     }
 }
 

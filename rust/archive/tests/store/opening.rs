@@ -249,3 +249,53 @@ fn a_kill_during_the_recovery_does_not_change_the_found_ends() {
         }
     }
 }
+
+/// 12, section 10.1
+#[test]
+fn a_recording_whose_entry_or_files_are_impossible_is_kept_and_not_served_and_all_others_are() {
+    let (storage, mut store) = empty();
+    recorded(&mut store, 0, 10);
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 3);
+    let second = store.start_recording(image(0)).unwrap();
+    recorded(&mut store, 0, 2);
+    drop((store, session, second));
+    let mut catalog = storage.bytes("archive.catalog").unwrap();
+    // The start position of the first recording.
+    catalog[104..112].copy_from_slice(&3i64.to_le_bytes());
+    storage.put("archive.catalog", &catalog);
+    // A recording with this start position has no such segment.
+    storage.put("2-96.rec", b"strange");
+
+    let (store, recovered) = open(&storage);
+    assert_eq!(recovered.len(), 1);
+    assert_eq!(positions(&store, 1), (0, 3 * 1056));
+    assert_eq!(frames(&storage, &store, 3).len(), 2);
+    let served: Vec<_> = store.recordings().map(|it| it.recording_id).collect();
+    assert_eq!(served, [1, 3]);
+    let listed = store.listed_from(0).map(|it| it.start_position);
+    assert_eq!(listed.collect::<Vec<_>>(), [3, 0, 0, 0]);
+    let faults: Vec<_> = store.faults().map(|fault| fault.to_string()).collect();
+    assert_eq!(faults.len(), 2);
+    assert!(
+        faults[0].starts_with("recording 0 cannot be served: startPosition at offset 104 is 3,"),
+        "{faults:?}"
+    );
+    assert!(
+        faults[1].starts_with("recording 2 cannot be served: 2-96.rec: no segment of recording 2"),
+        "{faults:?}"
+    );
+    let (code, text) = refusal(store.recording(0).map(drop));
+    assert_eq!((code, &text), (0, &faults[0]));
+
+    // Nothing was changed: with the entry and the files of before, both recordings are served.
+    storage.remove("2-96.rec").unwrap();
+    let mut catalog = storage.bytes("archive.catalog").unwrap();
+    catalog[104..112].copy_from_slice(&0i64.to_le_bytes());
+    storage.put("archive.catalog", &catalog);
+    drop(store);
+    let (store, _) = open(&storage);
+    assert_eq!(store.faults().count(), 0);
+    assert_eq!(frames(&storage, &store, 0).len(), 10);
+    assert_eq!(positions(&store, 2), (0, 0));
+}

@@ -96,6 +96,10 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             dead: BTreeMap::new(),
         };
         let (store, _) = ArchiveStore::open_with(storage, options(), now_ms, &mut opening)?;
+        // Only rows of all recordings together are the rows of the query.
+        if let Some(fault) = store.faults().next() {
+            return Err(fault.into());
+        }
         let mut report = OpenReport::default();
         let mut archive = Self::new(store, max_retained_bytes);
         let descriptors: Vec<_> = archive.store.recordings().cloned().collect();
