@@ -177,12 +177,17 @@ impl NativeResourceAgent {
                 log,
                 length,
                 sparse,
+                first_pages,
             } => {
                 let created = match sparse {
                     Some(parts) => self.create_sparse(log, length, &parts).map(Some),
                     None => self.begin_creation(log, length).map(|()| None),
                 };
                 if let Some(result) = created.transpose() {
+                    let result = result.map(|memory| CreatedLog {
+                        memory,
+                        first_pages: first_pages.map(|pages| self.allocate_first(log, &pages)),
+                    });
                     self.replies.send(ResourceReply::LogCreated { log, result });
                 }
             }
@@ -193,17 +198,12 @@ impl NativeResourceAgent {
                 is_awaited,
             } => self.begin_allocation(log, pages, promise, is_awaited),
             ResourceCommand::RemoveLog { log } => {
-                first_pages,
                 self.remove(log);
             }
             ResourceCommand::LookUp { id, what } => {
                 let reply = self.look_up(id, &what).unwrap_or_else(|| {
                     self.looking_up.push((id, what));
                     ResourceReply::LookingUp { id }
-                    let result = result.map(|memory| CreatedLog {
-                        memory,
-                        first_pages: first_pages.map(|pages| self.allocate_first(log, &pages)),
-                    });
                 });
                 self.replies.send(reply);
             }
@@ -260,21 +260,6 @@ impl NativeResourceAgent {
         }
     }
 
-    /// Checks that `length` more bytes for `log` are free and not reserved for other logs. An image may only use the
-    /// space of images.
-    fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
-        let Ok(usable) = self.storage.usable_space() else {
-            return Ok(());
-        };
-        let free = self.space.free_for(log, usable);
-        let image_bytes = self.space.image_bytes();
-        let image_limit = free.saturating_add(image_bytes) / IMAGE_SPACE_DIVISOR;
-        let is_image = matches!(log, LogId::Image(_));
-        if is_image && image_bytes.saturating_add(length as u64) > image_limit {
-            return Err(NoRoom::ForImages);
-        }
-        if free < length as u64 {
-            return Err(NoRoom::AtAll);
     /// Grants `length` of the `rest` bytes of a log that are not allocated, and promises bytes after them; or refuses
     /// both.
     fn grant(
@@ -309,6 +294,21 @@ impl NativeResourceAgent {
         }
     }
 
+    /// Checks that `length` more bytes for `log` are free and not reserved for other logs. An image may only use the
+    /// space of images.
+    fn check_room(&self, log: LogId, length: usize) -> Result<(), NoRoom> {
+        let Ok(usable) = self.storage.usable_space() else {
+            return Ok(());
+        };
+        let free = self.space.free_for(log, usable);
+        let image_bytes = self.space.image_bytes();
+        let image_limit = free.saturating_add(image_bytes) / IMAGE_SPACE_DIVISOR;
+        let is_image = matches!(log, LogId::Image(_));
+        if is_image && image_bytes.saturating_add(length as u64) > image_limit {
+            return Err(NoRoom::ForImages);
+        }
+        if free < length as u64 {
+            return Err(NoRoom::AtAll);
         }
         Ok(())
     }

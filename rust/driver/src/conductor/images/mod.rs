@@ -107,12 +107,12 @@ impl Images {
                         log,
                         pages,
                         promise: 0,
+                        is_awaited: false,
                     });
                 work_count += 1;
             }
         }
         work_count
-                        is_awaited: false,
     }
 
     /// Runs the timer tick of all images.

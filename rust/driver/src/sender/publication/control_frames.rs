@@ -233,9 +233,9 @@ impl SenderPublication {
         self.flow_control.on_setup_elicited(status);
         if self.stream.is_response && self.stream.response_address != Some(source) {
             self.stream.response_address = Some(source);
+            self.backoff = self.backoff.map(|_| 0);
         }
     }
-            self.backoff = self.backoff.map(|_| 0);
 
     /// Reports the slowest receiver's position to the conductor, if it may have changed.
     pub(super) fn show_slowest_receiver(&mut self) {
