@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
+from commands import run
 
 CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT = 64 * 1024
@@ -69,6 +70,17 @@ class Stream:
 def segments(directory: Path, recording_id: int) -> list[int]:
     names = [path.stem for path in directory.glob(f"{recording_id}-*.rec")]
     return sorted(int(name.partition("-")[2]) for name in names)
+
+
+def move_times_to_a_month_ago(directory: Path, *, only_stops: bool = False) -> None:
+    """Changes the start and stop times in the catalog of an archive."""
+    catalog = bytearray((directory / "archive.catalog").read_bytes())
+    entry, month_ago = 32, int((time.time() - 30 * 86_400) * 1_000)
+    while length := int.from_bytes(catalog[entry : entry + 4], "little"):
+        for offset in (64,) if only_stops else (56, 64):
+            catalog[entry + offset : entry + offset + 8] = month_ago.to_bytes(8, "little")
+        entry += 32 + length
+    (directory / "archive.catalog").write_bytes(catalog)
 
 
 def counter(archive: aeron.AeronArchive, client: aeron.Aeron, type_id: int) -> int:
@@ -219,6 +231,95 @@ def test_data_above_the_maximum_age_is_deleted_and_old_stopped_recordings_are_de
     eventually(lambda: archive.list_recording(old) is None)
     eventually(lambda: stream.start == 2 * SEGMENT)
     eventually(lambda: segments(directory, old) == [] and segments(directory, stream.recording_id) == [2 * SEGMENT])
+
+
+def test_after_a_start_with_a_doubtful_clock_deletion_by_age_waits_until_a_user_trusts_the_clock(
+    driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    """12, sections 9.4, 9.6 and 9.8"""
+    with (
+        aeron.Archive(directory, driver=driver, **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        stopped = [Stream(archive, stream_id + number).stop() for number in range(2)]
+    move_times_to_a_month_ago(directory)
+    with (
+        aeron.Archive(directory, driver=driver, **SETTINGS) as server,
+        aeron.connect_archive(client) as archive,
+    ):
+        archive.set_retention(max_age_ms=7 * 86_400_000)
+        outcomes = archive.apply_retention(dry_run=True)
+        assert [(each.recording_id, each.held_by, each.is_purge) for each in outcomes] == [
+            (recording_id, "CLOCK", False) for recording_id in stopped
+        ]
+        assert [each.new_start_position for each in archive.apply_retention()] == [0, 0]
+        assert len(archive.list_recordings()) == 2
+        errors = run("archive", "errors", directory).stdout
+        assert "retention waits, because the archive started 30 days after the last known time" in errors
+        assert "2048 bytes of 2 recordings are too old" in errors
+        log = (directory / "archive-retention.log").read_text()
+        for recording_id in stopped:
+            assert f"recording {recording_id}: the clock is not trusted" in log
+        with pytest.raises(aeron.InvalidArgumentError, match="a dry run changes nothing"):
+            archive.apply_retention(dry_run=True, trust_clock=True)
+
+        arguments = ("archive", "retention", "--trust-clock", "--dir", driver.dir)
+        refused = run(*arguments, input="n\n")
+        assert refused.stderr.splitlines()[1].split() == [str(stopped[0]), "0", "1,024", "1,024"]
+        assert "delete 2,048 bytes of 2 recordings" in refused.stderr
+        assert len(archive.list_recordings()) == 2
+        deleted = json.loads(run(*arguments, "--yes", "--json").stdout)
+        assert [(each["recording_id"], each["is_purge"]) for each in deleted] == [(each, True) for each in stopped]
+        assert len(archive.list_recordings()) == 0
+        assert "the clock is trusted" in (directory / "archive-retention.log").read_text()
+        server.close()
+
+
+def test_a_wait_of_0_trusts_every_clock(
+    driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    """12, section 9.6"""
+    with (
+        aeron.Archive(directory, driver=driver, **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        recording_id = Stream(archive, stream_id).stop()
+    move_times_to_a_month_ago(directory)
+    with (
+        aeron.Archive(directory, driver=driver, retention_clock_wait_ns=0, **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        archive.set_retention(stream_id=stream_id, max_age_ms=7 * 86_400_000)
+        eventually(lambda: not archive.list_recordings())
+        log = (directory / "archive-retention.log").read_text()
+        assert f"recording {recording_id}: freed 1024 bytes, positions 0 to 1024, the whole recording" in log
+
+
+def test_a_recording_with_a_stop_time_before_its_start_is_listed_since_its_start(
+    driver: aeron.MediaDriver, client: aeron.Aeron, directory: Path, stream_id: int
+) -> None:
+    """12, section 9.2"""
+    with (
+        aeron.Archive(directory, driver=driver, **SETTINGS),
+        aeron.connect_archive(client) as archive,
+    ):
+        recording_id = Stream(archive, stream_id).stop()
+    move_times_to_a_month_ago(directory, only_stops=True)
+    listed = json.loads(run("archive", "list", directory, "--since", "1h", "--json").stdout)
+    assert [each["recording_id"] for each in listed] == [recording_id]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--yes",), "give --trust-clock, or one of the commands set, list, apply"),
+        (("--dir", "x", "list"), "options of list come after it"),
+        (("--trust-clock", "apply"), "options of apply come after it"),
+    ],
+)
+def test_options_of_the_group_of_retention_commands_are_checked(arguments: tuple[str, ...], text: str) -> None:
+    result = run("archive", "retention", *arguments)
+    assert (result.exit_code, text in result.stderr) == (1, True), result.stderr
 
 
 def test_policies_are_listed_replaced_and_removed(archive: aeron.AeronArchive, stream_id: int) -> None:

@@ -53,8 +53,10 @@ def list_command(*, directory: str, since: datetime | None, until: datetime | No
 def _is_within(recording: aeron.Recording, since: datetime | None, until: datetime | None) -> bool:
     """Returns whether the recording was active in a range of time. Its timestamps have whole milliseconds."""
     start_us, stop_ms = recording.start_timestamp_ms * 1_000, recording.stop_timestamp_ms
-    began = until is None or start_us < epoch_us(until, "until")
-    return began and (since is None or stop_ms is None or stop_ms * 1_000 + 999 >= epoch_us(since, "since"))
+    if until is not None and start_us >= epoch_us(until, "until"):
+        return False
+    # If the clock was set back, the stop time may be before the start time.
+    return since is None or stop_ms is None or max(stop_ms * 1_000, start_us) + 999 >= epoch_us(since, "since")
 
 
 @click.command("describe")

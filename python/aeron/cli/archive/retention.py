@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 import aeron
 from aeron.cli.archive.files import RECORDING_ID, confirmed, json_option, print_json, yes_option
@@ -19,12 +20,52 @@ _COMMANDS = {
     "apply": LazyCommand(_MODULE, "apply_command", "Apply the policies now, or show what they would delete."),
 }
 _POLICY_COLUMNS = ("recording", "stream", "channel", "max bytes", "max age")
+_WAITING_COLUMNS = ("recording", "start position", "too old up to", "bytes")
 _OUTCOME_COLUMNS = ("recording", "start position", "new start position", "bytes", "action", "held by")
 
 
-@click.group("retention", cls=LazyGroup, commands_of=_COMMANDS)
-def command() -> None:
-    """Set, list and apply the policies by which a running archive deletes old data."""
+@click.group("retention", cls=LazyGroup, commands_of=_COMMANDS, invoke_without_command=True, no_args_is_help=True)
+@click.option("--trust-clock", is_flag=True, help="Delete what is too old by the wall clock, although it was in doubt.")
+@archive_options
+@yes_option
+@json_option
+@click.pass_context
+def command(context: click.Context, *, target: Target, trust_clock: bool, yes: bool, as_json: bool) -> None:
+    """Set, list and apply the policies by which a running archive deletes old data.
+
+    After a start or a step that makes the wall clock doubtful, an archive deletes nothing because of its age, and no
+    reader expires by its age, for a day of running. If the clock is right, --trust-clock ends this. The command shows
+    what the archive then deletes, and asks.
+    """
+    subcommand = context.invoked_subcommand
+    if subcommand is not None:
+        given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+        if given:
+            raise click.UsageError(f"options of {subcommand} come after it: aeron archive retention {subcommand} ...")
+        return
+    if not trust_clock:
+        raise click.UsageError("give --trust-clock, or one of the commands " + ", ".join(_COMMANDS))
+    _trust_clock(target, yes, as_json)
+
+
+def _trust_clock(target: Target, yes: bool, as_json: bool) -> None:
+    with archive_session(target) as session:
+        waiting = [each for each in session.archive.apply_retention(dry_run=True) if each.held_by == "CLOCK"]
+        if waiting and not yes:
+            rows = [_waiting_cells(outcome) for outcome in waiting]
+            click.echo("\n".join(aligned(_WAITING_COLUMNS, rows, texts=set())), err=True)
+        bytes_ = sum(each.allowed_position - each.new_start_position for each in waiting)
+        warning = (
+            f"The archive will trust its wall clock, and delete {bytes_:,} bytes of {len(waiting)} recordings that are "
+            "too old by this clock. Each reader gets its maximum age again."
+        )
+        if not confirmed(warning, yes):
+            return
+        outcomes = session.archive.apply_retention(trust_clock=True)
+    if as_json:
+        print_json([outcome_as_json(outcome) for outcome in outcomes])
+    else:
+        _echo_outcomes(outcomes)
 
 
 @click.command("set")
@@ -102,6 +143,10 @@ def apply_command(*, target: Target, recording_id: int | None, dry_run: bool, as
     if as_json:
         print_json([outcome_as_json(outcome) for outcome in outcomes])
         return
+    _echo_outcomes(outcomes)
+
+
+def _echo_outcomes(outcomes: list[aeron.RetentionOutcome]) -> None:
     rows = [_outcome_cells(outcome) for outcome in outcomes]
     click.echo("\n".join(aligned(_OUTCOME_COLUMNS, rows, texts={"action", "held by"})))
 
@@ -153,6 +198,11 @@ def _outcome_cells(outcome: aeron.RetentionOutcome) -> tuple[str, ...]:
         action,
         holder if outcome.reader is None else f"{holder} {printable(outcome.reader)}",
     )
+
+
+def _waiting_cells(outcome: aeron.RetentionOutcome) -> tuple[str, ...]:
+    start, end = outcome.new_start_position, outcome.allowed_position
+    return str(outcome.recording_id), f"{start:,}", f"{end:,}", f"{end - start:,}"
 
 
 def _sentence(policy: aeron.RetentionPolicy) -> str:
