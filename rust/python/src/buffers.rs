@@ -6,8 +6,8 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use aeron_memory::Loans;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -236,8 +236,8 @@ pub trait Lent: Send + Sync + 'static {
 #[pyclass(frozen, module = "aeron._aeron", name = "_Memory")]
 pub struct Exporter {
     memory: Arc<dyn Lent>,
-    exports: AtomicUsize,
-    expired: AtomicBool,
+    /// One loan for each view.
+    loans: Loans,
     shape: ffi::Py_ssize_t,
     item_size: ffi::Py_ssize_t,
 }
@@ -249,8 +249,7 @@ impl Exporter {
             shape: (memory.len() / item_size) as ffi::Py_ssize_t,
             item_size: item_size as ffi::Py_ssize_t,
             memory,
-            exports: AtomicUsize::new(0),
-            expired: AtomicBool::new(false),
+            loans: Loans::default(),
         }
     }
 
@@ -269,10 +268,10 @@ impl Exporter {
 
     /// Stops lending the memory, and releases `view`. Returns `false` if another view of the memory exists.
     pub fn expire(&self, view: &Bound<'_, PyAny>) -> bool {
-        self.expired.store(true, Ordering::Release);
+        self.loans.refuse();
         view.call_method0(pyo3::intern!(view.py(), "release"))
             .is_ok()
-            && self.exports.load(Ordering::Acquire) == 0
+            && self.loans.count() == 0
     }
 }
 
@@ -284,7 +283,7 @@ impl Exporter {
         flags: c_int,
     ) -> PyResult<()> {
         let this = slf.get();
-        if this.expired.load(Ordering::Acquire) {
+        if !this.loans.begin() {
             return Err(raise(
                 "ViewError",
                 "this memory is released: copy the bytes before its handler returns or its claim ends",
@@ -297,6 +296,7 @@ impl Exporter {
         let result =
             unsafe { ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start, len, read_only, flags) };
         if result != 0 {
+            this.loans.end();
             return Err(PyErr::fetch(slf.py()));
         }
         let (format, _) = this.memory.items();
@@ -314,11 +314,10 @@ impl Exporter {
                 (*view).strides = std::ptr::from_ref(&this.item_size).cast_mut();
             }
         }
-        this.exports.fetch_add(1, Ordering::AcqRel);
         Ok(())
     }
 
     unsafe fn __releasebuffer__(&self, _view: *mut ffi::Py_buffer) {
-        self.exports.fetch_sub(1, Ordering::AcqRel);
+        self.loans.end();
     }
 }

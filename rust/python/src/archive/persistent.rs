@@ -1,7 +1,7 @@
 //! [`PyPersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then live.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -207,6 +207,9 @@ impl SharedPersistentSubscription {
     }
 
     fn close_if_asked(&self) {
+        // A close stores the flag and then tries the lock; a call releases the lock and then loads the flag. The fence
+        // ensures that one of the two sees the other.
+        fence(Ordering::SeqCst);
         if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
             return;
         }

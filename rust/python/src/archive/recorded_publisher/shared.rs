@@ -1,6 +1,6 @@
 //! [`SharedPublisher`]: a publisher that the Python object shares with native threads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, TryLockError};
 
 use aeron_archive::client::{RecordedPublisher, RecordedPublisherStatus};
@@ -89,6 +89,9 @@ impl SharedPublisher {
     }
 
     pub(super) fn close_if_asked(&self) {
+        // A close stores the flag and then tries the lock; a call releases the lock and then loads the flag. The fence
+        // ensures that one of the two sees the other.
+        fence(Ordering::SeqCst);
         if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
             return;
         }
