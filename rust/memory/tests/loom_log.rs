@@ -15,7 +15,10 @@ use aeron_memory::Words;
 use aeron_memory::log::append::FilledBlock;
 use aeron_memory::log::clean::clean;
 use aeron_memory::log::frame::{flags, frame_type};
+use aeron_memory::log::gap::{self, Gap};
 use aeron_memory::log::metadata::METADATA_LENGTH;
+use aeron_memory::log::rebuild::insert;
+use aeron_memory::log::scan::{Available, scan};
 use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{
     AppendError, ConcurrentAppender, ExclusiveAppender, Framing, LogBuffers, Positions, RawTail,
@@ -198,6 +201,129 @@ fn a_filled_block_is_visible_whole_or_not_at_all() {
 fn without_the_release_of_its_first_word_a_filled_block_is_not_whole() {
     check_fails("not whole", || {
         filled_block_and_subscriber(Some(Weakness::Release(0..8)));
+    });
+}
+
+/// A publisher offers a message while `look` reads the term in another way than a subscriber.
+fn publisher_and(look: fn(&Log) -> Option<Vec<u8>>, looking: Option<Weakness>) {
+    let words = words(1, 0);
+    let looker = log_with(&words, &looking);
+    let looks = thread::spawn(move || {
+        if let Some(frame) = look(&looker) {
+            let payload = frame.get(32..40);
+            assert_eq!(payload, Some(&[1; 8][..]), "a frame is not whole");
+        }
+    });
+    let publisher = ConcurrentAppender::new(log(&words));
+    publisher.offer(NO_LIMIT, &message(1, 8)).unwrap();
+    looks.join().unwrap();
+}
+
+/// The sender's scan for frames to send.
+fn scan_to_send(log: &Log) -> Option<Vec<u8>> {
+    match scan(log, 0, 128).expect("a frame is not whole") {
+        Available::Frames { length: 0, .. } => None,
+        Available::Frames { length, .. } => {
+            let mut frame = vec![0; length];
+            log.term(0).copy_out(0, &mut frame);
+            Some(frame)
+        }
+        Available::TooLong(length) => panic!("a frame is not whole: {length}"),
+    }
+}
+
+/// The block that a recorder copies.
+fn read_block(log: &Log) -> Option<Vec<u8>> {
+    let mut cursor = log.cursor(0).unwrap();
+    let block = cursor.next_block(128).expect("a frame is not whole")?;
+    let mut frames = vec![0; block.length()];
+    block.term().copy_out(block.offset(), &mut frames);
+    Some(frames)
+}
+
+#[test]
+fn the_sender_sees_a_frame_whole_or_not_at_all() {
+    check(|| publisher_and(scan_to_send, None));
+}
+
+#[test]
+fn without_the_acquire_of_its_length_a_sent_frame_is_not_whole() {
+    check_fails("not whole", || {
+        publisher_and(scan_to_send, Some(Weakness::Acquire(0..4)));
+    });
+}
+
+#[test]
+fn a_recorder_sees_a_frame_whole_or_not_at_all() {
+    check(|| publisher_and(read_block, None));
+}
+
+#[test]
+fn without_the_acquire_of_its_length_a_recorded_frame_is_not_whole() {
+    check_fails("not whole", || {
+        publisher_and(read_block, Some(Weakness::Acquire(0..4)));
+    });
+}
+
+/// A receiver stores a datagram of one frame while a subscriber reads.
+fn datagram_and_subscriber(receiving: Option<Weakness>) {
+    let words = words(1, 0);
+    let subscriber = log(&words);
+    let subscription = thread::spawn(move || read(&subscriber, &mut 0));
+    let mut datagram = vec![0; 40];
+    let first_word = FirstWord::new(40, flags::UNFRAGMENTED, frame_type::DATA);
+    datagram[..8].copy_from_slice(&first_word.0.to_le_bytes());
+    datagram[8..16].copy_from_slice(&place_word(0, 1).to_le_bytes());
+    datagram[16..24].copy_from_slice(&stream_word(2, 0).to_le_bytes());
+    datagram[32..].copy_from_slice(&message(1, 8));
+    assert!(insert(log_with(&words, &receiving).term(0), 0, &datagram));
+    let read = subscription.join().unwrap();
+    assert!(read.is_empty() || read == [1]);
+}
+
+/// 01-72
+#[test]
+fn a_received_datagram_is_visible_whole_or_not_at_all() {
+    check(|| datagram_and_subscriber(None));
+}
+
+#[test]
+fn without_the_release_of_its_first_word_a_datagram_is_not_whole() {
+    check_fails("not whole", || {
+        datagram_and_subscriber(Some(Weakness::Release(0..8)));
+    });
+}
+
+/// A receiver fills a gap with padding while a subscriber reads.
+fn filled_gap_and_subscriber(receiving: Option<Weakness>) {
+    let words = words(1, 0);
+    let subscriber = log(&words);
+    let subscription = thread::spawn(move || {
+        let mut position = 0;
+        assert!(read(&subscriber, &mut position).is_empty());
+        if position == 96 {
+            let session_id = subscriber.term(0).load_i32_relaxed(12);
+            assert_eq!(session_id, 1, "a frame is not whole");
+        }
+    });
+    let gap = Gap {
+        offset: 0,
+        length: 96,
+    };
+    assert!(gap::fill(&log_with(&words, &receiving), 0, gap));
+    subscription.join().unwrap();
+}
+
+/// 01-73
+#[test]
+fn a_filled_gap_is_visible_whole_or_not_at_all() {
+    check(|| filled_gap_and_subscriber(None));
+}
+
+#[test]
+fn without_the_release_of_its_first_word_a_filled_gap_is_not_whole() {
+    check_fails("not whole", || {
+        filled_gap_and_subscriber(Some(Weakness::Release(0..8)));
     });
 }
 

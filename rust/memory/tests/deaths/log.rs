@@ -161,6 +161,9 @@ impl Scene {
             self.log.producer_position(),
             "blocked for ever: {context}"
         );
+        // Otherwise the driver would unblock the log again and again.
+        let is_at_end = read.position == self.max_position();
+        assert!(is_at_end || !self.is_blocked(read.position), "{context}");
         read.dead_bytes
     }
 }

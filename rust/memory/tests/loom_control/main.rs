@@ -13,9 +13,12 @@
 mod broadcast;
 mod connected;
 mod counters;
+mod loans;
+mod reports;
 mod ring;
 mod snapshot;
 #[path = "../loom_support/mod.rs"]
 mod support;
+mod waiters;
 
 use support::{check, check_fails};
