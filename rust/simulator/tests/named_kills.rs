@@ -170,7 +170,10 @@ fn kills_at_each_step_of_retention_lose_nothing_that_is_not_committed() {
     let catalog = after(RecordKind::Deletion, first(Write, FileKind::Catalog));
     let steps = [
         ("a policy is stored", record(RecordKind::Policy)),
-        ("the state of the clock is stored", record(RecordKind::Clock)),
+        (
+            "the state of the clock is stored",
+            record(RecordKind::Clock),
+        ),
         ("a deletion is noted", record(RecordKind::Deletion)),
         ("the catalog has the new start", catalog),
         ("the first segment is deleted", segment),

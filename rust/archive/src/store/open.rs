@@ -336,9 +336,9 @@ fn is_removed<S: Storage>(
 
 /// Returns whether a file belongs to a segment before the start of a recording that exists.
 fn is_before_start<S: Storage>(file: &SegmentFileName<'_>, catalog: &Catalog<S>) -> bool {
-    catalog.entry(file.recording_id).is_some_and(|entry| {
-        entry.is_served() && file.base < entry.descriptor.first_segment_base()
-    })
+    catalog
+        .entry(file.recording_id)
+        .is_some_and(|entry| entry.is_served() && file.base < entry.descriptor.first_segment_base())
 }
 
 pub(super) fn recorded_stream(

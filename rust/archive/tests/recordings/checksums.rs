@@ -112,7 +112,9 @@ fn mixed(plain: usize, session_id: i32, checksum: Checksum) -> (MemoryStorage, i
             session.publish().unwrap();
         }
     }
-    (storage, session.recorded_position())
+    let position = session.recorded_position();
+    drop(session);
+    (storage, position)
 }
 
 fn verified(storage: &MemoryStorage, from: i64, end: i64) -> Result<usize, (i64, String)> {

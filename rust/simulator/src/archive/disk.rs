@@ -93,7 +93,7 @@ pub enum RecordKind {
     Link,
     /// A recording subscription that the archive resumes at its next start.
     Subscription,
-    /// What the archive knows about the wall clock.
+    /// The state of the clock that retention keeps.
     Clock,
 }
 
