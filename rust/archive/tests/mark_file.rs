@@ -465,6 +465,7 @@ fn after_a_start_that_failed_at_any_step_the_mark_file_is_ended_and_has_its_vers
         match MarkFile::take(&storage, &ours(), NOW) {
             Ok(mark) => {
                 if storage.steps() <= step {
+                    storage.forget_faults();
                     mark.close().unwrap();
                     break;
                 }

@@ -141,6 +141,8 @@ proptest! {
         let new = NewCounter { type_id: 1, key: b"k", label: b"l", registration_id: 1, owner_id: 1, reference_id: 1, value: 1 };
         for id in 0..5 {
             prop_assert_eq!(manager.allocate(&new, 0).unwrap().id(), id);
+        }
+        for id in 0..5 {
             prop_assert_eq!(manager.free(id, i64::MAX), Ok(()));
         }
     }

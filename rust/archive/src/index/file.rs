@@ -112,8 +112,8 @@ impl<F: StorageFile> IndexWriter<F> {
 }
 
 impl<F: StorageFile> IndexFile<F> {
-    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist or is too long for an index,
-    /// or if its header is damaged or belongs to another segment.
+    /// Opens the index of the segment at `base`. Returns `None` if the file does not exist, or its header is damaged or
+    /// belongs to another segment. If the file is too long for an index, its further entries are not read.
     ///
     /// An index may have the name of older releases. If both releases use a directory in turns, a segment may have two
     /// indexes. Then the one that covers more of the segment is opened. If both cover the same, the one with the new
@@ -154,10 +154,7 @@ impl<F: StorageFile> IndexFile<F> {
         let Some(bytes) = read_slot(&file, 0)? else {
             return Ok(None);
         };
-        let slots = file.length()? / ENTRY_LENGTH as u64;
-        if slots > MAX_SLOTS {
-            return Ok(None);
-        }
+        let slots = (file.length()? / ENTRY_LENGTH as u64).min(MAX_SLOTS);
         let Some(header) =
             IndexHeader::decode(&bytes, recording_id).filter(|header| header.base_position == base)
         else {

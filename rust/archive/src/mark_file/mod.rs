@@ -184,9 +184,13 @@ impl<F: StorageFile> MarkFile<F> {
                 clear_errors(&file, file_length)?;
                 file
             }
-            None => storage
-                .create(MARK_FILE, file_length)
-                .map_err(|source| failure(MARK_FILE, "create it", source))?,
+            None => storage.create(MARK_FILE, file_length).map_err(|source| {
+                // The file may exist without a length. It would have version 0, which blocks Aeron's archive.
+                if source.kind() != io::ErrorKind::AlreadyExists {
+                    let _ = storage.remove(MARK_FILE);
+                }
+                failure(MARK_FILE, "create it", source)
+            })?,
         };
         let written = file
             .write_all_at(&header, 0)
@@ -201,8 +205,9 @@ impl<F: StorageFile> MarkFile<F> {
         };
         if let Err(source) = written {
             // The first error is more useful than those of these calls. A file that stays with version 0 would block
-            // Aeron's archive.
-            if mark_file.close().is_err() {
+            // Aeron's archive. Without a whole header, the version does not count.
+            let header = mark_file.file.write_all_at(&header, 0);
+            if header.is_err() || mark_file.close().is_err() {
                 let _ = storage.remove(MARK_FILE);
             }
             return Err(writing(source));

@@ -367,7 +367,7 @@ fn tools_that_delete_segments_delete_their_indexes() {
     assert!(
         index_names(&storage)
             .iter()
-            .all(|name| name.starts_with("0-"))
+            .all(|name| name.starts_with("index-0-"))
     );
 }
 

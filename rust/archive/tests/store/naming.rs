@@ -126,10 +126,10 @@ fn a_repair_renames_the_indexes_of_its_recording_07_195() {
 
 #[test]
 fn a_start_that_is_killed_at_any_step_keeps_each_index_07_195() {
-    let expected = entries(&of_earlier_release(&[LONG; 2]), 0, 0);
     for progress in 0..3 {
         for step in 0.. {
             let storage = of_earlier_release(&[LONG; 2]);
+            let expected = entries(&storage, 0, 0);
             storage.fail_at(storage.steps() + step, StorageFault::Kill { progress });
             let _ = ArchiveStore::open(storage.clone(), indexed(), OPENED_MS);
             let is_killed = storage.is_killed();

@@ -170,7 +170,7 @@ mod tests {
         let removed = remove_expired(root.path(), now + DAY * 2);
         assert_eq!(removed, std::slice::from_ref(&old));
         assert!(!old.exists());
-        assert_eq!(fs::read_dir(&locked).unwrap().count(), 6);
+        assert_eq!(fs::read_dir(&locked).unwrap().count(), 7);
     }
 
     /// 08-31
@@ -188,8 +188,8 @@ mod tests {
 
         let removed = remove_expired(root.path(), SystemTime::now() + DAY * 2);
         assert!(removed.is_empty(), "{removed:?}");
-        assert_eq!(fs::read_dir(&real).unwrap().count(), 5);
-        assert_eq!(fs::read_dir(&other_name).unwrap().count(), 6);
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 6);
+        assert_eq!(fs::read_dir(&other_name).unwrap().count(), 7);
         assert_eq!(
             fs::read_to_string(with_guest.join("notes.txt")).unwrap(),
             "mine"

@@ -287,8 +287,8 @@ fn files_that_a_killed_purge_has_left_are_removed_by_the_next_open() {
         );
         if !was_killed {
             assert_eq!(
-                step, 7,
-                "one step for the catalog, and three steps for each of two segments"
+                step, 11,
+                "one step for the catalog, and five steps for each of two segments"
             );
             break;
         }
