@@ -106,6 +106,14 @@ def _refusal(call, *arguments):
     return refused.value.code, re.sub(r"\S*/", "", text)
 
 
+def _refused_with_path(call, *arguments, text):
+    """Makes a call that the archive must refuse. The error ends with the path of a file."""
+    with pytest.raises(PeerError) as refused:
+        call(*arguments)
+    assert refused.value.code == GENERIC
+    assert refused.value.text.endswith(text)
+
+
 def _refused(call, *arguments, code=GENERIC, text):
     """Makes a call that the archive must refuse. Checks the code of the error and the start of the text."""
     found = _refusal(call, *arguments)
@@ -402,15 +410,15 @@ def test_a_migration_requires_all_source_files_no_destination_files_and_a_stoppe
     client, join = it.client, 2 * _SEGMENT
     earlier, later, _ = contiguous(it)
     it.file(later, 0).touch()
-    _refused(client.migrate_segments, earlier, later, text=f"preexisting dst segment file {it.file(later, 0)}")
+    _refused_with_path(client.migrate_segments, earlier, later, text=f"preexisting dst segment file {it.file(later, 0)}")
     it.file(later, 0).unlink()
     it.file(earlier, 0).unlink()
-    _refused(client.migrate_segments, earlier, later, text=f"missing src segment file {it.file(earlier, 0)}")
+    _refused_with_path(client.migrate_segments, earlier, later, text=f"missing src segment file {it.file(earlier, 0)}")
     assert it.positions(earlier) == (0, join)
 
     earlier, later, _ = contiguous(it)
     it.file(earlier, join).write_bytes(bytes(_SEGMENT))
-    _refused(client.migrate_segments, later, earlier, text=f"preexisting dst segment file {it.file(earlier, join)}")
+    _refused_with_path(client.migrate_segments, later, earlier, text=f"preexisting dst segment file {it.file(earlier, join)}")
 
     active, _, end = it.begin(100, join)
     assert _refusal(client.migrate_segments, active, earlier) == (GENERIC, f"recording {active} is still active")

@@ -130,4 +130,8 @@ impl Storage for CopiedDirectory {
     fn sync(&self) -> io::Result<()> {
         self.0.sync()
     }
+
+    fn shown_name(&self, name: &str) -> String {
+        self.0.shown_name(name)
+    }
 }
