@@ -152,8 +152,8 @@ fn proven(frame: &CheckedFrame<'_>) -> Option<Checksum> {
         .find(|checksum| !frame.is_padding() && checksum.verify(frame).is_ok())
 }
 
-/// Returns the checksum of the frames after `frame`. Returns `None` if a later frame has the same value as `frame`, which
-/// is then a session id, or if the next frames in the window have no checksum.
+/// Returns the checksum of the frames after `frame`. Returns `None` if a later frame has the same value as `frame`,
+/// which is then a session id, or if the next frames in the window have no checksum.
 fn checksum_after<S: Storage>(window: &Window<S>, frame: &CheckedFrame<'_>) -> Option<Checksum> {
     let data_frames = window
         .frames_from(frame.end_position())

@@ -201,8 +201,8 @@ fn a_repeated_truncation_forces_the_deletions_of_the_first_truncation_to_the_dis
     recorded(&mut store, START, 300);
     let mut deletion = store.truncate(0, SEGMENT_LENGTH).unwrap();
     assert!(deletion.step(&mut store).unwrap(), "no other file is left");
-    // Five steps remove the index and a possible new index, each with both names, and the segment. The sixth step forces
-    // the removals to the disk.
+    // Five steps remove the index and a possible new index, each with both names, and the segment. The sixth step
+    // forces the removals to the disk.
     storage.fail_at(
         storage.steps() + 5,
         StorageFault::Error(ErrorKind::StorageFull),

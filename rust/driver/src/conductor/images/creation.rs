@@ -278,8 +278,8 @@ fn check_datagrams(
 ) -> Result<(), DriverError> {
     let (mtu_length, window) = (i64::from(request.setup.mtu_length), plan.window_length);
     let buffer = plan.receive_buffer_length;
-    // The text has the MTU only if it is the MTU of this driver. Peers choose the MTU, and each other value would add an
-    // entry to the error log.
+    // The text has the MTU only if it is the MTU of this driver. Peers choose the MTU, and each other value would add
+    // an entry to the error log.
     let problem = if mtu_length > window {
         match mtu_length == own_mtu_length as i64 {
             true => format!("mtuLength={mtu_length} > initialWindowLength={window}"),
