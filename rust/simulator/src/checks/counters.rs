@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use aeron_driver::log_storage::LogId;
-use aeron_memory::SharedBuffer;
 use aeron_memory::counters::{CountersReader, types};
+use aeron_memory::log::frame::{
+    FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, frame_type, offset as field,
+};
+use aeron_memory::{SharedBuffer, Words};
 
 use crate::host::Host;
 use crate::network::HostId;
@@ -147,7 +150,8 @@ impl CounterChecks {
     }
 
     /// Checks positions against windows. A publisher limit may be ahead of the sent or consumed position by at most its
-    /// window, and an image may be ahead of the consumed position by at most its window.
+    /// window, and an image may be ahead of the consumed position by at most its window. Padding at the end of an image
+    /// may end after the window, but its header must be within the window (rule 04-196).
     fn check_limit(
         &mut self,
         host: &Host,
@@ -185,11 +189,11 @@ impl CounterChecks {
                         seen.value
                     ));
                 }
-                let window = self.window(host, LogId::Image(id));
-                (
-                    "the highest position received",
-                    fastest.saturating_add(window),
-                )
+                let limit = fastest.saturating_add(self.window(host, LogId::Image(id)));
+                if seen.value > limit && ends_with_padding(host, id, limit, seen.value) {
+                    return Ok(());
+                }
+                ("the highest position received", limit)
             }
             _ => return Ok(()),
         };
@@ -220,6 +224,30 @@ impl CounterChecks {
             }
         })
     }
+}
+
+/// Returns whether the last frame before the position `end` of an image is padding with its header before `limit`.
+///
+/// Only the header of padding is sent. So no other bytes are between the header and `end`.
+fn ends_with_padding(host: &Host, image: i64, limit: i64, end: i64) -> bool {
+    let Some(log) = host.log(LogId::Image(image)) else {
+        return false;
+    };
+    let term = log.term_at(end - 1);
+    let end_offset = log.positions().term_offset(end - 1) + 1;
+    let mut offset = end_offset;
+    while let Some(before) = offset.checked_sub(FRAME_ALIGNMENT) {
+        offset = before;
+        let length = term.load_i32_acquire(offset + field::FRAME_LENGTH);
+        if length == 0 {
+            continue;
+        }
+        let header_end = end - (end_offset - offset - HEADER_LENGTH) as i64;
+        let is_padding = term.load_u16_relaxed(offset + field::TYPE) == frame_type::PADDING;
+        let is_last = length > 0 && offset + aligned_length(length as usize) == end_offset;
+        return is_padding && is_last && header_end <= limit;
+    }
+    false
 }
 
 impl SeenCounter {
