@@ -63,6 +63,11 @@ pub struct Tape {
     /// Whether the outcome of an extension is unknown. The recording may then become active later, when its image
     /// comes.
     pub may_be_extended: bool,
+    /// Whether a subscription of the recording may still be open: no response has confirmed its end.
+    pub may_be_subscribed: bool,
+    /// Whether the recording has stopped, and the archive may continue it without a request. Its stop position is then
+    /// unknown.
+    pub is_interrupted: bool,
     /// Number of running replications of this recording. Until they end, no client requests a change of the recording.
     pub readers: usize,
     /// Limits of retention for the recording; `None` if the operator has not set a policy.
@@ -237,7 +242,8 @@ impl Ledger {
         Some((tape, begin + random.i64(0..message.length as i64)))
     }
 
-    /// Checks the descriptors of some tapes in a listing of all recordings of an archive.
+    /// Checks the descriptors of some tapes in a listing of all recordings of an archive. `was_full` tells whether the
+    /// archive's disk was ever full.
     ///
     /// # Errors
     /// The listing contradicts the known state of a tape.
@@ -245,6 +251,7 @@ impl Ledger {
         &mut self,
         tapes: &[usize],
         listing: &[RecordingDescriptor],
+        was_full: bool,
     ) -> Result<(), Finding> {
         if !listing.is_sorted_by(|a, b| a.recording_id < b.recording_id) {
             return Err("the recording ids in a listing are not in ascending order".to_owned());
@@ -253,7 +260,7 @@ impl Ledger {
             let tape = &mut self.tapes[*tape];
             if let Some(id) = tape.recording_id {
                 let found = listing.iter().find(|it| it.recording_id == id);
-                tape.check(id, found)?;
+                tape.check(id, found, was_full)?;
             }
         }
         Ok(())
@@ -308,6 +315,8 @@ impl Tape {
             may_have_removed_files: false,
             has_left_segments: false,
             may_be_extended: false,
+            may_be_subscribed: true,
+            is_interrupted: false,
             readers: 0,
             retention: None,
             is_rotten: false,
@@ -380,7 +389,36 @@ impl Tape {
         Ok(())
     }
 
-    /// Registers the stop position that a client received.
+    /// Registers a stop position that a client received. `was_full` tells whether the archive's disk was ever full.
+    ///
+    /// After a full disk, the archive continues a recording until its subscription ends (rule 12-10.3). The publication
+    /// may be closed: its remaining bytes are recorded too. So the stop position is final only after the subscription has
+    /// ended. Until then, it is the end of recorded data.
+    ///
+    /// # Errors
+    /// The position contradicts the known state of the recording.
+    pub fn reports_stop(&mut self, position: i64, was_full: bool) -> Result<(), Finding> {
+        if self.stop.is_some() || !was_full || !self.may_be_subscribed {
+            return self.stopped_at(position);
+        }
+        let id = self.recording_id;
+        if position < self.acknowledged {
+            return Err(format!(
+                "recording {id:?} has stopped at {position}, below {}, which was acknowledged",
+                self.acknowledged
+            ));
+        }
+        self.is_interrupted = true;
+        self.acknowledge(position)
+    }
+
+    /// Registers that no subscription of the recording is open.
+    pub fn unsubscribed(&mut self) {
+        self.may_be_subscribed = false;
+        self.is_interrupted = false;
+    }
+
+    /// Registers the final stop position that a client received.
     ///
     /// # Errors
     /// The position contradicts the known state of the recording.
@@ -453,6 +491,8 @@ impl Tape {
         copy.may_have_removed_files = false;
         copy.has_left_segments = false;
         copy.may_be_extended = false;
+        copy.may_be_subscribed = false;
+        copy.is_interrupted = false;
         copy.count = 0;
         copy.truncated_to(end);
         copy
@@ -629,7 +669,12 @@ impl Tape {
     }
 
     /// Checks the recording's descriptor in a listing. Resolves a change with unknown outcome.
-    fn check(&mut self, id: i64, found: Option<&RecordingDescriptor>) -> Result<(), Finding> {
+    fn check(
+        &mut self,
+        id: i64,
+        found: Option<&RecordingDescriptor>,
+        was_full: bool,
+    ) -> Result<(), Finding> {
         let doubt = self.doubt.take();
         let Some(found) = found else {
             if self.is_deleted
@@ -666,7 +711,7 @@ impl Tape {
                 self.may_have_removed_files = true;
                 Ok(())
             }
-            (stop, _) => self.stopped_at(stop),
+            (stop, _) => self.reports_stop(stop, was_full),
         }
     }
 

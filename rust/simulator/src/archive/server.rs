@@ -1,5 +1,6 @@
 //! [`ArchiveServer`]: an archive of a host. The archive can be killed, and starts again with the files on its disk.
 
+use std::io::ErrorKind;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -81,6 +82,8 @@ pub struct ArchiveServer {
     is_disk_faulty: bool,
     /// Number of times that faults of the disk began or ended.
     disk_changes: u64,
+    /// Whether the disk may ever have been full.
+    was_full: bool,
     /// Errors that the archive reported. They help to find the cause of a finding.
     errors: Arc<Mutex<Vec<String>>>,
 }
@@ -112,6 +115,7 @@ impl ArchiveServer {
             boots: 1,
             is_disk_faulty: false,
             disk_changes: 0,
+            was_full: false,
             errors: Arc::default(),
             plan,
         }
@@ -177,6 +181,7 @@ impl ArchiveServer {
     /// Makes a fault occur after `steps` further steps of the disk.
     pub fn fail_in(&mut self, steps: u64, fault: StorageFault) {
         self.is_disk_faulty |= !matches!(fault, StorageFault::Kill { .. });
+        self.was_full |= matches!(fault, StorageFault::Error(ErrorKind::StorageFull));
         self.disk_changes += 1;
         let storage = &self.disk.storage;
         storage.fail_at(storage.steps() + steps, fault);
@@ -210,8 +215,14 @@ impl ArchiveServer {
         self.disk.kill_at(point);
     }
 
+    /// Whether the disk may ever have been full. The archive continues recordings that have failed for lack of space.
+    pub fn was_full(&self) -> bool {
+        self.was_full
+    }
+
     /// Limits the free bytes of the disk.
     pub fn limit_space(&mut self, free: u64) {
+        self.was_full = true;
         self.is_disk_faulty = true;
         self.disk_changes += 1;
         let storage = &self.disk.storage;

@@ -174,7 +174,8 @@ impl Operator {
                 Polled::Done(listing) => {
                     self.granted += 1;
                     self.must_list = false;
-                    stage.ledger.check_listing(&tapes, &listing)?;
+                    let was_full = stage.archives[self.plan.archive].was_full();
+                    stage.ledger.check_listing(&tapes, &listing, was_full)?;
                     self.take_listing(&listing, stage.ledger);
                     Ok(Activity::Idle)
                 }
@@ -206,6 +207,7 @@ impl Operator {
                 Polled::Done(_) => {
                     self.granted += 1;
                     self.recorded.retain(|recorded| recorded.tape != tape);
+                    stage.ledger.tape_mut(tape).unsubscribed();
                     self.await_stop(tape, archive, stage)
                 }
                 Polled::Failed(error) => self.failed_on(tape, "a stop", &error, stage),
@@ -214,7 +216,9 @@ impl Operator {
                 Polled::Pending => Ok(Activity::AwaitingStop(tape, operation)),
                 Polled::Done(Some(position)) => {
                     self.granted += 1;
-                    stage.ledger.tape_mut(tape).stopped_at(position)?;
+                    let was_full = stage.archives[self.plan.archive].was_full();
+                    let tape = stage.ledger.tape_mut(tape);
+                    tape.reports_stop(position, was_full)?;
                     Ok(Activity::Idle)
                 }
                 Polled::Done(None) => self.await_stop(tape, archive, stage),

@@ -36,6 +36,16 @@ impl Operator {
         if self.must_list {
             return self.list(archive, stage.ledger);
         }
+        let is_interrupted = |tape: &&usize| {
+            let it = stage.ledger.tape(**tape);
+            it.is_certain() && it.is_interrupted
+        };
+        if let Some(tape) = self.tapes.iter().find(is_interrupted).copied() {
+            let id = stage.ledger.tape(tape).recording_id?;
+            let call = ArchiveCall::try_stop_recording_by_identity(id);
+            let stopping = archive.begin(call).ok();
+            return stopping.map(|it| Activity::Stopping(tape, it));
+        }
         match self.goal {
             Goal::Work => self.choose_work(archive, stage),
             Goal::Verify => self.choose_verification(archive, stage.ledger),
@@ -241,7 +251,9 @@ impl Operator {
             positions.term_offset(stop)
         );
         let activity = self.add_publication(Some(tape), &place, it.stream_id, archive)?;
-        ledger.tape_mut(tape).doubt = Some(UncertainChange::Extended);
+        let it = ledger.tape_mut(tape);
+        it.doubt = Some(UncertainChange::Extended);
+        it.may_be_subscribed = true;
         Some(activity)
     }
 
