@@ -410,7 +410,9 @@ def test_a_migration_requires_all_source_files_no_destination_files_and_a_stoppe
     client, join = it.client, 2 * _SEGMENT
     earlier, later, _ = contiguous(it)
     it.file(later, 0).touch()
-    _refused_with_path(client.migrate_segments, earlier, later, text=f"preexisting dst segment file {it.file(later, 0)}")
+    _refused_with_path(
+        client.migrate_segments, earlier, later, text=f"preexisting dst segment file {it.file(later, 0)}"
+    )
     it.file(later, 0).unlink()
     it.file(earlier, 0).unlink()
     _refused_with_path(client.migrate_segments, earlier, later, text=f"missing src segment file {it.file(earlier, 0)}")
@@ -418,7 +420,9 @@ def test_a_migration_requires_all_source_files_no_destination_files_and_a_stoppe
 
     earlier, later, _ = contiguous(it)
     it.file(earlier, join).write_bytes(bytes(_SEGMENT))
-    _refused_with_path(client.migrate_segments, later, earlier, text=f"preexisting dst segment file {it.file(earlier, join)}")
+    _refused_with_path(
+        client.migrate_segments, later, earlier, text=f"preexisting dst segment file {it.file(earlier, join)}"
+    )
 
     active, _, end = it.begin(100, join)
     assert _refusal(client.migrate_segments, active, earlier) == (GENERIC, f"recording {active} is still active")

@@ -73,7 +73,9 @@ class _Verification:
     def recorded_stop_position(self) -> int: ...
     @property
     def torn_file(self) -> str | None:
-        """Name of the segment file whose last fragment may be torn; `None` if there is no such fragment."""
+        """Name of the segment file whose last fragment may be torn; `None` if there is no such fragment, or if the index
+        proves that the fragment was not acknowledged.
+        """
     @property
     def torn_position(self) -> int | None:
         """Position at which the fragment that may be torn begins."""
