@@ -86,8 +86,9 @@ check-python: $(QUICK)
 # Tests that wait (for drivers, Java and Spark) run beside tests that compute. The latter have the lowest priority, so
 # that they only take the processor time that is left. Their output is shown at the end.
 COMPUTING_LOG := target/test-computing.log
+# The simulator is built before: a build of the lowest priority would hold the lock for which builds of tests wait.
 test: test-rust
-	@mkdir -p target
+	cargo build --quiet -p aeron-simulator
 	@nice -n 19 $(MAKE) --no-print-directory test-computing >$(COMPUTING_LOG) 2>&1 & computing=$$!; \
 	trap 'kill $$computing' INT TERM; \
 	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
@@ -105,10 +106,10 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Four processes run tests also on two cores: tests wait for two thirds of their time. The tests of a file run in one
-# process: they share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with
-# the largest files, and end with the few tests that take minutes.
-PYTEST := $(BIN)/python -m pytest --numprocesses=4 --dist=loadfile --no-loadscope-reorder
+# Two processes run tests: with four on two cores, Python workers of Spark took longer to connect than Spark waits. The
+# tests of a file run in one process: they share its drivers and its Spark session. The order is that of the folders:
+# pytest-xdist would start with the largest files, and end with the few tests that take minutes.
+PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 test-python: $(QUICK) $(STAMPS)/spark-classes
 	$(call say,Python and interop tests)
 	$(PYTEST) $(PYTEST_ARGS)
