@@ -126,7 +126,7 @@ def test_an_archive_ends_with_status_1_when_its_driver_dies_07_190(aeronarchive:
 
 
 def test_an_archive_that_its_driver_times_out_ends_with_status_1(aeronarchive: Start, tmp_path: Path) -> None:
-    with aeron.MediaDriver(dir=tmp_path / "md", client_liveness_timeout_ns=1_000_000_000):
+    with aeron.MediaDriver(dir=tmp_path / "md", client_liveness_timeout_ns=2_000_000_000):
         process = aeronarchive(*settings(tmp_path))
         eventually(lambda: is_ready(tmp_path))
         process.send_signal(signal.SIGSTOP)

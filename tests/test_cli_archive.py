@@ -437,6 +437,8 @@ def torn(tmp_path: Path) -> Path:
     with (directory / "0-0.rec").open("r+b") as segment:
         segment.seek(TORN_AT // 4096 * 4096 + 4096)
         segment.write(bytes(4096))
+    # The index would prove that the fragment was whole.
+    (directory / "index-0-0.idx").unlink()
     return directory
 
 

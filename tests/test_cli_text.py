@@ -138,6 +138,7 @@ def test_an_argument_that_is_not_utf_8_ends_a_command_without_a_traceback(
         [sys.executable, "-m", "aeron", *arguments],
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
         timeout=60,
         env={**os.environ, "AERON_DIR": str(driver.dir)},

@@ -36,10 +36,10 @@ pub(crate) fn rename_old<S: Storage>(
         .iter()
         .filter(|file| file.is_old_index && file.extension == INDEX_EXTENSION)
         .filter(|file| is_chosen(file.recording_id));
-    let renamed = old.by_ref().take(limit);
-    let is_renamed = renamed.fold(true, |is_renamed, file| {
-        rename_one(storage, file).is_ok() && is_renamed
-    });
+    let mut is_renamed = true;
+    for file in old.by_ref().take(limit) {
+        is_renamed &= rename_one(storage, file).is_ok();
+    }
     is_renamed && old.next().is_none()
 }
 
