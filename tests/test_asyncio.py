@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from tests.conftest import Stream, eventually
 
 import aeron
@@ -341,8 +342,6 @@ def test_coroutines_without_an_event_loop_of_asyncio_are_refused_and_leave_nothi
 
 
 def test_a_program_with_trio_gets_the_same_error(driver: aeron.MediaDriver) -> None:
-    trio = pytest.importorskip("trio")
-
     async def main() -> None:
         async with aeron.async_connect(driver):
             pytest.fail("the block must not begin")
