@@ -62,7 +62,7 @@ fn check_addresses(channel: &UdpChannel) {
     assert!(channel.canonical_form.starts_with("UDP-"), "{channel:?}");
     assert!(channel.matches_canonical_form(channel), "{channel:?}");
     assert_eq!(
-        channel.matches_tag(channel),
+        channel.matches_tag(channel, channel.data_addresses()),
         Ok(channel.tag().is_some()),
         "{channel:?}"
     );

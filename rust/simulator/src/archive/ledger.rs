@@ -392,8 +392,8 @@ impl Tape {
     /// Registers a stop position that a client received. `was_full` tells whether the archive's disk was ever full.
     ///
     /// After a full disk, the archive continues a recording until its subscription ends (rule 12-10.3). The publication
-    /// may be closed: its remaining bytes are recorded too. So the stop position is final only after the subscription has
-    /// ended. Until then, it is the end of recorded data.
+    /// may be closed: its remaining bytes are recorded too. So the stop position is final only after the subscription
+    /// has ended. Until then, it is the end of recorded data.
     ///
     /// # Errors
     /// The position contradicts the known state of the recording.
