@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.commands import run
 from tests.conftest import eventually
+from tests.small_disk import run_on_small_disk
 
 import aeron
 from aeron._pipeline import _read_archive_mark
@@ -98,7 +97,7 @@ def client(driver: aeron.MediaDriver) -> Iterator[aeron.Aeron]:
 
 def test_a_recording_on_a_full_disk_is_reported_and_continues_without_a_gap_when_there_is_space(tmp_path: Path) -> None:
     """07-57; 12, sections 10.1 and 10.3"""
-    assert run_on_small_disk(_FULL_DISK, tmp_path) == "continued"
+    assert run_on_small_disk(_FULL_DISK, tmp_path, size_mib=8, timeout_s=90) == "continued\n"
 
 
 def test_the_space_of_the_error_log_is_reserved_when_the_mark_file_is_created(
@@ -213,21 +212,3 @@ def _only_error(directory: Path) -> str:
 def _counter(client: aeron.Aeron, type_id: int) -> int:
     [counter] = [counter for counter in client.counters_reader.snapshot() if counter.type_id == type_id]
     return counter.value
-
-
-def run_on_small_disk(script: str, directory: Path) -> str:
-    """Runs a script with a file system of 8 MiB, whose path is its argument. Returns its output."""
-    mount = f"mount -t tmpfs -o size=8m tmpfs {directory}"
-    command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
-    probe = subprocess.run((*command, mount), check=False, capture_output=True, text=True)
-    if probe.returncode:
-        pytest.skip(f"no file system can be mounted: {probe.stderr.strip()}")
-    done = subprocess.run(
-        (*command, f'{mount} && exec "$0" -c "$1" "$2"', sys.executable, script, str(directory)),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=90,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()

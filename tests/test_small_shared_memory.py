@@ -1,9 +1,9 @@
 """Tests of drivers with 64 MiB of shared memory, the default in containers."""
 
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
+from tests.small_disk import run_on_small_disk
 
 # Time limit for a script: a driver without free pages could wait for ever.
 TIMEOUT_S = 60
@@ -47,20 +47,7 @@ with aeron.MediaDriver() as driver, aeron.connect(driver) as client:
 
 def run(script):
     """Runs a script with its own `/dev/shm` of 64 MiB. Returns its output."""
-    mount = "mount -t tmpfs -o size=64m tmpfs /dev/shm"
-    command = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c")
-    probe = subprocess.run((*command, mount), check=False, capture_output=True, text=True)
-    if probe.returncode:
-        pytest.skip(f"no file system can be mounted: {probe.stderr.strip()}")
-    done = subprocess.run(
-        (*command, f'{mount} && exec "$0" -c "$1"', sys.executable, script),
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
-    return done.stdout
+    return run_on_small_disk(script, Path("/dev/shm"), size_mib=64, timeout_s=TIMEOUT_S)
 
 
 @pytest.mark.parametrize("channel", ["aeron:ipc", "aeron:udp?endpoint=localhost:20121"])

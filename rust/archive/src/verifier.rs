@@ -101,7 +101,7 @@ impl FrameVerifier {
         self.field = SessionField::Unknown;
     }
 
-    /// Checks a frame whose value is not the expected one.
+    /// Checks a frame whose session id field has neither the session id nor the expected checksum.
     #[cold]
     fn decide<S: Storage>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Opens files whose type another program may have changed.
+//! Opens only regular files: another program may have put a pipe or a device in the place of a file.
 
 use std::fs::{File, OpenOptions};
 use std::io;

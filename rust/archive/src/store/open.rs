@@ -85,7 +85,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// purged recordings are deleted, and interrupted migrations are finished. Returns the store
     /// and the recordings with a new stop position.
     ///
-    /// A recording whose entry or segment files do not fit each other is not served: see
+    /// A recording is not served if its catalog entry and its segment files contradict each other: see
     /// [`faults`](Self::faults). Its entry and files are not changed.
     ///
     /// # Errors

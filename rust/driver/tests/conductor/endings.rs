@@ -209,7 +209,7 @@ fn a_claim_without_a_frame_length_is_not_unblocked_if_no_data_follows() {
     assert_eq!(driver.system(SystemCounter::UnblockedPublications), 0);
 }
 
-/// 04-84: after its publishers have left, nobody will finish the claim. The stream ends for its subscribers.
+/// 04-84: after its publishers have left, no publisher can finish the claim. The stream ends for its subscribers.
 #[test]
 fn a_draining_publication_ends_although_its_last_claim_has_no_frame_length() {
     for is_exclusive in [false, true] {

@@ -19,8 +19,8 @@ pub fn unblock<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
     unblock_with(log, blocked_position, false)
 }
 
-/// Like [`unblock`], for a log whose publishers have all left: nobody will finish the claim at the tail, so it becomes
-/// padding too.
+/// Does the same as [`unblock`] for a log whose publishers have all left. No publisher can finish the claim at the
+/// tail, so this claim becomes padding too.
 pub fn unblock_abandoned<W: Words>(log: &LogBuffers<W>, blocked_position: i64) -> bool {
     unblock_with(log, blocked_position, true)
 }
