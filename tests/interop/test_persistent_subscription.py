@@ -430,8 +430,16 @@ def test_the_switch_to_the_live_stream_within_fragmented_messages_of_a_busy_publ
     big = Source(source.archive, PUBLICATION, source.stream + 20_000, lengths=(7000, 8000))
     big.send(20)
     reader = read(big, limit=limit)
-    # The publisher sends a message after each poll, so the replay and the live stream always move.
-    reader.until_live(meanwhile=big.offer)
+    sent = len(big.messages)
+
+    # The replay and the live stream always move. At first the publisher is half as fast as the reader: a reader that is
+    # slower than the publisher would never reach the live stream.
+    def offer():
+        read = len(reader.messages)
+        if len(big.messages) <= max(sent + read // 2, read):
+            big.offer()
+
+    reader.until_live(meanwhile=offer)
     big.send(50, reader=reader)
     reader.until_read(big.messages)
     assert reader.count("joined") == 1

@@ -289,9 +289,10 @@ def _bars_of(
         f"\n[bold]{escape(trades.source)}[/]: {len(trades.records):,} {trades.kind}, {speed:,.3g} seconds of the "
         f"market in one, to bars of {bar_us / 1e6:g} s by Spark"
     )
+    bars = live.run(spark, pipeline, replay, trades, console)
+    # An interrupted run leaves nothing: the output is made when its files are complete.
     kept.parent.mkdir(parents=True, exist_ok=True)
     with OutputDirectory(kept, overwrite=True) as output:
-        bars = live.run(spark, pipeline, replay, trades, console)
         # The log of Spark's file sink is not copied: it refers to files in the temporary directory, which is deleted.
         for path in sorted(pipeline.parquet.glob("part-*.parquet")):
             shutil.copyfile(path, output.new_file("parquet"))
