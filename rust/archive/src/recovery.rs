@@ -100,7 +100,7 @@ pub enum RecoveryError {
     /// The last frame may be torn, and the policy is to refuse.
     #[error(
         "Found potentially incomplete last fragment straddling page boundary in file: {name}, position {position}: run \
-         `ArchiveTool verify` for corrective action, or start the archive once with \
+         `aeron archive verify --repair`, or start the archive once with \
          aeron.archive.on.torn.fragment=truncate"
     )]
     Torn {
@@ -111,7 +111,7 @@ pub enum RecoveryError {
     },
     /// Bytes that no recorder writes follow the last frame, and the policy is to refuse.
     #[error(
-        "{name}, position {position}: {fault}: run `ArchiveTool verify` for corrective action, or start the archive once with \
+        "{name}, position {position}: {fault}: run `aeron archive verify --repair`, or start the archive once with \
          aeron.archive.on.torn.fragment=truncate"
     )]
     Damaged {

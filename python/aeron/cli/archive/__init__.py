@@ -17,6 +17,9 @@ _COMMANDS = {
     "errors": LazyCommand("aeron.cli.archive.look", "errors", "Show the errors of the archive and its driver."),
     "capacity": LazyCommand("aeron.cli.archive.look", "capacity", "Print or increase the capacity of the catalog."),
     "verify": LazyCommand("aeron.cli.archive.verify", "verify", "Verify recordings, and repair the catalog."),
+    "rebuild-catalog": LazyCommand(
+        "aeron.cli.archive.rebuild", "rebuild_catalog", "Write a lost catalog again from the segment files."
+    ),
     "checksum": LazyCommand("aeron.cli.archive.checksum", "checksum", "Write checksums of frames and entries."),
     "mark-valid": LazyCommand("aeron.cli.archive.mark", "mark_valid", "Mark an invalid recording as valid again."),
     "mark-invalid": LazyCommand("aeron.cli.archive.mark", "mark_invalid", "Mark a recording as broken."),

@@ -53,6 +53,8 @@ use load::RecordingCheck;
 pub const CATALOG_FILE: &str = "archive.catalog";
 /// Name of a new catalog until it replaces the existing catalog.
 pub const NEW_CATALOG_FILE: &str = "archive.catalog.compact";
+/// Name of a rebuilt catalog until it is complete.
+const REBUILT_CATALOG_FILE: &str = "archive.catalog.new";
 /// Version of the layout. A catalog of another major version is refused.
 pub const CATALOG_VERSION: SemanticVersion = SemanticVersion::new(3, 1, 0);
 /// Length of a new catalog in bytes; the file is sparse.
@@ -140,6 +142,36 @@ impl<S: Storage> Catalog<S> {
                 .map_err(|error| io_error("remove an unfinished one", error))?;
         }
         Ok(catalog)
+    }
+
+    /// Opens the new catalog that an interrupted compaction has left, for reading only. Returns `None` if there is none,
+    /// or if it is damaged.
+    pub(crate) fn open_compacted(storage: &S) -> Option<Self> {
+        let file = storage.open(NEW_CATALOG_FILE, Access::Read).ok()?;
+        Self::of_file(file, Access::Read, RecordingCheck::Unchecked).ok()
+    }
+
+    /// Writes the catalog of a directory without a catalog. The descriptors are in the order of their ids.
+    ///
+    /// # Errors
+    /// An entry is too long, or the file system returns an error. If only the sync of the directory failed, the catalog
+    /// exists.
+    pub(crate) fn write_rebuilt(
+        storage: &S,
+        next_recording_id: i64,
+        descriptors: impl Iterator<Item = (RecordingState, RecordingDescriptor)>,
+    ) -> Result<(), CatalogError> {
+        let mut bytes = header(next_recording_id).to_vec();
+        for (state, descriptor) in descriptors {
+            bytes.extend(descriptor.encode_entry(state, 0));
+        }
+        let capacity = DEFAULT_CAPACITY.max(bytes.len() as u64);
+        if capacity > MAX_CAPACITY {
+            return Err(CatalogError::Full);
+        }
+        write_new_file(storage, REBUILT_CATALOG_FILE, &bytes, capacity)
+            .map_err(|error| io_error("write a new one", error))?;
+        sync_directory(storage)
     }
 
     /// Sets how each change is forced to the disk before its call returns. The default is [`SyncLevel::None`].
@@ -351,6 +383,14 @@ impl<S: Storage> Catalog<S> {
         let file = storage
             .open(CATALOG_FILE, access)
             .map_err(|error| io_error("open it", error))?;
+        Self::of_file(file, access, recordings)
+    }
+
+    fn of_file(
+        file: S::File,
+        access: Access,
+        recordings: RecordingCheck,
+    ) -> Result<Self, CatalogError> {
         let loaded = load::load(&file, access, recordings)?;
         Ok(Self {
             file,
@@ -390,7 +430,7 @@ impl<S: Storage> Catalog<S> {
             entry.offset = bytes.len() as u64;
             bytes.extend(entry.encode(None));
         }
-        let file = write_new_file(storage, &bytes, capacity)
+        let file = write_new_file(storage, NEW_CATALOG_FILE, &bytes, capacity)
             .map_err(|error| io_error("write a new one", error))?;
         Ok(Self {
             file,
@@ -517,12 +557,17 @@ impl<S: Storage> Catalog<S> {
 }
 
 /// Writes `bytes` to a new file of `capacity` bytes, and then renames it to the catalog's name.
-fn write_new_file<S: Storage>(storage: &S, bytes: &[u8], capacity: u64) -> io::Result<S::File> {
-    remove_new_file(storage)?;
-    let file = storage.create(NEW_CATALOG_FILE, capacity)?;
+fn write_new_file<S: Storage>(
+    storage: &S,
+    name: &str,
+    bytes: &[u8],
+    capacity: u64,
+) -> io::Result<S::File> {
+    remove_file(storage, name)?;
+    let file = storage.create(name, capacity)?;
     file.write_all_at(bytes, 0)?;
     file.sync(SyncLevel::DataAndMetadata)?;
-    storage.rename(NEW_CATALOG_FILE, CATALOG_FILE)?;
+    storage.rename(name, CATALOG_FILE)?;
     Ok(file)
 }
 
@@ -534,7 +579,11 @@ fn sync_directory(storage: &impl Storage) -> Result<(), CatalogError> {
 
 /// Removes an unfinished new catalog, which a kill may have left.
 fn remove_new_file(storage: &impl Storage) -> io::Result<()> {
-    match storage.remove(NEW_CATALOG_FILE) {
+    remove_file(storage, NEW_CATALOG_FILE)
+}
+
+fn remove_file(storage: &impl Storage, name: &str) -> io::Result<()> {
+    match storage.remove(name) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }

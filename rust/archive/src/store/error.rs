@@ -33,6 +33,17 @@ pub enum StoreError {
         /// Level of segment files.
         file: SyncLevel,
     },
+    /// The directory has segment files, but no catalog.
+    #[error(
+        "{name} is missing, but its directory has {segments} segment files: restore the catalog from a backup, or run \
+         `aeron archive rebuild-catalog` on the directory"
+    )]
+    LostCatalog {
+        /// Path of the catalog.
+        name: String,
+        /// Number of segment files.
+        segments: usize,
+    },
     /// The recording never existed, or it is deleted or invalid.
     #[error("unknown recording id: {recording_id}")]
     UnknownRecording {
@@ -229,7 +240,8 @@ pub enum StoreError {
     },
     /// A file with the name of a segment that is to be recorded exists already.
     #[error(
-        "segment file already exists: {name}: remove it, or run `ArchiveTool delete-orphaned-segments`"
+        "segment file already exists: {name}: it may be the only copy of its data, so keep a copy, and then run `aeron \
+         archive delete-orphans`"
     )]
     SegmentFileExists {
         /// Name of the file.

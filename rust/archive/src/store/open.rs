@@ -10,7 +10,7 @@ use aeron_agent::SystemEpochClock;
 
 use super::deletion::{is_segment, remove_segment};
 use super::{ArchiveStore, DetachedSegments, MigrationNote, StoreError, StoreOptions};
-use crate::catalog::{Catalog, CatalogError, RecordingDescriptor, RecordingState};
+use crate::catalog::{CATALOG_FILE, Catalog, CatalogError, RecordingDescriptor, RecordingState};
 use crate::extensions::{EXTENSIONS_FILE_NAME, Extensions};
 use crate::index::{
     ArrivalClock, INDEX_EXTENSION, IndexForm, IndexProof, last_arrival_ms, remove_lonely,
@@ -18,7 +18,7 @@ use crate::index::{
 };
 use crate::objects::manifest_owner;
 use crate::recovery::{FoundEnd, LastSegments, Recovery, RecoveryError, RecoveryPolicy};
-use crate::segments::{SegmentFileName, sidecar_name};
+use crate::segments::{SEGMENT_EXTENSION, SegmentFileName, sidecar_name};
 use crate::storage::Storage;
 use crate::stream::RecordedStream;
 
@@ -112,18 +112,18 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         owner: &mut (impl OpenPolicy<S> + ?Sized),
     ) -> Result<(Self, Vec<RecoveredRecording>), StoreError> {
         options.check()?;
-        let mut catalog = open_catalog(&storage, options.catalog_capacity)?;
-        catalog.set_checksum(options.record_checksum);
-        let recovery_policy = RecoveryPolicy {
-            on_torn_fragment: options.on_torn_fragment,
-            checksum: options.record_checksum,
-        };
         // The directory is listed only once: with a hundred thousand recordings, one list takes as long as the rest of
         // this function.
         let names = storage
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files: Vec<_> = SegmentFileName::among(&names).collect();
+        let mut catalog = open_catalog(&storage, options.catalog_capacity, &files)?;
+        catalog.set_checksum(options.record_checksum);
+        let recovery_policy = RecoveryPolicy {
+            on_torn_fragment: options.on_torn_fragment,
+            checksum: options.record_checksum,
+        };
         let (mut ends, mut faults) = (Vec::new(), Vec::new());
         let times = catalog.recordings();
         let mut last_ms = times.map(RecordingDescriptor::ended_ms).max();
@@ -260,12 +260,25 @@ impl RecoveredRecording {
     }
 }
 
-fn open_catalog<S: Storage>(storage: &S, capacity: u64) -> Result<Catalog<S>, CatalogError> {
+/// Opens the catalog. Creates a new one only in a directory without segment files: without the catalog, an archive
+/// would use the names of these files again.
+fn open_catalog<S: Storage>(
+    storage: &S,
+    capacity: u64,
+    files: &[SegmentFileName<'_>],
+) -> Result<Catalog<S>, StoreError> {
     match Catalog::open(storage, capacity) {
         Err(CatalogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            Catalog::create(storage, capacity)
+            let is_segment = |file: &&SegmentFileName<'_>| file.extension == SEGMENT_EXTENSION;
+            match files.iter().filter(is_segment).count() {
+                0 => Ok(Catalog::create(storage, capacity)?),
+                segments => Err(StoreError::LostCatalog {
+                    name: storage.shown_name(CATALOG_FILE),
+                    segments,
+                }),
+            }
         }
-        opened => opened,
+        opened => Ok(opened?),
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 
 use aeron_memory::cnc::SemanticVersion;
 
-use crate::catalog::{CATALOG_VERSION, CatalogError, RecordingState};
+use crate::catalog::{CATALOG_FILE, CATALOG_VERSION, CatalogError, RecordingState};
 use crate::index::FindPositionError;
 use crate::reader::ReadError;
 use crate::recovery::RecoveryError;
@@ -23,6 +23,12 @@ pub enum ToolError {
         /// Version in the file.
         file: SemanticVersion,
     },
+    /// A rebuild would replace a catalog.
+    #[error(
+        "{CATALOG_FILE} exists, and a rebuild never replaces a catalog: if it is damaged beyond repair, move it to another \
+         directory"
+    )]
+    CatalogExists,
     /// The catalog cannot be used.
     #[error(transparent)]
     Catalog(CatalogError),

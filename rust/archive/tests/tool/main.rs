@@ -7,6 +7,7 @@ mod changing;
     reason = "made for the tests of the store, which use all of it"
 )]
 mod common;
+mod rebuilding;
 #[path = "../recordings/stream.rs"]
 #[allow(
     dead_code,

@@ -11,7 +11,8 @@ use aeron_archive::mark_file::{self, MarkFileState};
 use aeron_archive::ownership::Maintenance;
 use aeron_archive::storage::{Access, Directory};
 use aeron_archive::tool::{
-    ArchiveFiles, RecordedFrames, ToolError, TornDecision, Verification, VerifyOptions,
+    ArchiveFiles, RebuiltChannel, RecordedFrames, ToolError, TornDecision, Verification,
+    VerifyOptions, rebuild_catalog,
 };
 use aeron_objects::reading::CopiedDirectory;
 use pyo3::prelude::*;
@@ -32,6 +33,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyRecordedFrame>()?;
     module.add_class::<PyRecordedFrames>()?;
     module.add_class::<PyVerification>()?;
+    module.add_function(wrap_pyfunction!(rebuild_archive_catalog, module)?)?;
     module.add_function(wrap_pyfunction!(read_archive_mark, module)?)
 }
 
@@ -425,6 +427,34 @@ impl PyArchiveFiles {
     fn lock(&self) -> MutexGuard<'_, ArchiveFiles<Directory>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Writes a lost catalog again from the segment files of an archive. Returns the recordings with notes about their
+/// entries, and the recordings that were left out with the reason.
+#[pyfunction(name = "_rebuild_archive_catalog", signature = (directory, channel, on_progress))]
+fn rebuild_archive_catalog(
+    py: Python<'_>,
+    directory: PathBuf,
+    channel: Option<&str>,
+    on_progress: Py<PyAny>,
+) -> PyResult<(Vec<(i64, Vec<String>)>, Vec<(i64, String)>)> {
+    let channel = channel
+        .map(RebuiltChannel::parse)
+        .transpose()
+        .map_err(|error| raise("InvalidChannelError", error.to_string()))?
+        .unwrap_or_default();
+    let _maintenance =
+        Maintenance::begin(&directory, now_ms()).map_err(|error| from_ownership(&error))?;
+    let storage = Directory::new(&directory);
+    let rebuilt = with_progress(py, &on_progress, |progress| {
+        rebuild_catalog(&storage, &channel, progress)
+    })?;
+    let recordings = rebuilt.recordings.into_iter();
+    let skipped = rebuilt.skipped.into_iter();
+    Ok((
+        recordings.map(|it| (it.recording_id, it.notes)).collect(),
+        skipped.map(|it| (it.recording_id, it.reason)).collect(),
+    ))
 }
 
 /// Runs `work` without the GIL. After each segment, `on_progress` is called with the number of bytes of the segment.
