@@ -18,7 +18,7 @@ pub enum ArchiveClientError {
         "{request}: response for correlationId={correlation_id}, errorCode={code}, error: {message}"
     )]
     Refused {
-        /// Name of the request; `unknown request` if no call was waiting for the answer.
+        /// Name of the request; `unknown request` if the client does not know the request.
         request: &'static str,
         /// Correlation id of the request.
         correlation_id: i64,

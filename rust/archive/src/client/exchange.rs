@@ -26,6 +26,11 @@ const MAX_QUEUED_ERRORS: usize = 64;
 /// Maximum number of expired requests that the exchange remembers until their late responses arrive.
 /// If another request expires, the oldest request is removed.
 const MAX_LATE_ANSWERS: usize = 64;
+/// Maximum number of ended requests that the exchange remembers for later errors of the archive. If another request
+/// ends, the oldest request is removed.
+const MAX_ENDED_REQUESTS: usize = 256;
+/// Beginnings of the names of requests that continue in the archive after their response. An error may follow later.
+const CONTINUING_REQUESTS: [&str; 3] = ["start ", "extend ", "replicate"];
 /// Longest response that is read, in bytes. A descriptor with three channels of maximum length is shorter.
 pub(super) const MAX_RESPONSE_LENGTH: usize = 1 << 20;
 
@@ -65,6 +70,17 @@ pub(super) struct Exchange {
     /// Values that arrived for the requests in `late`.
     late_values: BoundedQueue<i64>,
     unclaimed: UnclaimedRefusals,
+    /// Ended requests, for which an error may still arrive.
+    ended: VecDeque<EndedRequest>,
+}
+
+/// A request that has ended, and the error that has arrived since then.
+struct EndedRequest {
+    correlation_id: i64,
+    name: &'static str,
+    /// Value of the response, such as the id of a replay; `None` if there was no response.
+    value: Option<i64>,
+    error: Option<ArchiveClientError>,
 }
 
 /// Number of errors that no request was waiting for, and the last of them. Reading them does not
@@ -127,6 +143,7 @@ impl Exchange {
             late: VecDeque::new(),
             late_values: BoundedQueue::new(MAX_LATE_ANSWERS),
             unclaimed: UnclaimedRefusals::default(),
+            ended: VecDeque::new(),
         }
     }
 
@@ -300,6 +317,12 @@ impl Exchange {
         self.signals.lost()
     }
 
+    /// Returns the error that the archive sent for a replay after the replay had started.
+    pub(super) fn error_of_replay(&self, replay_session_id: i64) -> Option<&ArchiveClientError> {
+        let is_it = |it: &&EndedRequest| it.value == Some(replay_session_id) && it.error.is_some();
+        self.ended.iter().rev().find(is_it)?.error.as_ref()
+    }
+
     pub(super) const fn unclaimed_refusals(&self) -> &UnclaimedRefusals {
         &self.unclaimed
     }
@@ -349,7 +372,12 @@ impl Exchange {
                 self.late_values.push(response.relevant_id);
             }
             None if response.code == ControlResponseCode::Error => {
-                let error = refusal("unknown request", response);
+                let ended = self.ended.iter_mut().find(|it| it.correlation_id == id);
+                let name = ended.as_ref().map_or("unknown request", |it| it.name);
+                let error = refusal(name, response);
+                if let Some(ended) = ended {
+                    ended.error = Some(error.clone());
+                }
                 self.unclaimed.add(error.clone());
                 self.errors.push(error);
             }
@@ -428,10 +456,30 @@ impl Exchange {
         let Some(request) = self.requests.get_mut(&id) else {
             return;
         };
-        if request.is_abandoned {
-            self.requests.remove(&id);
-        } else if !request.is_finished() {
-            request.progress = RequestProgress::Finished(outcome);
+        if request.is_finished() {
+            return;
+        }
+        let value = match &outcome {
+            Ok(Answer::Value(value)) => Some(*value),
+            _ => None,
+        };
+        let name = request.name;
+        let continues = CONTINUING_REQUESTS.iter().any(|it| name.starts_with(it));
+        let is_remembered = outcome.is_err() || continues;
+        match request.is_abandoned {
+            true => drop(self.requests.remove(&id)),
+            false => request.progress = RequestProgress::Finished(outcome),
+        }
+        if is_remembered {
+            if self.ended.len() == MAX_ENDED_REQUESTS {
+                self.ended.pop_front();
+            }
+            self.ended.push_back(EndedRequest {
+                correlation_id: id,
+                name,
+                value,
+                error: None,
+            });
         }
     }
 

@@ -92,6 +92,14 @@ impl ArchiveLink {
         (last.correlation_id() == Some(correlation_id)).then(|| last.clone())
     }
 
+    /// Returns the error that the archive sent for a replay after the replay had started.
+    pub(super) fn error_of_replay(&self, replay_session_id: i64) -> Option<ArchiveClientError> {
+        let LinkState::Connected(session) = &self.state else {
+            return None;
+        };
+        session.error_of_replay(replay_session_id).cloned()
+    }
+
     /// Makes progress without waiting, and adds the amount of work to `work`. Returns an event if one has occurred.
     pub(super) fn poll(&mut self, now_ns: i64, work: &mut usize) -> Option<LinkEvent> {
         match &mut self.state {

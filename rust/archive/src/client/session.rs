@@ -244,6 +244,13 @@ impl ArchiveSession {
         self.exchange.take_signal()
     }
 
+    /// Returns the error that the archive sent for a replay after the replay had started. Returns `None` if there is no
+    /// error, or if the replay started long ago.
+    #[must_use]
+    pub fn error_of_replay(&self, replay_session_id: i64) -> Option<&ArchiveClientError> {
+        self.exchange.error_of_replay(replay_session_id)
+    }
+
     /// Returns the errors that no request was waiting for.
     pub(super) const fn unclaimed_refusals(&self) -> &UnclaimedRefusals {
         self.exchange.unclaimed_refusals()

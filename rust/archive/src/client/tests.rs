@@ -237,7 +237,11 @@ fn an_error_that_no_request_waits_for_is_queued() {
     assert_eq!(peer.take(&replay).unwrap().unwrap(), 1 << 32);
     let error = peer.exchange.take_error().unwrap();
     assert_eq!(error.correlation_id(), Some(id));
+    assert!(error.to_string().starts_with("start replay: "), "{error}");
     assert!(peer.exchange.take_error().is_none());
+    let of_replay = peer.exchange.error_of_replay(1 << 32).unwrap();
+    assert_eq!(of_replay.correlation_id(), Some(id));
+    assert!(peer.exchange.error_of_replay(2 << 32).is_none());
 }
 
 /// 11-78

@@ -79,24 +79,29 @@ impl Replay {
 
     /// Returns an error if the replay ended before the end of its stream.
     pub fn check_complete(&self) -> PyResult<()> {
+        let id = self.replay_session_id;
         let what = match self.progress() {
             ReplayProgress::Running | ReplayProgress::Complete => return Ok(()),
             ReplayProgress::Broken(position) => {
-                format!("ended at position {position}, before the end of its stream")
+                let what = format!("ended at position {position}, before the end of its stream");
+                match self.link.archive.error_of_replay(id) {
+                    // Another replay would end at the same position, for example because the recording is damaged.
+                    Some(error) => format!("{what}: {error}"),
+                    None => format!("{what}: start another one"),
+                }
             }
             ReplayProgress::Unconfirmed(position, error) => format!(
-                "ended at position {position}, and its archive does not confirm that it is complete ({error})"
+                "ended at position {position}, and its archive does not confirm that it is complete ({error}): start \
+                 another one"
             ),
             ReplayProgress::NeverBegan => {
-                "ended before its first message, because the control session ended".to_owned()
+                "ended before its first message, because the control session ended: start another one".to_owned()
             }
         };
         if self.subscription.is_closed() {
             return Ok(());
         }
-        let id = self.replay_session_id;
-        let reason = format!("the replay {id} {what}: start another one");
-        Err(raise("ArchiveError", reason))
+        Err(raise("ArchiveError", format!("the replay {id} {what}")))
     }
 
     fn progress(&self) -> ReplayProgress {
@@ -127,9 +132,37 @@ impl Replay {
         // The archive closes the publication of a complete replay, and revokes the publication of a replay that the
         // archive ends early. The driver also closes the publication of an archive that was killed.
         match is_revoked {
-            true => ReplayProgress::Broken(position),
+            true => self.after_revocation(position, confirmation),
             false => self.after_end_of_stream(position, confirmation),
         }
+    }
+
+    /// Returns the progress of a replay after its publication was revoked at `position`. The response to a request in
+    /// the same session arrives after the error of the replay.
+    fn after_revocation(
+        &self,
+        position: i64,
+        confirmation: &mut Option<ArchiveOperation<Option<i64>>>,
+    ) -> ReplayProgress {
+        let answer = match confirmation {
+            Some(operation) => operation.poll(),
+            None => match self.stop_position_request() {
+                Ok(operation) => {
+                    *confirmation = Some(operation);
+                    return ReplayProgress::Running;
+                }
+                Err(error) => Err(error),
+            },
+        };
+        match answer {
+            Ok(None) | Err(ArchiveClientError::ReentrantCall) => ReplayProgress::Running,
+            Ok(Some(_)) | Err(_) => ReplayProgress::Broken(position),
+        }
+    }
+
+    fn stop_position_request(&self) -> Result<ArchiveOperation<Option<i64>>, ArchiveClientError> {
+        let call = ArchiveCall::stop_position(self.recording_id);
+        self.link.archive.begin(call)
     }
 
     /// Returns the progress of a replay after its publication was closed at `position`. If this is not the requested
@@ -145,11 +178,7 @@ impl Replay {
         }
         let stop_position = match confirmation {
             Some(operation) => operation.poll(),
-            None => match self
-                .link
-                .archive
-                .begin(ArchiveCall::stop_position(self.recording_id))
-            {
+            None => match self.stop_position_request() {
                 Ok(operation) => {
                     *confirmation = Some(operation);
                     return ReplayProgress::Running;

@@ -28,6 +28,8 @@ pub(super) struct Core {
     /// Attempts to add subscriptions and publications. If the driver has no room for one, the next attempt follows
     /// after a pause.
     pub(super) resources: Attempts,
+    /// Id of the last replay that has ended, and its position.
+    pub(super) ended_replay: Option<(i64, i64)>,
 }
 
 /// A transition to another state. The resources of the old state are closed before the listener is called.

@@ -106,6 +106,7 @@ impl PersistentSubscription {
             position: context.start_position,
             highest_live_position: None,
             resources: Attempts::new(),
+            ended_replay: None,
         };
         Ok(Self {
             core,

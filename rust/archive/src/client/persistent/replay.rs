@@ -7,7 +7,7 @@ use super::super::call::{ArchiveCall, Ticket};
 use super::super::link::Answered;
 use super::context::StartPosition;
 use super::core::{Core, Transition, is_past};
-use super::error::PersistentSubscriptionError;
+use super::error::{PersistentSubscriptionError, REPLAY_REQUEST};
 use super::live::{LiveFailure, LiveStream, LiveWait};
 use super::read_image::ReadImage;
 use super::set_up::AwaitedReplayPlan;
@@ -75,10 +75,21 @@ pub(super) struct ReplayStream {
 }
 
 impl ReplayStream {
-    /// Looks up the recording again, because the replay has ended.
+    /// Looks up the recording again, because the replay has ended. If the archive has ended two replays at the same
+    /// position with an error, a third one would end there too, for example because the recording is damaged.
     pub(super) fn ended(&self, core: &mut Core, now_ns: i64) -> Transition {
-        core.position = StartPosition::At(self.image.position());
-        core.archive.stop_replay(self.session_id, now_ns);
+        let ended = (self.session_id, self.image.position());
+        core.position = StartPosition::At(ended.1);
+        core.archive.stop_replay(ended.0, now_ns);
+        let before = core.ended_replay.replace(ended);
+        // The error of the second replay may arrive after the end of its image.
+        if let Some((session_id, position)) = before
+            && position == ended.1
+            && let Some(source) = core.archive.error_of_replay(session_id)
+        {
+            let request = REPLAY_REQUEST;
+            return Transition::fail(PersistentSubscriptionError::Refused { request, source });
+        }
         core.refresh()
     }
 }

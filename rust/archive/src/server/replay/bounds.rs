@@ -116,6 +116,11 @@ impl ReplayBounds {
             && self.counters.iter().all(is_below)
     }
 
+    /// Returns the stop position of a recording that had stopped when the replay was requested.
+    pub fn recording_stop(&self) -> Option<i64> {
+        self.recording_stop
+    }
+
     /// Returns whether frames may be sent up to the end of a recording that has stopped.
     pub fn is_at_recording_stop(&self) -> bool {
         self.recording_stop == Some(self.stop_position)

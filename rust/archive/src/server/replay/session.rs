@@ -179,10 +179,13 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
                 return Ok(ReplayProgress::Worked(0));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if now_ns < self.connect_deadline_ns {
-                    return Ok(ReplayProgress::Worked(0));
-                }
-                return Err(self.failure("recording segment file not created"));
+                return match self.bounds.recording_stop() {
+                    // Only the recorder of an active recording may still create the file.
+                    None if now_ns < self.connect_deadline_ns => Ok(ReplayProgress::Worked(0)),
+                    None => Err(self.failure("recording segment file not created")),
+                    Some(stop) if stop == self.stream.start_position() => Err(self.empty()),
+                    Some(_) => Err(self.failure("recording segment not found")),
+                };
             }
             Err(error) => return Err(self.failure(&error.to_string())),
         }
@@ -422,6 +425,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
     #[cold]
     fn failure(&self, text: &str) -> ReplayEnd {
         ReplayEnd::Failed(self.error(ArchiveErrorCode::Generic, text))
+    }
+
+    #[cold]
+    fn empty(&self) -> ReplayEnd {
+        let text = "the recording is empty";
+        ReplayEnd::Refused(self.error(ArchiveErrorCode::EmptyRecording, text))
     }
 
     #[cold]

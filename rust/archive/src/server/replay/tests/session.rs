@@ -367,21 +367,44 @@ fn a_replay_that_loses_its_subscriber_is_aborted() {
 
 /// 07-100
 #[test]
-fn a_replay_waits_for_its_first_segment_file_until_the_deadline() {
+fn a_replay_of_an_active_recording_waits_for_its_first_segment_file_until_the_deadline() {
+    let mut counters = Counters::new();
     let mut recording = Recording::new(0);
     recording.message(100);
+    let id = counters.add(recording.position(), 0);
+    let active = |recording: &Recording, counters: &Counters| {
+        recording.replay(ALL, None, vec![counters.find(id).unwrap()])
+    };
     let name = segment_name(3, 0);
     let hidden = "hidden.rec";
     recording.storage.rename(&name, hidden).unwrap();
-    let mut replay = recording.replay_stopped(ALL);
+    let mut replay = active(&recording, &counters);
     assert_eq!(replay.run(), None);
     recording.storage.rename(hidden, &name).unwrap();
     replay.start();
 
     recording.storage.remove(&name).unwrap();
-    let mut replay = recording.replay_stopped(ALL);
+    let mut replay = active(&recording, &counters);
     replay.now_ns = CONNECT_DEADLINE_NS;
     let text = "recording segment file not created";
+    assert_eq!(replay.run(), failed(ArchiveErrorCode::Generic, text, 0));
+}
+
+/// 07-100: no recorder creates the file of a stopped recording any more.
+#[test]
+fn a_replay_of_a_stopped_recording_without_its_segment_file_is_refused_at_once() {
+    let recording = Recording::new(0);
+    recording.storage.remove(&segment_name(3, 0)).unwrap();
+    let text = "the recording is empty";
+    let empty = error(ArchiveErrorCode::EmptyRecording, text, 0);
+    let mut replay = recording.replay_stopped(ALL);
+    assert_eq!(replay.run(), Some(ReplayEnd::Refused(empty)));
+
+    let mut recording = Recording::new(0);
+    recording.message(100);
+    recording.storage.remove(&segment_name(3, 0)).unwrap();
+    let text = "recording segment not found";
+    let mut replay = recording.replay_stopped(ALL);
     assert_eq!(replay.run(), failed(ArchiveErrorCode::Generic, text, 0));
 }
 
