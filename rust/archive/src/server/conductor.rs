@@ -24,7 +24,7 @@ use super::sessions::ControlSessions;
 use super::{ArchiveError, ErrorReports};
 use crate::catalog::RecordingDescriptor;
 use crate::storage::Storage;
-use crate::store::ArchiveStore;
+use crate::store::{ArchiveStore, StoreError};
 
 /// Owns the archive's state, and serves its requests. Runs on one thread. The recorder and the
 /// replayer run on the same thread or on threads of their own.
@@ -213,9 +213,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             );
             return self.outbox.refuse(requester, error);
         }
-        if self.store.recording(recording_id).is_err() {
-            let unknown = Response::RecordingUnknown(recording_id);
-            return self.outbox.respond(requester, unknown);
+        match self.store.recording(recording_id) {
+            Ok(_) => {}
+            Err(error @ StoreError::Unserved { .. }) => {
+                return self.outbox.refuse(requester, error.into());
+            }
+            Err(_) => {
+                let unknown = Response::RecordingUnknown(recording_id);
+                return self.outbox.respond(requester, unknown);
+            }
         }
         let updated = crate::channel::stripped(channel)
             .map_err(ArchiveError::from)

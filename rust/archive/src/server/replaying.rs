@@ -9,6 +9,7 @@ use super::conductor::ArchiveConductor;
 use super::control::Response;
 use super::replay::{ReplayEvent, ReplayRange, ReplayRequested, RequestedPace};
 use crate::storage::Storage;
+use crate::store::StoreError;
 
 /// A replay request: bounded by a counter or unbounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +170,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         if self.begins_before_start(order) {
             self.objects.unknown.check(order.recording_id)?;
         }
-        let recording = self.store.recording(order.recording_id).ok();
+        let recording = match self.store.recording(order.recording_id) {
+            Err(error @ StoreError::Unserved { .. }) => return Err(error.into()),
+            found => found.ok(),
+        };
         let copied = recording.and_then(|it| self.objects.extended(it, order.range.position));
         let request = ReplayRequested {
             requester: order.requester,
