@@ -34,6 +34,8 @@ class MediaDriver:
         dir_warn_if_exists: Warn on stderr when the directory exists. Default: `False`.
         threading_mode: Distribution of the agents over threads. One of `DEDICATED`, `SHARED_NETWORK`,
             `SHARED`, `INVOKER`. Default: `'SHARED'`.
+        thread_naming: Names of the threads: `classic` as in Aeron 1.52, or `new` as in Aeron 1.53. One of
+            `classic`, `new`. Default: `'classic'`.
         driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as
             dead. Default: `10000` milliseconds.
         print_configuration: Print all settings to stdout at the start. Default: `False`.
@@ -225,6 +227,7 @@ class MediaDriver:
         dir_delete_on_shutdown: bool = True,
         dir_warn_if_exists: bool = False,
         threading_mode: Literal["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"] = "SHARED",
+        thread_naming: Literal["classic", "new"] = "classic",
         driver_timeout_ms: int = 10000,
         print_configuration: bool = False,
         termination_validator: str = "deny",

@@ -48,6 +48,18 @@ pub fn set_cpu_affinity(cpu: usize) -> io::Result<()> {
     Ok(())
 }
 
+/// Sets the name of the calling thread. The system keeps only the first 15 bytes.
+///
+/// # Errors
+/// The name contains a zero byte, or the system refuses it.
+pub fn set_name(name: &str) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::thread::set_name(&std::ffi::CString::new(name)?)?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = name;
+    Ok(())
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ use aeron_memory::mapped::{Allocation, MappedFile};
 
 use crate::agents::{AgentCpus, ConductorAgent, Pinned, ReceiverAgent, SenderAgent};
 use crate::closing::Closing;
-use crate::config::{Context, LoopKind, ThreadingMode};
+use crate::config::{Context, LoopKind, ThreadNaming, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::driver_core::{DriverCore, DriverEnvironment};
 use crate::log_storage::MappedLogs;
@@ -153,8 +153,12 @@ impl Agents {
                         kind: LoopKind,
                         cpu: Option<usize>|
          -> Result<Loop, StartError> {
+            let thread_name = match context.thread_naming {
+                ThreadNaming::Classic => None,
+                ThreadNaming::New => Some(kind.new_thread_name()),
+            };
             Ok(Loop {
-                agent: Box::new(Pinned::new(agent, cpu, errors.clone())),
+                agent: Box::new(Pinned::new(agent, cpu, thread_name, errors.clone())),
                 idle_strategy: context.idle_strategy(kind)?.build(),
             })
         };

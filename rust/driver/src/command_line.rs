@@ -109,6 +109,7 @@ fn run_driver(sources: &Sources) -> i32 {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
+    driver.name_thread();
     while signals.received().is_none() && !driver.is_terminated() {
         let work_count = driver.do_work();
         driver.idle(work_count);

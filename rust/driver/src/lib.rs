@@ -52,7 +52,7 @@ mod stream;
 #[cfg(test)]
 mod testing;
 
-pub use config::{Context, ThreadingMode};
+pub use config::{Context, ThreadNaming, ThreadingMode};
 pub use directory::{LeftDirectory, left_directories, remove_abandoned};
 pub use error::DriverError;
 pub use media_driver::MediaDriver;

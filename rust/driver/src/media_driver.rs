@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use aeron_agent::{
-    AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler, IdleStrategy,
-    SystemEpochClock, console,
+    Agent, AgentError, AgentInvoker, AgentRunner, AgentTurns, EpochClock, ErrorHandler,
+    IdleStrategy, SystemEpochClock, console, thread,
 };
 use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, CncFile};
 use aeron_memory::counters::CountersManager;
@@ -16,7 +16,7 @@ use aeron_memory::counters::CountersManager;
 use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
 use crate::closing::{Closing, Drain};
-use crate::config::{ConfigurationError, Context, ThreadingMode};
+use crate::config::{ConfigurationError, Context, ThreadNaming, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory::DriverDirectory;
 use crate::media::interfaces::SystemInterfaces;
@@ -204,6 +204,15 @@ impl MediaDriver {
         for id in self.cnc.counters().ids() {
             // The state of a counter may be invalid, because any process can write to the CnC file.
             let _ = counters.free(id, now_ms);
+        }
+    }
+
+    /// With [`ThreadNaming::New`], gives the calling thread the name of the main loop.
+    pub(crate) fn name_thread(&self) {
+        if let (ThreadNaming::New, Some(main_loop)) = (self.context.thread_naming, &self.main_loop)
+            && let Err(error) = thread::set_name(&main_loop.invoker.agent().role_name())
+        {
+            console::warn(format_args!("WARNING: unable to name the thread: {error}"));
         }
     }
 

@@ -205,6 +205,44 @@ fn a_client_ends_the_driver_only_if_the_validator_allows_it() {
     assert!(denying.0.try_wait().unwrap().is_none());
 }
 
+/// 04-199
+#[test]
+#[cfg(target_os = "linux")]
+fn with_the_new_naming_each_thread_has_a_short_name() {
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "DEDICATED",
+            &[
+                "aeron-md-cnd",
+                "aeron-md-nra",
+                "aeron-md-rcv",
+                "aeron-md-snd",
+            ],
+        ),
+        (
+            "SHARED_NETWORK",
+            &["aeron-md-cnd", "aeron-md-net", "aeron-md-nra"],
+        ),
+        ("SHARED", &["aeron-md-shd"]),
+        ("INVOKER", &["aeron-md-shd"]),
+    ];
+    for (mode, expected) in cases {
+        let (_place, dir) = place();
+        let mut command = aeronmd(&dir);
+        command
+            .env("AERON_THREADING_MODE", mode)
+            .env("AERON_THREAD_NAMING", "new");
+        let driver = Running::start(&mut command, &dir);
+        let deadline = Instant::now() + PATIENCE;
+        while driver.threads() != expected {
+            assert!(Instant::now() < deadline, "{mode}: {:?}", driver.threads());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        driver.signal(Signal::TERM);
+        driver.end();
+    }
+}
+
 /// 04-1 to 04-3, 05-54
 #[test]
 #[cfg(target_os = "linux")]

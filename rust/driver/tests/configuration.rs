@@ -52,6 +52,7 @@ fn every_variable_changes_its_setting_and_the_printed_configuration() {
                 }
             }
             _ if setting.variable == "AERON_THREADING_MODE" => "SHARED".into(),
+            _ if setting.variable == "AERON_THREAD_NAMING" => "new".into(),
             _ if setting.variable == "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
             _ => "something".into(),
         };

@@ -6,19 +6,31 @@ use aeron_agent::{Agent, AgentError, thread};
 
 use crate::diagnostics::ErrorRecorder;
 
-/// Binds the thread that starts the agent to a CPU, if one is set.
+/// Binds the thread that starts the agent to a CPU, if one is set. The thread has the name of the agent, or another
+/// name if one is set.
 ///
 /// If that fails, records an error and runs the agent anyway.
 pub struct Pinned {
     agent: Box<dyn Agent>,
     cpu: Option<usize>,
+    thread_name: Option<&'static str>,
     errors: ErrorRecorder,
 }
 
 impl Pinned {
     /// Creates the agent. If the CPU is `None`, the thread may run on any CPU.
-    pub fn new(agent: Box<dyn Agent>, cpu: Option<usize>, errors: ErrorRecorder) -> Self {
-        Self { agent, cpu, errors }
+    pub fn new(
+        agent: Box<dyn Agent>,
+        cpu: Option<usize>,
+        thread_name: Option<&'static str>,
+        errors: ErrorRecorder,
+    ) -> Self {
+        Self {
+            agent,
+            cpu,
+            thread_name,
+            errors,
+        }
     }
 }
 
@@ -44,6 +56,9 @@ impl Agent for Pinned {
     }
 
     fn role_name(&self) -> Cow<'_, str> {
-        self.agent.role_name()
+        match self.thread_name {
+            Some(name) => name.into(),
+            None => self.agent.role_name(),
+        }
     }
 }

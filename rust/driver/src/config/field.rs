@@ -6,7 +6,7 @@ use aeron_agent::setting::{Grammar, Value};
 use aeron_protocol::uri::ReceiverGroup;
 
 use super::Context;
-use crate::config::{TerminationValidator, ThreadingMode};
+use crate::config::{TerminationValidator, ThreadNaming, ThreadingMode};
 
 /// One setting: its variable, its field in [`Context`], and how its value is read and written.
 #[derive(Debug)]
@@ -42,6 +42,7 @@ impl Setting {
     pub fn choices(&self) -> &'static [&'static str] {
         match self.name {
             "threading_mode" => &["DEDICATED", "SHARED_NETWORK", "SHARED", "INVOKER"],
+            "thread_naming" => &["classic", "new"],
             "receiver_group_consideration" => &["infer", "true", "false"],
             _ => &[],
         }
@@ -146,6 +147,7 @@ text_fields! {
     String: |text| text.clone(), Some;
     PathBuf: |path| path.display().to_string(), |text| Some(PathBuf::from(text));
     ThreadingMode: |mode| mode.name().to_owned(), |text| ThreadingMode::from_name(&text);
+    ThreadNaming: |naming| naming.name().to_owned(), |text| ThreadNaming::from_name(&text);
     ReceiverGroup: |group| group_name(*group).to_owned(), |text| Some(group_from_name(&text));
     TerminationValidator: |validator| validator.name().to_owned(), |text| Some(TerminationValidator::from_name(text));
 }

@@ -20,7 +20,7 @@ use aeron_protocol::uri::{ReceiverGroup, UntetheredTimeouts};
 use field::Field;
 pub use field::Setting;
 pub(crate) use modes::LoopKind;
-pub use modes::{TerminationValidator, ThreadingMode};
+pub use modes::{TerminationValidator, ThreadNaming, ThreadingMode};
 pub use validate::ConfigurationError;
 
 const KIB: i64 = 1024;
@@ -89,6 +89,8 @@ settings! {
     dir_warn_if_exists: bool = false, "AERON_DIR_WARN_IF_EXISTS" Boolean;
     /// Distribution of the agents over threads.
     threading_mode: ThreadingMode = ThreadingMode::Dedicated, "AERON_THREADING_MODE" Text;
+    /// Names of the threads: `classic` as in Aeron 1.52, or `new` as in Aeron 1.53.
+    thread_naming: ThreadNaming = ThreadNaming::Classic, "AERON_THREAD_NAMING" Text;
     /// Age of the driver's heartbeat, in milliseconds, after which the driver counts as dead.
     driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" LeadingDigits(0, MAX);
     /// Print all settings to stdout at the start.

@@ -38,6 +38,33 @@ impl ThreadingMode {
     }
 }
 
+/// The names of the driver's threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadNaming {
+    /// The names of Aeron 1.52.
+    #[default]
+    Classic,
+    /// The short names of Aeron 1.53, which a system shows completely.
+    New,
+}
+
+impl ThreadNaming {
+    /// Returns the name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            ThreadNaming::Classic => "classic",
+            ThreadNaming::New => "new",
+        }
+    }
+
+    /// Returns the naming with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [ThreadNaming::Classic, ThreadNaming::New]
+            .into_iter()
+            .find(|naming| naming.name() == name)
+    }
+}
+
 /// The kind of a loop of agents; each kind has its own idle strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopKind {
@@ -52,6 +79,18 @@ pub(crate) enum LoopKind {
 }
 
 impl LoopKind {
+    /// Returns the name of the loop's thread with [`ThreadNaming::New`].
+    pub(crate) fn new_thread_name(self) -> &'static str {
+        match self {
+            Self::Conductor => "aeron-md-cnd",
+            Self::Sender => "aeron-md-snd",
+            Self::Receiver => "aeron-md-rcv",
+            Self::Resources => "aeron-md-nra",
+            Self::Network => "aeron-md-net",
+            Self::Shared => "aeron-md-shd",
+        }
+    }
+
     pub(super) const ALL: [Self; 6] = [
         Self::Conductor,
         Self::Sender,

@@ -39,20 +39,23 @@ pub fn stamp_received(datagram: &mut [u8], offset: i32, time_ns: i64) {
     }
 }
 
-/// Writes the send time into the first frame of each datagram of a GSO batch. `offset` is the timestamp offset of the
-/// channel.
+/// Writes the send time into each message that begins in a GSO batch. `offset` is the timestamp offset of the channel.
 pub fn stamp_sent(batch: &GsoBatch<'_>, offset: i32, time_ns: i64) {
-    for datagram in batch
-        .datagrams()
-        .filter(|datagram| datagram.length() >= HEADER_LENGTH)
-    {
-        let header = FrameHeader::of_memory(batch.memory(), datagram.offset());
-        let is_complete = header
-            .length()
-            .is_some_and(|length| length <= datagram.length());
-        if let Some(position) = header.time_position(offset).filter(|_| is_complete) {
-            let bytes = time_ns.to_le_bytes();
-            batch.memory().copy_in(datagram.offset() + position, &bytes);
+    for datagram in batch.datagrams() {
+        let end = datagram.offset() + datagram.length();
+        let mut at = datagram.offset();
+        while at + HEADER_LENGTH <= end {
+            let header = FrameHeader::of_memory(batch.memory(), at);
+            let Some(length) = header.length() else {
+                break;
+            };
+            let place = header.time_position(offset);
+            if let Some(position) = place.filter(|_| at + length <= end) {
+                batch
+                    .memory()
+                    .copy_in(at + position, &time_ns.to_le_bytes());
+            }
+            at += length.next_multiple_of(FRAME_ALIGNMENT);
         }
     }
 }
@@ -173,10 +176,13 @@ mod tests {
 
     /// 02-99, 02-101: the sender writes the time into the publication's log.
     #[test]
-    fn the_first_message_of_each_sent_datagram_gets_the_send_time() {
+    fn every_message_that_begins_in_a_sent_datagram_gets_the_send_time() {
         let datagram = [frame(16, 0xC0, DATA), frame(16, 0xC0, DATA)].concat();
-        let continuation = frame(64, 0x00, DATA);
-        let bytes = [datagram.clone(), datagram, continuation].concat();
+        let continuation = [frame(0, 0x40, DATA), frame(40, 0x80, DATA)].concat();
+        // The length of the padding extends beyond its datagram, and beyond the log.
+        let mut padding = frame(0, 0xC0, PAD);
+        padding[..4].copy_from_slice(&i32::MAX.to_le_bytes());
+        let bytes = [datagram.clone(), datagram, continuation, padding].concat();
         let memory = SharedBuffer::copy_of(&bytes);
         let batch = GsoBatch::new(&memory, 0..bytes.len(), 128);
         stamp_sent(&batch, 8, TIME_NS);
@@ -185,6 +191,6 @@ mod tests {
         let places: Vec<usize> = (0..after.len() - 7)
             .filter(|at| after[*at..at + 8] == STAMP)
             .collect();
-        assert_eq!(places, [40, 128 + 40]);
+        assert_eq!(places, [40, 64 + 40, 128 + 40, 192 + 40, 256 + 32 + 40]);
     }
 }

@@ -21,10 +21,12 @@ impl SenderPublication {
         self.stream.log.term_length()
     }
 
-    /// Returns whether the position of a status message is near the sender position, or the message has no position.
+    /// Returns whether the position of a status message is at most half a term less and one and a half terms more than
+    /// the sender position, or the message requests a SETUP and has no position.
     pub(in crate::sender) fn is_in_range(&self, message: &StatusMessage<'_>) -> bool {
         let distance = self.position_of(message) - self.stream.sender_position;
-        message.wants_setup || distance.unsigned_abs() <= self.term_length() as u64 / 2
+        let half_term = self.term_length() as i64 / 2;
+        message.wants_setup || (-half_term..=3 * half_term).contains(&distance)
     }
 
     /// Handles a status message that is in range.

@@ -27,10 +27,10 @@ fn rejection(session_id: i32, receiver_id: i64, group_tag: Option<i64>) -> Vec<u
 
 /// 02-30, 04-104
 #[test]
-fn status_messages_with_positions_up_to_half_a_term_away_are_accepted() {
+fn status_messages_up_to_half_a_term_behind_and_one_and_a_half_terms_ahead_are_accepted() {
     for (distance, is_accepted) in [
-        (TERM / 2, true),
-        (TERM / 2 + 32, false),
+        (3 * TERM / 2, true),
+        (3 * TERM / 2 + 32, false),
         (-TERM / 2, true),
         (-TERM / 2 - 32, false),
     ] {
