@@ -66,4 +66,6 @@ def test_the_replay_of_a_damaged_recording_ends_with_the_reason_of_the_archive(
         assert f"ended at position {5 * _FRAME}, before the end of its stream: start replay: " in text
         assert f"unexpected frame at position={5 * _FRAME}, version 9, expected 0" in text
         assert "start another one" not in text
+        # A thread of the client calls the handler.
+        eventually(lambda: errors)
         assert [str(error) for error in errors] == [text[text.index("start replay: ") :]]
