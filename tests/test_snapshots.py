@@ -27,6 +27,8 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "FrameType": lambda: aeron.FrameType.DATA,
     "LogFrame": lambda: aeron.LogFrame(64, 100, "a header"),
     "LossObservation": lambda: aeron.LossObservation(1, 2, 3, 4, 5, 6, "aeron:ipc", "a source"),
+    "AuthenticatingSession": lambda: aeron.AuthenticatingSession(1, "10.0.0.1", b"challenge"),
+    "AuthenticationDecision": lambda: aeron.AuthenticationDecision.accept("ada"),
     "MultiGapLoss": lambda: aeron.MultiGapLoss(1, 2, 3, 4),
     "FoundPosition": lambda: aeron.FoundPosition(1, 64, None, True),
     "NamedReader": lambda: aeron.NamedReader(1, "bars", 64, 2, 1000, None),

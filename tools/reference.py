@@ -77,6 +77,13 @@ class Setting(NamedTuple):
 IDLE_PARK = (
     "Longest park of an idle agent in nanoseconds, after a second without work. 0 keeps the strategy's own limit."
 )
+AUTHENTICATOR = (
+    "Function that decides about clients, `authenticator(session, credentials)`, with an `AuthenticatingSession` and "
+    "bytes. It returns an `AuthenticationDecision`. A thread of the archive calls it for one client at a time, so the "
+    "archive and other clients continue. After 5 s, or nine tenths of the connect timeout, the client is rejected. An "
+    "exception rejects the client too: the error log gets its text. Default: `None`: the users in `users_file`, or "
+    "everybody."
+)
 INCOMING_LOSS = (
     "For tests: a `RandomLoss`, `FixedLoss` or `MultiGapLoss`, or several of different kinds. Default: no loss."
 )
@@ -151,6 +158,7 @@ def archive_keywords_text() -> str:
     lines = ["Args:", *(wrapped(name, text) for name, text in arguments.items())]
     lines += [wrapped(setting.name, keyword_text(setting)) for setting in archive_keywords()]
     lines.append(wrapped("max_idle_park_ns", f"{IDLE_PARK} Default: `10000000`."))
+    lines.append(wrapped("authenticator", AUTHENTICATOR))
     return "\n".join(lines) + "\n"
 
 

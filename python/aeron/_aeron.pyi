@@ -36,6 +36,8 @@ from aeron._stubs.driver_files import (
     read_loss_report,
 )
 from aeron._stubs.extensions import (
+    AuthenticatingSession,
+    AuthenticationDecision,
     CopiedRange,
     FoundPosition,
     NamedReader,
@@ -103,6 +105,8 @@ __all__ = [
     "AeronArchive",
     "Archive",
     "ArchiveConnections",
+    "AuthenticatingSession",
+    "AuthenticationDecision",
     "BackoffIdleStrategy",
     "Batch",
     "Batches",

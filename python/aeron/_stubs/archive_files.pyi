@@ -194,7 +194,8 @@ def _rebuild_archive_catalog(
     directory: str | PathLike[str], channel: str | None, on_progress: Callable[[int], object]
 ) -> tuple[list[tuple[int, list[str]]], list[tuple[int, str]]]:
     """Writes a lost catalog again from the segment files of an archive. Returns the recordings with notes about their
-    entries, and the recordings that were left out with the reason."""
+    entries, and the recordings that were left out with the reason.
+    """
 
 def _read_archive_mark(directory: str | PathLike[str]) -> _ArchiveMark | None:
     """Reads the mark file of the archive in `directory`. Returns `None` if there is no mark file.

@@ -1,10 +1,12 @@
 """Archives inside this process."""
 
+from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Self, final
 
 from aeron._stubs.driver import MediaDriver
+from aeron._stubs.extensions import AuthenticatingSession, AuthenticationDecision
 
 @final
 class Archive:
@@ -210,6 +212,7 @@ class Archive:
         authorisation_service_supplier: str = "",
         users_file: str | PathLike[str] = "",
         max_idle_park_ns: int = ...,
+        authenticator: Callable[[AuthenticatingSession, bytes], AuthenticationDecision] | None = None,
     ) -> Self: ...
     @staticmethod
     def settings() -> dict[str, bool | int | str]:

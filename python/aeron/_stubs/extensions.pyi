@@ -5,6 +5,57 @@ from typing import Literal, Self, TypeAlias, final
 _Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY", "CLOCK"]
 
 @final
+class AuthenticatingSession:
+    """A client that wants to connect to an `Archive`. Immutable. Comparison and pickling use the values."""
+    def __new__(cls, control_session_id: int, source: str, challenge: bytes | None) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, str, bytes | None]: ...
+    def __hash__(self) -> int: ...
+    @property
+    def control_session_id(self) -> int:
+        """Id of the control session."""
+    @property
+    def source(self) -> str:
+        """IP address of the client's host without port; `client 42` for the client with this id that uses the
+        driver of the archive over IPC.
+        """
+    @property
+    def challenge(self) -> bytes | None:
+        """The challenge to which the credentials respond; `None` for the first credentials."""
+
+@final
+class AuthenticationDecision:
+    """The decision of an authenticator: `accept`, `challenge` or `reject`. Immutable. Comparison and pickling use the
+    values.
+    """
+    def __new__(cls, kind: str, data: bytes) -> Self: ...
+    def __getnewargs__(self) -> tuple[str, bytes]: ...
+    def __hash__(self) -> int: ...
+    @property
+    def kind(self) -> str:
+        """`ACCEPT`, `CHALLENGE` or `REJECT`."""
+    @property
+    def data(self) -> bytes:
+        """Name of the user, or the challenge."""
+    @staticmethod
+    def accept(name: str | bytes | None = None) -> AuthenticationDecision:
+        """Accepts the client.
+
+        Args:
+            name: Name of the user as str, or its bytes. If the archive has a `users_file`, the user of this name in the
+                file has the role; a name that is not in the file may send no request.
+        """
+    @staticmethod
+    def challenge(data: bytes) -> AuthenticationDecision:
+        """Sends a challenge to the client. The function is called again with the client's response.
+
+        Args:
+            data: The challenge. It should be random: a response to a known challenge can be repeated.
+        """
+    @staticmethod
+    def reject() -> AuthenticationDecision:
+        """Rejects the client."""
+
+@final
 class NamedReader:
     """A reader of a recording that stores its position in the archive.
 

@@ -144,8 +144,8 @@ impl<S: Storage> Catalog<S> {
         Ok(catalog)
     }
 
-    /// Opens the new catalog that an interrupted compaction has left, for reading only. Returns `None` if there is none,
-    /// or if it is damaged.
+    /// Opens the new catalog that an interrupted compaction has left, for reading only. Returns `None` if there is
+    /// none, or if it is damaged.
     pub(crate) fn open_compacted(storage: &S) -> Option<Self> {
         let file = storage.open(NEW_CATALOG_FILE, Access::Read).ok()?;
         Self::of_file(file, Access::Read, RecordingCheck::Unchecked).ok()

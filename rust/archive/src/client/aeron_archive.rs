@@ -242,8 +242,8 @@ impl AeronArchive {
 }
 
 impl AeronArchive {
-    /// Polls once, and returns the error that the archive sent for a replay after the replay had started. Returns `None`
-    /// if there is no such error, if the replay started long ago, or if the session has ended.
+    /// Polls once, and returns the error that the archive sent for a replay after the replay had started. Returns
+    /// `None` if there is no such error, if the replay started long ago, or if the session has ended.
     pub fn error_of_replay(&self, replay_session_id: i64) -> Option<ArchiveClientError> {
         let found = self.poll_session(|session| {
             let error = session.error_of_replay(replay_session_id)?;

@@ -21,7 +21,7 @@ use super::replication::ReplicationSettings;
 use super::reports::MarkFileReports;
 use super::sessions::SessionSettings;
 use super::startup::{ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
-use super::users::{RoleService, Users, UsersAuthenticator};
+use super::users::{FunctionAuthenticator, RoleService, Users, UsersAuthenticator};
 use super::{AcceptAll, AllowAll, ArchiveError, Authenticator, AuthorisationService, DenyAll};
 use crate::channel::ControlStreamDefaults;
 use crate::index::IndexForm;
@@ -315,11 +315,12 @@ pub(super) struct Security {
 impl Security {
     /// Creates the authenticator and the authorisation service from the settings. Reads the users file, if the settings
     /// name one.
-    pub fn of(choices: &ArchiveChoices) -> Result<Self, ArchiveStartError> {
-        let users = match &choices.authenticator {
-            AuthenticatorKind::AcceptAll => None,
-            AuthenticatorKind::UsersFile(path) => Some(Arc::new(Users::load(path)?)),
-        };
+    pub fn of(
+        context: &ArchiveContext,
+        choices: &ArchiveChoices,
+    ) -> Result<Self, ArchiveStartError> {
+        let users = context.users_file.as_ref().map(|path| Users::load(path));
+        let users = users.transpose()?.map(Arc::new);
         let authorisation: Box<dyn AuthorisationService> = match (choices.authorisation, &users) {
             (AuthorisationKind::AllowAll, _) => Box::new(AllowAll),
             (AuthorisationKind::Roles, Some(users)) => {
@@ -328,12 +329,21 @@ impl Security {
             // Without a users file, no client has a role.
             (AuthorisationKind::DenyAll, _) | (AuthorisationKind::Roles, None) => Box::new(DenyAll),
         };
-        let authenticator: Box<dyn Authenticator> = match users {
-            None => Box::new(AcceptAll),
-            Some(users) => Box::new(
-                UsersAuthenticator::start(users)
-                    .map_err(|source| ArchiveStartError::Thread { source })?,
-            ),
+        let thread = |source| ArchiveStartError::Thread { source };
+        let authenticator: Box<dyn Authenticator> = match (&choices.authenticator, users) {
+            (AuthenticatorKind::Function(function), _) => {
+                let timeout = Duration::from_nanos(context.connect_timeout_ns.max(0) as u64);
+                let started = FunctionAuthenticator::start(function.clone(), timeout);
+                Box::new(started.map_err(thread)?)
+            }
+            (AuthenticatorKind::UsersFile(path), users) => {
+                let users = match users {
+                    Some(users) => users,
+                    None => Arc::new(Users::load(path)?),
+                };
+                Box::new(UsersAuthenticator::start(users).map_err(thread)?)
+            }
+            (AuthenticatorKind::AcceptAll, _) => Box::new(AcceptAll),
         };
         Ok(Self {
             authenticator,

@@ -40,6 +40,11 @@ pub trait Authenticator: Send {
 
     /// Removes all data about a session that has ended.
     fn on_session_ended(&mut self, control_session_id: i64);
+
+    /// Returns why the authenticator itself has failed since the last call, for the error log.
+    fn take_failure(&mut self) -> Option<String> {
+        None
+    }
 }
 
 /// Where the requests of a session come from.

@@ -372,6 +372,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                     reports.report_client(now_ms, &format!("WARN - {reason}"));
                 }
             });
+        if let Some(failure) = self.sessions.take_authenticator_failure() {
+            self.reports.report_client(now_ms, &failure);
+        }
         admitted + worked
     }
 }

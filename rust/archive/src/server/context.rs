@@ -19,6 +19,7 @@ use aeron_agent::sources::Sources;
 use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
+use super::users::AuthenticateFunction;
 pub use aeron_agent::setting::{Grammar, Value};
 pub use conclude::ArchiveChoices;
 pub use invoked_driver::InvokedDriver;
@@ -58,6 +59,10 @@ macro_rules! settings {
             /// Driver that the archive runs, because it has no threads; `None` if the driver runs by itself. The
             /// threading mode of the archive must be SHARED or INVOKER.
             pub driver_invoker: Option<InvokedDriver>,
+            /// Function that decides about clients, in place of `authenticator_supplier`. With a users file, the name
+            /// that the function returns has the role of the user in the file. Without one, all requests of accepted
+            /// clients are allowed, unless `authorisation_service_supplier` denies them.
+            pub authenticate: Option<AuthenticateFunction>,
         }
 
         impl Default for ArchiveContext {
@@ -66,6 +71,7 @@ macro_rules! settings {
                     $($name: $default,)*
                     max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
                     driver_invoker: None,
+                    authenticate: None,
                 }
             }
         }

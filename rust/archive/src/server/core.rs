@@ -247,7 +247,7 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             now_ms,
             ..
         } = opened;
-        let security = Security::of(choices)?;
+        let security = Security::of(context, choices)?;
         let sessions = ControlSessions::new(
             session_settings(context, archive_id),
             // The first session id is random, so that a restarted archive does not use the session

@@ -377,6 +377,11 @@ impl ControlSessions {
         }
     }
 
+    /// Returns why the authenticator itself has failed since the last call.
+    pub fn take_authenticator_failure(&mut self) -> Option<String> {
+        self.authenticator.take_failure()
+    }
+
     /// Runs all sessions, beginning with the last session, and removes ended sessions. Calls
     /// `on_end` with the id of each ended session, and with the reason if the archive ended the
     /// session.

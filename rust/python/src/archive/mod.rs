@@ -1,5 +1,6 @@
 //! Bindings of the archive: `Archive` runs an archive in this process, and `AeronArchive` is a client of any archive.
 
+mod authentication;
 mod client;
 mod columns;
 mod connect;
@@ -32,6 +33,8 @@ pub use self::server::embedded_defaults;
 /// Adds the classes, functions and constants of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<client::PyAeronArchive>()?;
+    module.add_class::<authentication::PyAuthenticatingSession>()?;
+    module.add_class::<authentication::PyAuthenticationDecision>()?;
     module.add_class::<extensions::PyNamedReader>()?;
     module.add_class::<extensions::PyRecordingInfo>()?;
     module.add_class::<extensions::PyCopiedRange>()?;

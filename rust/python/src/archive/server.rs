@@ -15,6 +15,7 @@ use aeron_objects::open_objects;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use super::authentication::authenticate_function;
 use super::errors::from_start;
 use crate::argument;
 use crate::connection::DriverName;
@@ -135,6 +136,12 @@ fn set(context: &mut ArchiveContext, name: &str, value: &Bound<'_, PyAny>) -> Py
         context.max_idle_park_ns = argument::max_idle_park_ns(value)?;
         return Ok(());
     }
+    if name == "authenticator" {
+        if !value.is_none() {
+            context.authenticate = Some(authenticate_function(value)?);
+        }
+        return Ok(());
+    }
     let setting = keywords().find(|setting| setting.name == name);
     let setting = setting.ok_or_else(|| {
         let reason = format!("Archive has no setting {name}; Archive.settings() lists all");
@@ -246,6 +253,8 @@ impl PyArchive {
         let archive_id = archive.archive_id();
         let shared = Arc::new(SharedArchive(Mutex::new(Some(archive))));
         exit::add_archive(&shared);
+        // The archive alone keeps the function, until its close.
+        context.authenticate = None;
         Ok(Self {
             archive: OfProcess::new(shared),
             archive_id,

@@ -203,6 +203,16 @@ impl ArchiveContext {
     }
 
     fn authenticator(&self) -> Result<AuthenticatorKind, ArchiveConfigurationError> {
+        if let Some(function) = &self.authenticate {
+            return match self.authenticator_supplier.as_str() {
+                "" => Ok(AuthenticatorKind::Function(function.clone())),
+                _ => Err(self.refusal(
+                    "authenticator_supplier",
+                    "is set, and a function decides about clients",
+                    "leave out one of the two",
+                )),
+            };
+        }
         let users = self.users_file.clone().map(AuthenticatorKind::UsersFile);
         match (self.authenticator_supplier.as_str(), users) {
             ("" | USERS_FILE, Some(users)) => Ok(users),

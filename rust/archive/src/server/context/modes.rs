@@ -1,5 +1,6 @@
 //! Types for settings of the archive with few possible values: threading mode, authenticator and authorisation.
 
+use crate::server::users::AuthenticateFunction;
 use std::path::PathBuf;
 
 /// The threads on which the agents of an archive run.
@@ -32,6 +33,8 @@ pub enum AuthenticatorKind {
     AcceptAll,
     /// The users in this file: see [`Users`](crate::server::users::Users).
     UsersFile(PathBuf),
+    /// The clients that a function accepts.
+    Function(AuthenticateFunction),
 }
 
 /// Requests that clients may send.

@@ -5,9 +5,12 @@ use std::io;
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit, Mac};
+use scrypt::Scrypt;
+use scrypt::password_hash::PasswordVerifier as _;
+use scrypt::phc::PasswordHash;
 use sha2::Sha256;
 
-use super::verifier::{Check, PasswordVerifier};
+use super::checks::CheckThread;
 use super::{Proof, Users};
 use crate::server::{AuthenticationDecision, Authenticator, ClientOrigin};
 
@@ -19,7 +22,7 @@ const SEPARATOR: u8 = b':';
 /// user.
 pub(in crate::server) struct UsersAuthenticator {
     users: Arc<Users>,
-    verifier: PasswordVerifier,
+    verifier: CheckThread<PasswordCheck, bool>,
     attempts: HashMap<i64, Attempt>,
 }
 
@@ -48,6 +51,12 @@ enum Attempt {
     Rejected,
 }
 
+/// A password to check.
+struct PasswordCheck {
+    password: Vec<u8>,
+    hash: PasswordHash,
+}
+
 /// A user that signs challenges.
 struct Signer {
     name: String,
@@ -62,7 +71,11 @@ impl UsersAuthenticator {
     pub fn start(users: Arc<Users>) -> io::Result<Self> {
         Ok(Self {
             users,
-            verifier: PasswordVerifier::start()?,
+            verifier: CheckThread::start(|check: PasswordCheck| {
+                Scrypt::new()
+                    .verify_password(&check.password, &check.hash)
+                    .is_ok()
+            })?,
             attempts: HashMap::new(),
         })
     }
@@ -105,7 +118,7 @@ impl UsersAuthenticator {
         let Some(hash) = hash else {
             return Attempt::Rejected;
         };
-        let check = Check {
+        let check = PasswordCheck {
             password: password.to_vec(),
             hash: hash.clone(),
         };

@@ -1,19 +1,16 @@
-//! [`PasswordVerifier`]: checks passwords on a thread of its own, because a check with scrypt takes
-//! tens of milliseconds. The checks of different sources take turns.
+//! [`CheckThread`]: checks credentials on a thread of its own, because a check may take long: scrypt takes tens of
+//! milliseconds, and a function of a user may ask a server. The checks of different sources take turns.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
-
-use scrypt::Scrypt;
-use scrypt::password_hash::PasswordVerifier as _;
-use scrypt::phc::PasswordHash;
+use std::time::{Duration, Instant};
 
 use crate::server::fair_queue::{FairLimits, FairQueue};
 use crate::server::{ClientOrigin, ClientSource};
 
-/// Maximum numbers of passwords that wait to be checked.
+/// Maximum numbers of checks that wait.
 const WAITING: FairLimits = FairLimits {
     total: 256,
     source: 8,
@@ -23,34 +20,46 @@ const FAILING_SHARE: u32 = 8;
 /// Maximum number of sources of which the results are remembered.
 const MAX_REMEMBERED_SOURCES: usize = 4096;
 
-/// Checks passwords on a thread, one at a time. The thread ends when this value is dropped.
-pub(super) struct PasswordVerifier {
-    turns: CheckTurns<Check>,
-    checks: SyncSender<(i64, Check)>,
-    results: Receiver<(i64, bool)>,
-    in_progress: Option<ClientSource>,
+/// Runs checks on a thread, one at a time. The thread ends after its check when this value is dropped.
+pub(super) struct CheckThread<C, R> {
+    turns: CheckTurns<C>,
+    checks: SyncSender<(i64, C)>,
+    results: Receiver<(i64, R)>,
+    running: Option<RunningCheck>,
 }
 
-/// A password to check.
-pub(super) struct Check {
-    pub password: Vec<u8>,
-    pub hash: PasswordHash,
+/// The result of a check.
+pub(super) trait CheckResult: Send + 'static {
+    /// Returns whether the credentials are right so far.
+    fn is_right(&self) -> bool;
 }
 
-impl PasswordVerifier {
-    /// Starts the thread.
+impl CheckResult for bool {
+    fn is_right(&self) -> bool {
+        *self
+    }
+}
+
+struct RunningCheck {
+    control_session_id: i64,
+    source: ClientSource,
+    began: Instant,
+}
+
+impl<C: Send + 'static, R: CheckResult> CheckThread<C, R> {
+    /// Starts the thread, which calls `check` for each check.
     ///
     /// # Errors
     /// The system cannot start the thread.
-    pub fn start() -> io::Result<Self> {
-        let (checks, to_check) = sync_channel::<(i64, Check)>(1);
+    pub fn start(mut check: impl FnMut(C) -> R + Send + 'static) -> io::Result<Self> {
+        let (checks, to_check) = sync_channel::<(i64, C)>(1);
         let (sender, results) = channel();
         thread::Builder::new()
             .name("archive-verifier".into())
             .spawn(move || {
-                for (control_session_id, check) in to_check {
-                    let is_right = Scrypt::new().verify_password(&check.password, &check.hash);
-                    if sender.send((control_session_id, is_right.is_ok())).is_err() {
+                for (control_session_id, credentials) in to_check {
+                    let result = check(credentials);
+                    if sender.send((control_session_id, result)).is_err() {
                         return;
                     }
                 }
@@ -59,26 +68,31 @@ impl PasswordVerifier {
             turns: CheckTurns::new(),
             checks,
             results,
-            in_progress: None,
+            running: None,
         })
     }
 
-    /// Queues a password for its check. If too many passwords wait, drops the newest one of the source with the most
-    /// waiting passwords. A dropped password has no result.
-    pub fn begin(&mut self, control_session_id: i64, origin: &ClientOrigin, check: Check) {
+    /// Queues a check. If too many checks wait, drops the newest one of the source with the most waiting checks. A
+    /// dropped check has no result.
+    pub fn begin(&mut self, control_session_id: i64, origin: &ClientOrigin, check: C) {
         self.turns.add(control_session_id, origin, check);
         self.start_next();
     }
 
-    /// Returns the next session whose password was checked, and whether the password was correct. Starts the next
-    /// check.
-    pub fn poll(&mut self) -> Option<(i64, bool)> {
+    /// Returns the next session whose check has ended, and the result. Starts the next check.
+    pub fn poll(&mut self) -> Option<(i64, R)> {
         let result = self.results.try_recv().ok()?;
-        if let Some(source) = self.in_progress.take() {
-            self.turns.note(source, result.1);
+        if let Some(running) = self.running.take() {
+            self.turns.note(running.source, result.1.is_right());
         }
         self.start_next();
         Some(result)
+    }
+
+    /// Returns the session of the check that runs, if the check has run for longer than `limit`.
+    pub fn overdue(&self, limit: Duration) -> Option<i64> {
+        let running = self.running.as_ref()?;
+        (running.began.elapsed() > limit).then_some(running.control_session_id)
     }
 
     /// Drops the check of a session that has ended.
@@ -87,14 +101,18 @@ impl PasswordVerifier {
     }
 
     fn start_next(&mut self) {
-        if self.in_progress.is_none()
+        if self.running.is_none()
             && let Some(turn) = self.turns.next()
             && self
                 .checks
                 .try_send((turn.control_session_id, turn.check))
                 .is_ok()
         {
-            self.in_progress = Some(turn.source);
+            self.running = Some(RunningCheck {
+                control_session_id: turn.control_session_id,
+                source: turn.source,
+                began: Instant::now(),
+            });
         }
     }
 }

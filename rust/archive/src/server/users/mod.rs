@@ -36,12 +36,15 @@
 //! requests that each role allows.
 
 mod authenticator;
+mod checks;
 mod file;
+mod function;
 mod roles;
-mod verifier;
 
 pub(super) use authenticator::UsersAuthenticator;
 pub use file::{Users, UsersFileError};
+pub(super) use function::FunctionAuthenticator;
+pub use function::{AuthenticateFunction, CredentialsCheck};
 pub use roles::Role;
 pub(super) use roles::RoleService;
 
