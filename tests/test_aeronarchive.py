@@ -262,3 +262,17 @@ def test_a_pipe_in_place_of_a_segment_is_an_error_and_the_archive_goes_on_07_193
         assert len(archive.list_recordings()) == 1
     process.terminate()
     assert process.wait(timeout=10) == signal.SIGTERM
+
+
+def test_the_settings_of_driver_and_archive_are_printed_on_request(aeronarchive: Start, tmp_path: Path) -> None:
+    process = aeronarchive("--with-driver", *settings(tmp_path, "-Daeron.print.configuration=true"))
+    eventually(lambda: is_ready(tmp_path))
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=30)
+    assert errors == ""
+    assert "aeron_driver_context_t {\n" in output
+    _, _, printed = output.partition("aeron_archive_context {\n")
+    assert f"    aeron.archive.dir={tmp_path / 'archive'}\n" in printed
+    names = [line.partition("=")[0].strip() for line in printed.partition("\n}")[0].splitlines()]
+    assert all(name.startswith("aeron.") for name in names)
+    assert len(names) == len(set(names)) >= 40

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use aeron_agent::properties::Dialect;
+use aeron_agent::setting::{Grammar, Value};
 use aeron_agent::sources::{Sources, SourcesError};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
@@ -14,6 +15,8 @@ use super::context::{ArchiveContext, InvokedDriver};
 use crate::objects::OpenObjects;
 
 const FAILURE: i32 = 1;
+/// The driver's variable that lets it print its settings at the start. The archive prints its own settings too.
+const PRINT_CONFIGURATION: &str = "AERON_PRINT_CONFIGURATION";
 /// Interval of the polls for the driver. A signal ends the wait.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -150,6 +153,10 @@ pub fn run_archive(
     }
     if let Err(error) = context.conclude() {
         return fail(format_args!("ERROR: {error}"));
+    }
+    let prints = sources.get(PRINT_CONFIGURATION);
+    if prints.and_then(|text| Grammar::Boolean.parse(text)) == Some(Value::Boolean(true)) {
+        console::print_line(context.to_print());
     }
     match await_driver(&context, signals) {
         DriverWait::Found => {}

@@ -249,6 +249,20 @@ impl ArchiveContext {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
     }
 
+    /// Returns all settings as text, one `property=value` on a line.
+    pub fn to_print(&self) -> String {
+        let line = |setting: &ArchiveSetting| {
+            let value = match setting.get(self) {
+                Value::Boolean(value) => value.to_string(),
+                Value::Number(value) => value.to_string(),
+                Value::Text(value) => value,
+            };
+            format!("    {}={value}\n", setting.property)
+        };
+        let lines: String = ARCHIVE_SETTINGS.iter().map(line).collect();
+        format!("aeron_archive_context {{\n{lines}}}")
+    }
+
     /// Applies every setting of `sources`. Two settings of the driver are also applied, because
     /// they are the defaults of archive settings.
     ///
