@@ -140,9 +140,27 @@ def test_no_batch_ends_within_a_message_while_a_publisher_sends(
     assert query.drain() == recorded.sent
 
 
-def test_the_first_batch_has_no_rows_and_determines_the_start_of_the_query(
+def test_the_first_batch_has_all_messages_and_its_end_offset_is_enough_to_read_it_again(
+    archive: aeron.AeronArchive, recorded: Recorded, replays: SharedArchive, stream_id: int
+) -> None:
+    """08-91"""
+    recorded.send(10)
+    query = SharedQuery(replays, stream_id, starting_offsets="earliest")
+    first = query.run_batch()
+    assert query.values() == recorded.sent
+    recorded.send(5)
+    later = Recorded(archive, stream_id)
+    later.send(3)
+    query.restart()
+    assert query.rows_of(0).equals(first), "the batch has other messages, because some were recorded later"
+    assert query.run_batch() is not None
+    assert query.values() == recorded.sent + later.sent
+
+
+def test_the_first_batch_has_no_rows_if_the_query_starts_at_the_end(
     recorded: Recorded, replays: SharedArchive, stream_id: int
 ) -> None:
+    """08-91"""
     recorded.send(10)
     query = SharedQuery(replays, stream_id)
     first = query.run_batch()
@@ -152,6 +170,54 @@ def test_the_first_batch_has_no_rows_and_determines_the_start_of_the_query(
     query.restart()
     assert query.rows_of(0).num_rows == 0, "the batch has messages that were recorded later"
     assert query.drain() == recorded.sent[10:]
+
+
+def test_a_checkpoint_of_an_earlier_release_is_read(recorded: Recorded, replays: SharedArchive, stream_id: int) -> None:
+    """08-91: its first offset is the start of the query, and its first batch has no rows."""
+    recorded.send(10)
+    query = SharedQuery(replays, stream_id, starting_offsets="earliest")
+    assert query.log()
+    offset = json.loads(query.logged[0])
+    query.logged = [json.dumps({"aeron": 1, "archive": offset["archive"], "recordings": offset.pop("starts")})]
+    assert query.rows_of(0).num_rows == 0
+    query.restart()
+    assert query.drain() == recorded.sent
+    assert [len(table) for table in query.finished] == [0, 10]
+
+
+def test_a_recording_id_that_does_not_exist_is_an_error(recorded: Recorded, replays: SharedArchive) -> None:
+    """08-92"""
+    recorded.send(10)
+    id_ = recorded.recording.recording_id
+    for wanted, missing in (((55, 55), "recording 55"), ((id_ + 1, 55), f"recording from {id_ + 1} to 55")):
+        ids = {"recording_ids": [(id_, id_), wanted]}
+        for read in (
+            lambda ids=ids: replays.plan(**ids),
+            lambda ids=ids: SharedQuery(replays, None, **ids).run_batch(),
+        ):
+            with pytest.raises(aeron.AeronError, match=f"option recordingId: the archive has no {missing}") as refused:
+                read()
+            assert refused.value.code == "OPTION"  # type: ignore[attr-defined]
+    assert len(replays.plan(recording_ids=[(id_, 55)])) == 1
+
+
+def test_a_checkpoint_continues_with_more_streams_and_refuses_fewer(
+    archive: aeron.AeronArchive, recorded: Recorded, replays: SharedArchive, stream_id: int
+) -> None:
+    """08-93"""
+    other = Recorded(archive, stream_id + 1000)
+    for each in (recorded, other):
+        each.send(5)
+    query = SharedQuery(replays, stream_id, starting_offsets="earliest")
+    query.drain()
+    query._arguments = None, {"channel": "ipc", "starting_offsets": "latest"}
+    query.restart()
+    assert query.drain() == recorded.sent + other.sent
+    query._arguments = stream_id + 1000, {}
+    query.restart()
+    missing = f"option streamId: the checkpoint has a position in recording {recorded.recording.recording_id} of stream"
+    with pytest.raises(aeron.AeronError, match=missing):
+        query.log()
 
 
 def test_a_batch_that_runs_again_after_a_restart_has_the_same_rows(
@@ -182,8 +248,10 @@ def test_a_recording_that_appears_later_is_read_from_its_start(
     later = Recorded(archive, stream_id)
     later.send(6)
     assert query.drain()[-6:] == later.sent
-    # The query logs the recording with position 0 before it reads rows of it.
-    assert [json.loads(end)["recordings"] for end in query.logged][-2].popitem()[1] == 0
+    # The offset of the batch says where the recording starts, so one more batch is enough.
+    assert json.loads(query.logged[-1])["starts"].popitem()[1] == 0
+    query.restart()
+    assert query.rows_of(len(query.logged) - 1)["value"].to_pylist() == later.sent
 
 
 def test_two_queries_on_one_recording_read_the_same_rows(
@@ -418,8 +486,7 @@ def test_a_query_connects_to_a_restarted_archive_and_reads_the_same_rows(
         recorded = Recorded(archive, stream_id)
         recorded.send(100)
         query.run_batch()
-        assert query.log()
-        (planned,) = query.source.partitions(query.logged[0], query.logged[1])
+        (planned,) = query.source.partitions(query.start(0), query.logged[0])
         before = shared.read(planned)
     with server():
         assert shared.read(planned).equals(before), "a task read other rows after the restart"
@@ -513,9 +580,10 @@ def test_the_committed_offset_is_stored_as_the_position_of_a_named_reader(
 ) -> None:
     query = SharedQuery(files, stream_id, starting_offsets="earliest", reader="bars", reader_max_age_ms=3_600_000)
     recorded.send(10)
+    query.run_batch()
     for committed in (0, recorded.publication.position):
-        query.run_batch()
-        query.source.commit(query.logged[-1])
+        if committed:
+            query.source.commit(query.logged[-1])
         reader = b"bars" in (stored := (home / "archive" / "archive-extensions.dat").read_bytes())
         assert reader
         assert committed.to_bytes(8, "little") in stored
@@ -559,7 +627,6 @@ def test_a_query_holds_retention_back_until_it_commits(
         archive.apply_retention(recording_id=recording_id)
         return archive.get_start_position(recording_id)
 
-    assert query.run_batch() is not None
     [outcome] = archive.apply_retention(recording_id=recording_id, dry_run=True)
     assert (outcome.held_by, outcome.reader, outcome.new_start_position) == ("READER", "bars", 0)
     assert outcome.allowed_position > 0

@@ -196,6 +196,15 @@ def test_available_now_on_a_new_checkpoint_logs_a_warning(start: Start) -> None:
     assert any("a live stream has no past" in line for line in query.source.take_lines())
 
 
+def test_the_first_batch_of_a_live_stream_has_no_rows_and_logs_a_warning(start: Start) -> None:
+    """08-40"""
+    for has_warning in (True, False):
+        query = start()
+        assert not query.run_batch()
+        lines = [line for line in query.source.take_lines() if "batch 0 of a new checkpoint has no rows" in line]
+        assert len(lines) == has_warning
+
+
 def test_all_partitions_of_a_batch_together_have_its_rows(start: Start, client: aeron.Aeron, stream_id: int) -> None:
     """08-43, 08-46: even after a restart with other limits and another number of partitions."""
     query = start()

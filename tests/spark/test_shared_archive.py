@@ -156,6 +156,47 @@ def test_a_restarted_query_continues_at_its_checkpoint_without_a_gap(
     assert max(table.num_rows for table in others.tables.values()) == 99
 
 
+def test_trigger_once_with_a_new_checkpoint_reads_all_recordings(
+    load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
+) -> None:
+    """08-91"""
+    frame = load(recorded.stream_id, "value BINARY", streaming=True, startingOffsets="earliest", maxRowsPerTrigger=9)
+    batches = Batches()
+    for _ in range(2):
+        recorded.send(numbers(0, 100))
+        assert start(frame, tmp_path / "checkpoint", batches, once=True).awaitTermination(120)
+    assert [table.num_rows for _, table in sorted(batches.tables.items())] == [100, 100]
+
+
+def test_a_query_continues_from_its_checkpoint_with_headers_and_with_another_layout(
+    load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
+) -> None:
+    """08-93"""
+    struct = {"valueFormat": "struct", "startingOffsets": "earliest"}
+    last: Batches
+    for number, options in enumerate(
+        [
+            {"startingOffsets": "earliest"},
+            {"startingOffsets": "earliest", "includeHeaders": True},
+            {**struct, "valueSchema": "a i32, b i32"},
+            {**struct, "valueSchema": "c i64"},
+        ]
+    ):
+        message = number.to_bytes(4, "little") + bytes(4)
+        recorded.send([message] * 5)
+        last = Batches()
+        query = start(
+            load(recorded.stream_id, streaming=True, **options), tmp_path / "checkpoint", last, availableNow=True
+        )
+        assert query.awaitTermination(120)
+        assert last.rows == 5
+        if number == 1:
+            assert min(last.column("term_offset")) > 0
+        if number == 2:
+            assert (last.column("a"), last.column("b")) == ([2] * 5, [0] * 5)
+    assert last.column("c") == [3] * 5
+
+
 def test_the_progress_of_a_query_has_the_lag_of_each_recording(
     load: Callable[..., DataFrame], recorded: Recorded, tmp_path: Path
 ) -> None:
@@ -166,7 +207,7 @@ def test_the_progress_of_a_query_has_the_lag_of_each_recording(
     try:
         until(query, lambda: batches.rows == 10)
         key = f"{recorded.stream_id}/{recorded.publication.session_id}/{recorded.recording.recording_id}"
-        until(query, lambda: aeron.spark.progress(query)[0].lag_bytes == {key: 0})
+        until(query, lambda: [each.lag_bytes for each in aeron.spark.progress(query)] == [{key: 0}])
         (source,) = aeron.spark.progress(query)
         assert source.recordings == {key: recorded.publication.position}
         assert (source.backlog_bytes, source.lost_bytes) == (0, 0)

@@ -22,6 +22,9 @@ pub struct Offset {
     archive: ArchiveName,
     /// Sorted by recording id; each id occurs once.
     recordings: Vec<RecordingOffset>,
+    /// Positions at which the batch that ends here begins to read the recordings that its start offset does not name.
+    /// Sorted as `recordings`.
+    starts: Vec<RecordingOffset>,
 }
 
 /// The archive that an offset belongs to.
@@ -57,6 +60,7 @@ impl Offset {
         Self {
             archive,
             recordings: Vec::new(),
+            starts: Vec::new(),
         }
     }
 
@@ -66,17 +70,22 @@ impl Offset {
     /// A recording occurs twice, or a position is negative or not a multiple of 32.
     pub fn new(
         archive: ArchiveName,
-        mut recordings: Vec<RecordingOffset>,
+        recordings: Vec<RecordingOffset>,
     ) -> Result<Self, OffsetError> {
-        recordings.sort_by_key(|recording| recording.recording_id);
-        for recording in &recordings {
-            recording.check().map_err(OffsetError)?;
-        }
-        check_order(&recordings).map_err(OffsetError)?;
         Ok(Self {
             archive,
-            recordings,
+            recordings: sorted(recordings)?,
+            starts: Vec::new(),
         })
+    }
+
+    /// Returns the offset with the positions at which its batch begins to read new recordings, in any order.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_starts(self, starts: Vec<RecordingOffset>) -> Result<Self, OffsetError> {
+        let starts = sorted(starts)?;
+        Ok(Self { starts, ..self })
     }
 
     /// Parses the text of an offset.
@@ -99,11 +108,28 @@ impl Offset {
 
     /// Returns the position up to which a recording was consumed; `None` if the offset does not name the recording.
     pub fn position(&self, recording_id: i64) -> Option<i64> {
-        let found = self
-            .recordings
-            .binary_search_by_key(&recording_id, |recording| recording.recording_id);
-        found.ok().map(|at| self.recordings[at].position)
+        position(&self.recordings, recording_id)
     }
+
+    /// Returns the position at which the batch that ends here begins to read a new recording; `None` if the offset does
+    /// not say it.
+    pub fn start(&self, recording_id: i64) -> Option<i64> {
+        position(&self.starts, recording_id)
+    }
+}
+
+fn position(recordings: &[RecordingOffset], recording_id: i64) -> Option<i64> {
+    let found = recordings.binary_search_by_key(&recording_id, |recording| recording.recording_id);
+    found.ok().map(|at| recordings[at].position)
+}
+
+fn sorted(mut recordings: Vec<RecordingOffset>) -> Result<Vec<RecordingOffset>, OffsetError> {
+    recordings.sort_by_key(|recording| recording.recording_id);
+    for recording in &recordings {
+        recording.check().map_err(OffsetError)?;
+    }
+    check_order(&recordings).map_err(OffsetError)?;
+    Ok(recordings)
 }
 
 impl fmt::Display for Offset {
@@ -114,6 +140,10 @@ impl fmt::Display for Offset {
             r#"{{"aeron": {VERSION}, "archive": "{archive}", "recordings": "#
         )?;
         write_recordings(f, &self.recordings)?;
+        if !self.starts.is_empty() {
+            f.write_str(r#", "starts": "#)?;
+            write_recordings(f, &self.starts)?;
+        }
         f.write_str("}")
     }
 }
@@ -219,10 +249,20 @@ impl<'de> Visitor<'de> for OffsetVisitor {
         let archive = map.next_value()?;
         expect_field(&mut map, "recordings")?;
         let Recordings(recordings) = map.next_value()?;
-        match map.next_key::<String>()? {
+        let mut next = map.next_key::<String>()?;
+        let mut starts = Vec::new();
+        if next.as_deref() == Some("starts") {
+            Recordings(starts) = map.next_value()?;
+            if starts.is_empty() {
+                return Err(A::Error::custom("field 'starts' is empty"));
+            }
+            next = map.next_key()?;
+        }
+        match next {
             None => Ok(Offset {
                 archive,
                 recordings,
+                starts,
             }),
             Some(field) => Err(A::Error::custom(format_args!("unknown field '{field}'"))),
         }
@@ -327,6 +367,15 @@ mod tests {
     }
 
     #[test]
+    fn an_offset_has_the_starts_of_new_recordings() {
+        let text = text(r#"{"1/2/3": 64}, "starts": {"1/2/3": 32}"#);
+        let offset = Offset::parse(&text).unwrap();
+        assert_eq!((offset.position(3), offset.start(3)), (Some(64), Some(32)));
+        assert_eq!(offset.start(4), None);
+        assert_eq!(offset.to_string(), text);
+    }
+
+    #[test]
     fn recordings_are_sorted_by_the_numeric_value_of_their_ids() {
         let recording = |recording_id| RecordingOffset {
             stream_id: 1,
@@ -352,6 +401,14 @@ mod tests {
         refused(
             &text("{}").replace("{}}", r#"{}, "more": 1}"#),
             "unknown field 'more'",
+        );
+        refused(
+            &text("{}").replace("{}}", r#"{}, "starts": {}}"#),
+            "field 'starts' is empty",
+        );
+        refused(
+            &text("{}").replace("{}}", r#"{}, "starts": {"1/2/3": 33}}"#),
+            "not a multiple of 32",
         );
         refused(r#"{"aeron": 1}"#, "'archive' is missing");
         refused(r#"{"archive": "private:", "aeron": 1}"#, "field 'archive'");
@@ -406,12 +463,17 @@ mod tests {
                 "[0-9a-f]{32}".prop_map(ArchiveName::Private),
                 any::<i64>().prop_map(ArchiveName::Shared),
             ],
-            positions in prop::collection::btree_map(0..=i64::MAX, (any::<(i32, i32)>(), 0..=i64::MAX / 32), 0..20),
-        ) -> (ArchiveName, Vec<RecordingOffset>) {
-            let recording = |(recording_id, ((stream_id, session_id), frames))| RecordingOffset {
-                stream_id, session_id, recording_id, position: frames * 32,
-            };
-            (archive, positions.into_iter().map(recording).collect())
+            positions in prop::collection::btree_map(
+                0..=i64::MAX, (any::<(i32, i32)>(), 0..=i64::MAX / 32, prop::option::of(0..=i64::MAX / 32)), 0..20
+            ),
+        ) -> (ArchiveName, Vec<RecordingOffset>, Vec<RecordingOffset>) {
+            let (mut recordings, mut starts) = (Vec::new(), Vec::new());
+            for (recording_id, ((stream_id, session_id), frames, start)) in positions {
+                let at = |frames| RecordingOffset { stream_id, session_id, recording_id, position: frames * 32 };
+                recordings.push(at(frames));
+                starts.extend(start.map(at));
+            }
+            (archive, recordings, starts)
         }
     }
 
@@ -419,16 +481,20 @@ mod tests {
         /// 08-36
         #[test]
         fn the_same_positions_give_the_same_text_in_any_order(
-            (archive, recordings) in offsets(), rotation in 0usize..20,
+            (archive, recordings, starts) in offsets(), rotation in 0usize..20,
         ) {
-            let offset = Offset::new(archive.clone(), recordings.clone()).unwrap();
-            let mut rotated = recordings;
-            if !rotated.is_empty() {
-                let by = rotation % rotated.len();
-                rotated.rotate_left(by);
-            }
+            let offset = |recordings, starts| {
+                Offset::new(archive.clone(), recordings).unwrap().with_starts(starts).unwrap()
+            };
+            let rotated = |recordings: &[RecordingOffset]| {
+                let mut rotated = recordings.to_vec();
+                rotated.rotate_left(rotation % recordings.len().max(1));
+                rotated
+            };
+            let (of_rotated, offset) =
+                (offset(rotated(&recordings), rotated(&starts)), offset(recordings, starts));
             let text = offset.to_string();
-            prop_assert_eq!(&Offset::new(archive, rotated).unwrap().to_string(), &text);
+            prop_assert_eq!(&of_rotated.to_string(), &text);
             prop_assert_eq!(Offset::parse(&text).unwrap(), offset);
         }
 

@@ -71,6 +71,8 @@ struct QueryState {
     /// Ids of a lost archive and of the archive that replaces it.
     successor: Option<(PrivateArchiveId, PrivateArchiveId)>,
     is_available_now: bool,
+    /// Whether the log has a line about the first batch, which has no rows.
+    is_first_noted: bool,
     /// Upper bound of the position in each recording. Fixed when a query with the trigger *available now* requests its
     /// first batch.
     frozen: Option<HashMap<i64, i64>>,
@@ -219,6 +221,17 @@ impl LiveSource {
         let Some(recorder) = self.open_for_batch(state, start, &end, interrupt)? else {
             return Ok(Vec::new());
         };
+        if state.initial == private_id(&end).ok()
+            && end.recordings().is_empty()
+            && !state.is_available_now
+            && !std::mem::replace(&mut state.is_first_noted, true)
+        {
+            state.lines.push(
+                "batch 0 of a new checkpoint has no rows: a live stream has no past. A query with the trigger once ends \
+                 after this batch: use another trigger, or read recordings by archive.controlChannel"
+                    .to_owned(),
+            );
+        }
         if let Some(start) = start {
             state.begin(start, &recorder);
         }

@@ -70,6 +70,7 @@ pub fn plan_shared(batch: &SharedBatch) -> Result<SharedPlan, LiveError> {
             selection.list(access, &connection)?,
         ))
     })?;
+    selection.check_exists(&recordings)?;
     let directory = batch.directory.as_deref();
     let archive = ArchiveView {
         access: Arc::clone(access),

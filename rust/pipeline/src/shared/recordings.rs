@@ -66,6 +66,32 @@ impl SharedSelection {
         with_ends(access, connection, listed)
     }
 
+    /// Checks that each range of ids has a recording in the list.
+    ///
+    /// # Errors
+    /// A range has none.
+    pub(super) fn check_exists(&self, listed: &[SharedRecording]) -> Result<(), LiveError> {
+        let Self::Ids(ranges) = self else {
+            return Ok(());
+        };
+        let is_empty = |&&(first, last): &&(i64, i64)| {
+            !listed
+                .iter()
+                .any(|recording| (first..=last).contains(&recording.id()))
+        };
+        match ranges.iter().find(is_empty) {
+            None => Ok(()),
+            Some((first, last)) => {
+                let ids = match first == last {
+                    true => format!("recording {first}"),
+                    false => format!("recording from {first} to {last}"),
+                };
+                let text = format!("option recordingId: the archive has no {ids}");
+                Err(LiveError::new(LiveCode::Option, text))
+            }
+        }
+    }
+
     fn descriptors(
         &self,
         connection: &ConnectionLease,

@@ -164,7 +164,7 @@ impl SharedSource {
             let look = self.look(state)?;
             self.freeze(state, &look)?;
             let end = match start == unknown_start() {
-                true => Some(self.first(state, &look)?),
+                true => Some(self.first(state, &look, limits)?),
                 false => self.next(state, &look, &start, limits)?,
             };
             state.recordings = look.recordings;
@@ -191,30 +191,31 @@ impl SharedSource {
         self.check_open()?;
         let (start, end) = (shared(start)?, shared(end)?);
         let state = &mut *self.state();
-        // The positions are stored before a batch is read. So the first batch registers the named reader. A query, also
-        // a restarted one, gets an error if the archive does not support named readers.
-        if start == unknown_start() {
-            self.keep(state, end.recordings())?;
-            return Ok(Vec::new());
-        }
-        // Later positions are stored only by `commit`, not here. With asynchronous progress tracking, Spark plans a
-        // batch before it has logged `start`. After a kill, the query may need the data before `start` again.
-        let is_unregistered =
-            |taken: &&RecordingOffset| !state.kept.contains_key(&taken.recording_id);
-        let unregistered: Vec<_> = start
+        // In checkpoints of earlier releases, the first offset that names a recording does not say where it starts.
+        // Then the batch has none of its rows, and the next batch begins there.
+        let begin = |taken: &RecordingOffset| {
+            let id = taken.recording_id;
+            let logged = start.position(id).or_else(|| end.start(id));
+            logged.unwrap_or(taken.position)
+        };
+        // The named reader is registered before the data is read. A query, also a restarted one, gets an error if the
+        // archive does not support named readers. Later positions are stored only by `commit`, not here. With
+        // asynchronous progress tracking, Spark plans a batch before it has logged `start`. After a kill, the query may
+        // need the data before `start` again.
+        let unregistered: Vec<_> = end
             .recordings()
             .iter()
-            .filter(is_unregistered)
-            .copied()
+            .filter(|taken| !state.kept.contains_key(&taken.recording_id))
+            .map(|taken| RecordingOffset {
+                position: begin(taken),
+                ..*taken
+            })
             .collect();
         self.keep(state, &unregistered)?;
         let look = self.look(state)?;
         let mut ranges = Vec::new();
         for taken in end.recordings() {
-            // This batch logs the start of a new recording. The next batch reads it.
-            let Some(from) = start.position(taken.recording_id) else {
-                continue;
-            };
+            let from = begin(taken);
             if from != taken.position {
                 ranges.extend(self.logged(state, &look, from, taken)?);
             }
@@ -355,13 +356,19 @@ impl SharedSource {
         Ok(())
     }
 
-    /// Returns the positions at which a query without a checkpoint starts. Gaps between the existing recordings are
+    /// Returns the end of the first batch of a query without a checkpoint. Gaps between the existing recordings are
     /// only logged: they do not end the query.
-    fn first(&self, state: &mut SharedQueryState, look: &Look) -> Result<Offset, LiveError> {
+    fn first(
+        &self,
+        state: &mut SharedQueryState,
+        look: &Look,
+        limits: PlanLimits,
+    ) -> Result<Offset, LiveError> {
         let starting = &self.settings.starting;
-        let positions = starting.resolve(RangeEnd::Start, &look.archive, &look.recordings)?;
+        self.settings.selection.check_exists(&look.recordings)?;
+        let starts = starting.resolve(RangeEnd::Start, &look.archive, &look.recordings)?;
         let is_read = |id: i64| {
-            let taken = positions.iter().find(|taken| taken.recording_id == id);
+            let taken = starts.iter().find(|taken| taken.recording_id == id);
             let recording = find(&look.recordings, id);
             taken
                 .zip(recording)
@@ -373,8 +380,10 @@ impl SharedSource {
         state.lines.extend(lines);
         // An archive that does not report its id has the id -1, which marks an unknown start. So the offset gets the id
         // 0 instead.
-        let id = look.archive.archive_id.max(0);
-        Ok(Offset::new(ArchiveName::Shared(id), positions)?)
+        let archive = ArchiveName::Shared(look.archive.archive_id.max(0));
+        let positions = starts.iter().map(|start| (start.recording_id, *start));
+        let ends = self.advance(state, look, positions.collect(), limits)?;
+        Ok(Offset::new(archive, ends)?.with_starts(starts)?)
     }
 
     /// Returns the end of the batch that begins at `start`; `None` if there is no new data.
@@ -385,6 +394,7 @@ impl SharedSource {
         start: &Offset,
         limits: PlanLimits,
     ) -> Result<Option<Offset>, LiveError> {
+        self.check_selected(start)?;
         self.check_purged(state, look, start)?;
         let mut taken: BTreeMap<i64, RecordingOffset> = start
             .recordings()
@@ -392,19 +402,49 @@ impl SharedSource {
             .filter(|taken| find(&look.recordings, taken.recording_id).is_some())
             .map(|taken| (taken.recording_id, *taken))
             .collect();
-        let (mut ranges, mut joined) = (Vec::new(), Vec::new());
+        let is_joined = |recording: &&SharedRecording| {
+            // If the query's end is fixed, recordings that began later are not read.
+            let is_wanted = state
+                .frozen
+                .as_ref()
+                .is_none_or(|frozen| frozen.contains_key(&recording.id()));
+            is_wanted && !taken.contains_key(&recording.id())
+        };
+        let joined: Vec<_> = look.recordings.iter().filter(is_joined).collect();
+        self.lose_gaps(state, look, &taken, &joined)?;
+        let starts = joined
+            .iter()
+            .map(|recording| recording.at(recording.start()));
+        let starts: Vec<_> = starts.collect();
+        taken.extend(starts.iter().map(|start| (start.recording_id, *start)));
+        let begins: Vec<_> = taken.values().copied().collect();
+        let ends = self.advance(state, look, taken, limits)?;
+        if starts.is_empty() && ends == begins {
+            return Ok(None);
+        }
+        Ok(Some(
+            Offset::new(start.archive().clone(), ends)?.with_starts(starts)?,
+        ))
+    }
+
+    /// Returns the positions `taken` after one more batch.
+    fn advance(
+        &self,
+        state: &mut SharedQueryState,
+        look: &Look,
+        mut taken: BTreeMap<i64, RecordingOffset>,
+        limits: PlanLimits,
+    ) -> Result<Vec<RecordingOffset>, LiveError> {
+        let mut ranges = Vec::new();
         for recording in &look.recordings {
             let id = recording.id();
-            let frozen = state.frozen.as_ref().map(|frozen| frozen.get(&id).copied());
-            let limit = match frozen {
-                None => i64::MAX,
-                Some(Some(limit)) => limit,
-                // The recording began after the query's end was fixed.
-                Some(None) => continue,
-            };
             let Some(from) = taken.get(&id).map(|taken| taken.position) else {
-                joined.push(recording);
                 continue;
+            };
+            let limit = match &state.frozen {
+                None => i64::MAX,
+                // The recording began after the query's end was fixed: it has no rows for this query.
+                Some(frozen) => frozen.get(&id).copied().unwrap_or(from),
             };
             let from = from.max(recording.start());
             let to = head(state, &look.archive, recording, from)?.min(limit);
@@ -416,15 +456,6 @@ impl SharedSource {
                 });
             }
         }
-        if ranges.is_empty() && joined.is_empty() {
-            return Ok(None);
-        }
-        self.lose_gaps(state, look, &taken, &joined)?;
-        taken.extend(
-            joined
-                .iter()
-                .map(|recording| (recording.id(), recording.at(recording.start()))),
-        );
         for (range, position) in ranges
             .iter()
             .zip(self.ends(&look.archive, &ranges, limits)?)
@@ -435,8 +466,7 @@ impl SharedSource {
                 entry.position = position;
             }
         }
-        let taken = taken.into_values().collect();
-        Ok(Some(Offset::new(start.archive().clone(), taken)?))
+        Ok(taken.into_values().collect())
     }
 
     /// Returns the ends of the ranges within the limits of a batch.
@@ -462,6 +492,26 @@ impl SharedSource {
             })
             .collect();
         planning::take(&counted, limits, self.settings.cutting.rows)
+    }
+
+    /// Checks that the options still select the streams of the checkpoint.
+    fn check_selected(&self, start: &Offset) -> Result<(), LiveError> {
+        let SharedSelection::Channel(selection) = &self.settings.selection else {
+            return Ok(());
+        };
+        let is_left_out = |taken: &&RecordingOffset| {
+            !selection.stream_ids.is_empty() && !selection.stream_ids.contains(&taken.stream_id)
+        };
+        match start.recordings().iter().find(is_left_out) {
+            None => Ok(()),
+            Some(taken) => Err(LiveError::new(
+                LiveCode::Offset,
+                format!(
+                    "option streamId: the checkpoint has a position in recording {} of stream {}, which the option does not name: name the stream too, or start with a new checkpoint",
+                    taken.recording_id, taken.stream_id
+                ),
+            )),
+        }
     }
 
     /// Checks that the recordings still have the data after `start`.
