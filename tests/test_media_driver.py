@@ -201,3 +201,36 @@ def test_incoming_loss_refuses_invalid_values() -> None:
             aeron.RandomLoss(rate)
     with pytest.raises(TypeError):
         aeron.MediaDriver(incoming_loss=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        ("AERON_DIR_DELETE_ON_SHUTDOWN", "False", "is neither true nor false"),
+        ("AERON_DRIVER_TIMEOUT", "60s", "has more than digits, using 60 milliseconds"),
+    ],
+)
+def test_a_variable_that_would_be_misread_is_an_error(
+    name: str, text: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """05-50: with `False`, the directory was deleted."""
+    monkeypatch.setenv(name, text)
+    with pytest.raises(aeron.ConfigurationError, match=f"{name}={text} {reason}"):
+        aeron.MediaDriver(dir=tmp_path / "driver")
+    command = [sys.executable, "-m", "aeron", "driver", "--dir", tmp_path / "driver", "--strict"]
+    strict = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (strict.returncode, strict.stdout) == (1, "")
+    warning, error = strict.stderr.splitlines()
+    assert reason in warning
+    assert error == "ERROR: --strict, and there are warnings"
+
+
+def test_a_variable_that_only_this_driver_has_is_an_error_if_it_is_not_a_boolean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """05-50"""
+    monkeypatch.setenv("AERON_UDP_GSO", "no")
+    command = [sys.executable, "-m", "aeron", "driver", "--dir", tmp_path / "driver"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("ERROR: AERON_UDP_GSO=no is neither true nor false")

@@ -38,7 +38,10 @@ TAKEN_WITH_A_WARNING = [
     {"AERON_THREADING_MODE": "foo"},
     {"AERON_MTU_LENGTH": "abc"},
     {"AERON_TIMER_INTERVAL": "-1"},
-    {"AERON_TERM_BUFFER_SPARSE_FILE": "maybe"},
+]
+MISREAD = [
+    ({"AERON_TERM_BUFFER_SPARSE_FILE": "maybe"}, "is neither true nor false"),
+    ({"AERON_DRIVER_TIMEOUT": "10000s"}, "has more than digits, using 10000 milliseconds"),
 ]
 CLAMPED = [
     {"AERON_MTU_LENGTH": "999999", "AERON_SOCKET_SO_SNDBUF": "256k"},
@@ -89,6 +92,15 @@ def test_a_setting_that_cannot_be_parsed_causes_the_warning_of_the_c_driver(sett
     """04-3, 04-6, 05-50, 05-54"""
     theirs, ours = (start_driver(kind, settings) for kind in ("c", "ours"))
     assert ours.process.output().splitlines() == theirs.process.output().splitlines()
+
+
+@pytest.mark.parametrize(("settings", "warning"), MISREAD, ids=str)
+def test_a_setting_that_the_c_driver_misreads_silently_causes_a_warning(settings, warning, start_driver):
+    """05-50"""
+    theirs, ours = (start_driver(kind, settings) for kind in ("c", "ours"))
+    assert theirs.process.output() == ""
+    [line] = ours.process.output().splitlines()
+    assert warning in line
 
 
 @pytest.mark.parametrize("settings", SPELLED_OTHERWISE, ids=named)

@@ -10,7 +10,11 @@ use crate::media_driver::MediaDriver;
 
 const FAILURE: i32 = 1;
 
-const USAGE: &str = "Usage: aeronmd [-v][-Dname=value] [--dir directory] [properties-file ...]";
+const USAGE: &str =
+    "Usage: aeronmd [-v][-Dname=value] [--dir directory] [--strict] [properties-file ...]";
+
+/// Variables that Aeron's drivers do not have. A wrong text is an error: no other driver ignores it.
+const OUR_VARIABLES: [&str; 2] = ["AERON_UDP_GSO", "AERON_UDP_GRO"];
 
 const HELP: &str = "
 Runs a media driver in the foreground until SIGINT, SIGTERM or a terminate command ends it.
@@ -21,6 +25,7 @@ wins over them all. The exit status is the signal's number (2, 15), 0 after a te
   -v               print the version
   -Dname=value     set a property, such as -Daeron.threading.mode=SHARED
   --dir directory  directory of the driver
+  --strict         end with status 1 if there is a warning about a setting
   -h, --help       print this text";
 
 /// Runs a driver until a signal or a terminate command ends it. Returns the exit status of the process.
@@ -34,6 +39,7 @@ wins over them all. The exit status is the signal's number (2, 15), 0 after a te
 pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
     let mut sources = Sources::environment();
     let mut late = OverridingArguments::default();
+    let mut is_strict = false;
     let mut arguments = arguments.into_iter();
     while let Some(argument) = arguments.next() {
         let taken = match argument.as_str() {
@@ -41,6 +47,10 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
             "-h" | "--help" => return show(&format!("{USAGE}\n{HELP}")),
             "-D" => define(&mut sources, &arguments.next().unwrap_or_default()),
             "--dir" => late.name_directory(arguments.next()),
+            "--strict" => {
+                is_strict = true;
+                Ok(())
+            }
             option if option.starts_with("-D") => define(&mut sources, &option[2..]),
             option if option.starts_with('-') => Err(format!(
                 "aeronmd: invalid option -- '{}'\n{USAGE}",
@@ -56,7 +66,7 @@ pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
         }
     }
     match late.apply(&mut sources) {
-        Ok(()) => run_driver(&sources),
+        Ok(()) => run_driver(&sources, is_strict),
         Err(error) => fail(format_args!("ERROR: {error}")),
     }
 }
@@ -96,10 +106,17 @@ fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-fn run_driver(sources: &Sources) -> i32 {
+fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
+    if let Some(reason) = Context::misread(sources, |name| OUR_VARIABLES.contains(&name)) {
+        return fail(format_args!("ERROR: {reason}"));
+    }
     let mut context = Context::default();
-    for warning in context.apply(sources) {
+    let warnings = context.apply(sources);
+    for warning in &warnings {
         console::warn(warning);
+    }
+    if is_strict && !warnings.is_empty() {
+        return fail("ERROR: --strict, and there are warnings");
     }
     let signals = match ShutdownSignalBarrier::new() {
         Ok(signals) => signals,

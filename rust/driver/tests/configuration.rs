@@ -207,6 +207,7 @@ fn numbers_beyond_their_limits_are_clamped_and_invalid_texts_keep_the_default() 
     assert_eq!(
         warnings,
         [
+            "WARNING: AERON_DIR_DELETE_ON_START=yes is neither true nor false (true, on, 1, false, off, 0), using default",
             "WARNING: AERON_THREADING_MODE=shared is invalid, using default",
             "WARNING: AERON_DRIVER_TIMEOUT=soon is invalid, using default",
             "WARNING: AERON_MTU_LENGTH=abc is invalid, using default",
@@ -218,7 +219,7 @@ fn numbers_beyond_their_limits_are_clamped_and_invalid_texts_keep_the_default() 
 
 /// 05-50: the C driver ignores text after the digits only in these four settings.
 #[test]
-fn text_after_the_digits_is_ignored_in_four_settings() {
+fn text_after_the_digits_is_ignored_with_a_warning_in_four_settings() {
     let (read, warnings) = context(&[
         "AERON_DRIVER_TIMEOUT=5000s",
         "AERON_SOCKET_MULTICAST_TTL=3hops",
@@ -228,7 +229,12 @@ fn text_after_the_digits_is_ignored_in_four_settings() {
     ]);
     assert_eq!(
         warnings,
-        ["WARNING: AERON_MAX_RESEND=5x is invalid, using default"]
+        [
+            "WARNING: AERON_DRIVER_TIMEOUT=5000s has more than digits, using 5000 milliseconds",
+            "WARNING: AERON_SOCKET_MULTICAST_TTL=3hops has more than digits, using 3",
+            "WARNING: AERON_MAX_RESEND=5x is invalid, using default",
+            "WARNING: AERON_NAK_MULTICAST_GROUP_SIZE=7x has more than digits, using 7",
+        ]
     );
     assert_eq!((read.driver_timeout_ms, read.multicast_ttl), (5000, 3));
     assert_eq!(
@@ -238,6 +244,75 @@ fn text_after_the_digits_is_ignored_in_four_settings() {
         ),
         (7, 9)
     );
+}
+
+/// 05-54
+#[test]
+fn names_of_the_java_drivers_classes_are_accepted_and_other_names_are_refused_with_the_valid_ones()
+{
+    let valid = [
+        (
+            "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
+            "DefaultUnicastFlowControlSupplier",
+        ),
+        (
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "DefaultMulticastFlowControlSupplier",
+        ),
+        (
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "MaxMulticastFlowControlSupplier",
+        ),
+        (
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "MinMulticastFlowControlSupplier",
+        ),
+        (
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "TaggedMulticastFlowControlSupplier",
+        ),
+        (
+            "AERON_CONGESTIONCONTROL_SUPPLIER",
+            "DefaultCongestionControlSupplier",
+        ),
+        (
+            "AERON_CONGESTIONCONTROL_SUPPLIER",
+            "ext.CubicCongestionControlSupplier",
+        ),
+        (
+            "AERON_DRIVER_TERMINATION_VALIDATOR",
+            "DefaultAllowTerminationValidator",
+        ),
+        (
+            "AERON_DRIVER_TERMINATION_VALIDATOR",
+            "DefaultDenyTerminationValidator",
+        ),
+        ("AERON_NAME_RESOLVER_SUPPLIER", "DefaultNameResolver"),
+    ];
+    for (variable, class) in valid {
+        let (context, warnings) = context(&[&format!("{variable}=io.aeron.driver.{class}")]);
+        assert_eq!(warnings, [""; 0]);
+        context.validate().unwrap();
+    }
+    for (variable, names) in [
+        (
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "multicast_min or multicast_tagged",
+        ),
+        (
+            "AERON_CONGESTIONCONTROL_SUPPLIER",
+            "default, static or cubic",
+        ),
+        ("AERON_DRIVER_TERMINATION_VALIDATOR", "deny or allow"),
+        (
+            "AERON_NAME_RESOLVER_SUPPLIER",
+            "default, csv_table or driver",
+        ),
+    ] {
+        let (context, _) = context(&[&format!("{variable}=com.acme.Mine")]);
+        let error = context.validate().unwrap_err().to_string();
+        assert!(error.contains(names), "{error}");
+    }
 }
 
 /// 05-47: scripts may search the printed configuration for these names.

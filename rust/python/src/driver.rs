@@ -171,8 +171,12 @@ impl Embedded {
     /// Returns the defaults, changed by environment variables.
     fn from_environment(py: Python<'_>) -> PyResult<Self> {
         let mut embedded = Self::new();
+        let sources = Sources::environment();
+        if let Some(reason) = Context::misread(&sources, |_| true) {
+            return Err(raise("ConfigurationError", reason));
+        }
         let warnings = py.import("warnings")?;
-        for warning in embedded.context.apply(&Sources::environment()) {
+        for warning in embedded.context.apply(&sources) {
             warnings.call_method1("warn", (warning,))?;
         }
         Ok(embedded)

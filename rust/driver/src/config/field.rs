@@ -57,19 +57,41 @@ impl Setting {
 
     /// Parses the text of the variable and stores the value; a number is clamped to the limits.
     ///
-    /// If the text is invalid, the value does not change and the result is a warning. For an invalid boolean there is
-    /// no warning.
+    /// If the text is invalid, the value does not change and the result is a warning. If only the leading digits of the
+    /// text count, the result is a warning too.
     pub(super) fn read(&self, context: &mut Context, text: &str) -> Option<String> {
+        let misread = self.misread(text);
         let stored = self
             .grammar
             .parse(text)
             .is_some_and(|value| self.set(context, self.grammar.clamp(value)));
-        (!stored && self.grammar != Grammar::Boolean).then(|| {
-            format!(
-                "WARNING: {}={text} is invalid, using default",
-                self.variable
-            )
-        })
+        let invalid = || format!("{}={text} is invalid, using default", self.variable);
+        let reason = misread.or_else(|| (!stored).then(invalid))?;
+        Some(format!("WARNING: {reason}"))
+    }
+
+    /// Returns why `text` does not mean what it seems to mean; `None` for any other text. The C driver has no warning
+    /// for such a text.
+    pub(super) fn misread(&self, text: &str) -> Option<String> {
+        let variable = self.variable;
+        match self.grammar {
+            Grammar::Boolean if self.grammar.parse(text).is_none() => Some(format!(
+                "{variable}={text} is neither true nor false (true, on, 1, false, off, 0), using default"
+            )),
+            Grammar::LeadingDigits(..) => {
+                let number = text.trim_ascii();
+                let digits = number.trim_start_matches(|c: char| c.is_ascii_digit());
+                let counted = &number[..number.len() - digits.len()];
+                let unit = match self.name.ends_with("_ms") {
+                    true => " milliseconds",
+                    false => "",
+                };
+                (!counted.is_empty() && !digits.is_empty()).then(|| {
+                    format!("{variable}={text} has more than digits, using {counted}{unit}")
+                })
+            }
+            _ => None,
+        }
     }
 }
 

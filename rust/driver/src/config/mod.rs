@@ -418,6 +418,15 @@ impl Context {
         Ok(spec)
     }
 
+    /// Returns why a text in `sources` does not mean what it seems to mean, such as `False` for a boolean. [`apply`]
+    /// has the effect of the C driver for such a text, with a warning. `is_meant` says which variables to check.
+    ///
+    /// [`apply`]: Self::apply
+    pub fn misread(sources: &Sources, is_meant: impl Fn(&str) -> bool) -> Option<String> {
+        let mut meant = SETTINGS.iter().filter(|setting| is_meant(setting.variable));
+        meant.find_map(|setting| setting.misread(sources.get(setting.variable)?))
+    }
+
     /// Sets every setting that has its variable in `sources`. Returns warnings for the operator.
     pub fn apply(&mut self, sources: &Sources) -> Vec<String> {
         SETTINGS

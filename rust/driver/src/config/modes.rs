@@ -124,12 +124,12 @@ impl TerminationValidator {
 
     pub(super) fn from_name(name: String) -> Self {
         match name.as_str() {
-            "deny" | "aeron_driver_termination_validator_default_deny" => {
-                TerminationValidator::Deny
-            }
-            "allow" | "aeron_driver_termination_validator_default_allow" => {
-                TerminationValidator::Allow
-            }
+            "deny"
+            | "aeron_driver_termination_validator_default_deny"
+            | "io.aeron.driver.DefaultDenyTerminationValidator" => TerminationValidator::Deny,
+            "allow"
+            | "aeron_driver_termination_validator_default_allow"
+            | "io.aeron.driver.DefaultAllowTerminationValidator" => TerminationValidator::Allow,
             _ => TerminationValidator::Unknown(name),
         }
     }

@@ -186,7 +186,11 @@ impl Context {
                 "No CSV configuration, please specify: AERON_NAME_RESOLVER_INIT_ARGS".into(),
             ),
             Some(_) => Ok(()),
-            None => unknown("name resolver", &self.name_resolver_supplier),
+            None => unknown(
+                "name resolver",
+                &self.name_resolver_supplier,
+                "default, csv_table or driver",
+            ),
         }
     }
 
@@ -195,20 +199,21 @@ impl Context {
             self.idle_strategy(kind)?;
         }
         if let TerminationValidator::Unknown(name) = &self.termination_validator {
-            return unknown("termination validator", name);
+            return unknown("termination validator", name, "deny or allow");
         }
         for name in [
             &self.unicast_flow_control_supplier,
             &self.multicast_flow_control_supplier,
         ] {
             if FlowControlSupplier::from_name(name).is_none() {
-                return unknown("flow control supplier", name);
+                return unknown("flow control supplier", name, FlowControlSupplier::NAMES);
             }
         }
         if CongestionSupplier::from_name(&self.congestion_control_supplier).is_none() {
             return unknown(
                 "congestion control supplier",
                 &self.congestion_control_supplier,
+                "default, static or cubic",
             );
         }
         check_name(
@@ -232,9 +237,13 @@ fn refuse(reason: String) -> Result<(), ConfigurationError> {
     Err(ConfigurationError(reason))
 }
 
-fn unknown(kind: &str, name: &str) -> Result<(), ConfigurationError> {
+fn unknown(kind: &str, name: &str, valid: &str) -> Result<(), ConfigurationError> {
+    let remedy = match valid {
+        "" => "leave it out".to_owned(),
+        valid => format!("use {valid}"),
+    };
     refuse(format!(
-        "could not find {kind} {name}: functions of C libraries cannot be used"
+        "could not find {kind} {name}: functions of C libraries and classes of Java cannot be used, {remedy}"
     ))
 }
 
@@ -242,7 +251,7 @@ fn check_name(kind: &str, name: &str, known: &[&str]) -> Result<(), Configuratio
     if known.contains(&name) {
         Ok(())
     } else {
-        unknown(kind, name)
+        unknown(kind, name, &known.join(" or "))
     }
 }
 
@@ -258,7 +267,7 @@ fn check_interceptors(
         ));
     }
     match names.find(|name| !is_known(name)) {
-        Some(name) => unknown("interceptor", name),
+        Some(name) => unknown("interceptor", name, ""),
         None => Ok(()),
     }
 }

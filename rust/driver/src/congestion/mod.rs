@@ -77,13 +77,15 @@ impl CongestionSupplier {
     /// Returns the supplier with this name: a short name, or the name of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "default" | "aeron_congestion_control_default_strategy_supplier" => {
-                Some(Self::OfChannel)
-            }
+            "default"
+            | "aeron_congestion_control_default_strategy_supplier"
+            | "io.aeron.driver.DefaultCongestionControlSupplier" => Some(Self::OfChannel),
             "static" | "aeron_static_window_congestion_control_strategy_supplier" => {
                 Some(Self::Always(CongestionStrategy::Static))
             }
-            "cubic" | "aeron_cubic_congestion_control_strategy_supplier" => {
+            "cubic"
+            | "aeron_cubic_congestion_control_strategy_supplier"
+            | "io.aeron.driver.ext.CubicCongestionControlSupplier" => {
                 Some(Self::Always(CongestionStrategy::Cubic))
             }
             _ => None,

@@ -34,19 +34,28 @@ pub struct FlowControlSpec {
 }
 
 impl FlowControlSupplier {
-    /// Returns the strategy with this name: a short name, or the name of the C driver's function.
+    /// The short names, as an error lists them.
+    pub const NAMES: &str = "unicast_max, multicast_max, multicast_min or multicast_tagged";
+
+    /// Returns the strategy with this name: a short name, the name of the C driver's function, or of the Java driver's
+    /// class.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "unicast_max" | "aeron_unicast_flow_control_strategy_supplier" => {
-                Some(Self::UnicastMax)
-            }
+            "unicast_max"
+            | "aeron_unicast_flow_control_strategy_supplier"
+            | "io.aeron.driver.DefaultUnicastFlowControlSupplier" => Some(Self::UnicastMax),
             "multicast_max"
             | "aeron_max_multicast_flow_control_strategy_supplier"
-            | "aeron_default_multicast_flow_control_strategy_supplier" => Some(Self::MulticastMax),
-            "multicast_min" | "aeron_min_flow_control_strategy_supplier" => {
-                Some(Self::MulticastMin)
-            }
-            "multicast_tagged" | "aeron_tagged_flow_control_strategy_supplier" => {
+            | "aeron_default_multicast_flow_control_strategy_supplier"
+            | "io.aeron.driver.DefaultMulticastFlowControlSupplier"
+            | "io.aeron.driver.MaxMulticastFlowControlSupplier" => Some(Self::MulticastMax),
+            "multicast_min"
+            | "aeron_min_flow_control_strategy_supplier"
+            | "io.aeron.driver.MinMulticastFlowControlSupplier" => Some(Self::MulticastMin),
+            "multicast_tagged"
+            | "aeron_tagged_flow_control_strategy_supplier"
+            | "io.aeron.driver.TaggedMulticastFlowControlSupplier"
+            | "io.aeron.driver.PreferredMulticastFlowControlSupplier" => {
                 Some(Self::MulticastTagged)
             }
             _ => None,

@@ -46,9 +46,13 @@ impl NameSupplier {
     /// Returns the supplier with this name: a short name, or the name of the C driver's function.
     pub fn from_name(name: &str) -> Option<Self> {
         match name {
-            "default" | "aeron_default_name_resolver_supplier" => Some(Self::System),
+            "default"
+            | "aeron_default_name_resolver_supplier"
+            | "io.aeron.driver.DefaultNameResolver" => Some(Self::System),
             "csv_table" | "aeron_csv_table_name_resolver_supplier" => Some(Self::CsvTable),
-            "driver" | "aeron_driver_name_resolver_supplier" => Some(Self::Gossip),
+            "driver"
+            | "aeron_driver_name_resolver_supplier"
+            | "io.aeron.driver.DriverNameResolver" => Some(Self::Gossip),
             _ => None,
         }
     }
