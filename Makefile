@@ -11,7 +11,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants \
+.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -28,6 +28,7 @@ help:
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
 	@echo "make sim-archives  the same with archives, recorded publishers and followers, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
 	@echo "make sim-night  schedules of seeds that were not run before, for HOURS=8; prints the seeds that find a bug"
+	@echo "make mutants changes the sources at random in MUTANTS=100 places, and shows the changes that no test finds"
 	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
@@ -274,6 +275,13 @@ sim-night:
 sim-mutants:
 	$(call say,bugs that the simulator must find)
 	$(PYTHON) rust/simulator/mutants.py
+
+# The same mutants with the same MUTANTS_SEED. A mutant takes two minutes, or ten if only Python tests find it.
+MUTANTS ?= 100
+mutants: $(STAMPS)/venv
+	$(call say,random changes that tests must find)
+	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) $(if $(MUTANTS_SEED),--seed $(MUTANTS_SEED))
 
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)
