@@ -25,6 +25,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
+from ports import free_port
 
 IPC = "aeron:ipc"
 SMALL = {"segment_file_length": 128 * 1024, "low_storage_space_threshold": 0}
@@ -422,8 +423,6 @@ def test_waiting_for_a_position_that_is_not_recorded_ends_after_the_timeout(
 def test_an_archive_with_a_control_channel_accepts_requests_over_the_network(
     driver: aeron.MediaDriver, client: aeron.Aeron, tmp_path: Path, stream_id: int
 ) -> None:
-    from ports import free_port
-
     control = f"aeron:udp?endpoint=localhost:{free_port()}"
     with aeron.Archive(tmp_path, driver=driver, control_channel=control, **SMALL) as server:
         assert server.configuration["control_channel_enabled"] is True
@@ -454,8 +453,6 @@ def test_requests_over_the_network_are_enabled_by_default_only_with_a_control_ch
 def test_a_recording_is_replicated_to_another_archive(
     driver: aeron.MediaDriver, client: aeron.Aeron, archive: aeron.AeronArchive, tmp_path: Path, stream_id: int
 ) -> None:
-    from ports import free_port
-
     control = f"aeron:udp?endpoint=localhost:{free_port()}"
     with (
         aeron.Archive(
@@ -572,6 +569,43 @@ def test_correct_passwords_and_challenge_responses_are_accepted_and_others_are_r
             aeron.connect_archive(client, credentials=faulty)
         with pytest.raises(TypeError, match="bytes, which the function must return"):
             aeron.connect_archive(client, credentials=lambda _: 5)  # type: ignore[arg-type, return-value]
+
+
+@pytest.mark.parametrize("channel", [IPC, "aeron:udp?endpoint=localhost:{port}"])
+@pytest.mark.parametrize("location", ["LOCAL", "REMOTE"])
+def test_a_recording_of_the_archives_own_replays_is_refused(
+    archive: aeron.AeronArchive, client: aeron.Aeron, stream_id: int, channel: str, location: aeron.SourceLocation
+) -> None:
+    """07-40"""
+    channel = channel.format(port=free_port())
+    first = record(archive, stream_id, [b"x"]).recording_id
+    errors: list[aeron.AeronError] = []
+
+    def refused() -> bool:
+        errors.extend(filter(None, [archive.poll_for_error()]))
+        return bool(errors)
+
+    archive.start_recording(channel, stream_id + 1, source=location)
+    # A subscriber on another stream of the channel keeps the socket, so that a UDP replay has a receiver.
+    with client.add_subscription(channel, stream_id + 1) as subscription:
+        archive.start_replay(first, channel, stream_id + 1)
+        eventually(refused)
+        assert "is a replay of this archive" in str(errors[0])
+        assert next(iter(subscription.batches(timeout=5))).to_list() == [b"x"]
+        assert len(archive.list_recordings()) == 1
+        live = client.add_exclusive_publication(channel, stream_id + 1)
+        recording = archive.wait_recorded(live, live.publish(b"live", timeout=5), timeout=5)
+    assert replayed(archive, recording.recording_id) == [b"live"]
+
+
+def test_a_copy_of_a_recording_may_be_recorded_by_its_session(archive: aeron.AeronArchive, stream_id: int) -> None:
+    """07-40"""
+    first = record(archive, stream_id, [b"x"]).recording_id
+    archive.start_recording(f"{IPC}?session-id=77", stream_id + 1)
+    archive.start_replay(first, f"{IPC}?session-id=77", stream_id + 1)
+    # The copy ends with the replay.
+    eventually(lambda: [each.stop_position for each in archive.list_recordings()] == [64, 64])
+    assert replayed(archive, archive.list_recordings()[1].recording_id) == [b"x"]
 
 
 # ---- signals and the session -----------------------------------------------------------------------------------------

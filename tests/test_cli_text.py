@@ -147,3 +147,14 @@ def test_an_argument_that_is_not_utf_8_ends_a_command_without_a_traceback(
     # 255 is the status of Aeron's own archive tool.
     assert done.returncode in {0, 1, 255}
     assert done.returncode == 0 or done.stderr.strip()
+
+
+@pytest.mark.parametrize("program", ["aeronmd_main", "aeronarchive_main"])
+def test_an_argument_of_a_native_program_that_is_not_utf_8_is_one_line(program: str) -> None:
+    code = f"import sys; from aeron._aeron import {program}; sys.exit({program}())"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "-Daeron.dir=\udcff"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("ERROR: not UTF-8: [")
+    assert done.stderr.count("\n") == 1

@@ -39,6 +39,7 @@ fuzz_target!(|data: &[u8]| {
     let reader = NamedReader {
         recording_id: 0,
         name: "fuzz".to_owned(),
+        owner: Vec::new(),
         position: 0,
         committed_ms: 1,
         max_age_ms: None,

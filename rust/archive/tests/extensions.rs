@@ -42,6 +42,7 @@ fn reader(recording_id: i64, name: &str, position: i64) -> ExtensionChange {
     ExtensionChange::Reader(NamedReader {
         recording_id,
         name: name.to_owned(),
+        owner: Vec::new(),
         position,
         committed_ms: 5,
         max_age_ms: None,
@@ -53,11 +54,13 @@ fn any_change() -> impl Strategy<Value = ExtensionChange> {
     let limit = || prop::option::of(0..1_000_i64);
     let id = || 0..4_i64;
     let name = || "[a-c]{1,2}";
-    let readers = (id(), name(), 0..1_000_i64, limit(), limit()).prop_map(
-        |(recording_id, name, position, max_age_ms, max_lag)| {
+    let owner = || "[a-c]{0,2}".prop_map(String::into_bytes);
+    let readers = (id(), name(), owner(), 0..1_000_i64, limit(), limit()).prop_map(
+        |(recording_id, name, owner, position, max_age_ms, max_lag)| {
             ExtensionChange::Reader(NamedReader {
                 recording_id,
                 name,
+                owner,
                 position,
                 committed_ms: position * 3,
                 max_age_ms,

@@ -378,6 +378,7 @@ fn a_reader_expires_by_its_limits_and_the_time_before_the_start_does_not_count()
     let reader = |max_age_ms, max_lag| NamedReader {
         recording_id: 1,
         name: "bars".into(),
+        owner: Vec::new(),
         position: 100,
         committed_ms: 1_000,
         max_age_ms,

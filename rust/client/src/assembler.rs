@@ -24,10 +24,16 @@ use crate::error::{Error, OutOfMemory};
 use crate::fragment::{AssembledHeader, Fragment};
 
 /// Assembles the messages of any number of sessions.
-#[derive(Default)]
 pub struct FragmentAssembler {
     builders: HashMap<i32, Builder>,
+    max_message_length: usize,
     out_of_memory: Option<OutOfMemory>,
+}
+
+impl Default for FragmentAssembler {
+    fn default() -> Self {
+        Self::with_max_message_length(MAX_MESSAGE_LENGTH)
+    }
 }
 
 /// Assembles the messages of one image.
@@ -47,6 +53,16 @@ impl OutOfMemory {
 }
 
 impl FragmentAssembler {
+    /// Creates an assembler that drops fragmented messages of more than this number of bytes. So a session whose
+    /// messages never end keeps at most twice this number of bytes in memory.
+    pub fn with_max_message_length(max_message_length: usize) -> Self {
+        Self {
+            builders: HashMap::new(),
+            max_message_length,
+            out_of_memory: None,
+        }
+    }
+
     /// Takes a fragment. If it completes a message, calls `handler` with the message.
     ///
     /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
@@ -84,12 +100,13 @@ impl FragmentAssembler {
         }
         // The image's session id, not the frame's: a peer controls the frame, and could fill the map with many ids.
         let session_id = fragment.header().image().session_id();
+        let max_length = self.max_message_length;
         let taken = if fragment.header().is_begin() {
             self.builder(session_id)
-                .and_then(|builder| builder.begin(&fragment))
+                .and_then(|builder| builder.begin(&fragment, max_length))
         } else {
             match self.builders.get_mut(&session_id) {
-                Some(builder) => builder.append(&fragment, handler),
+                Some(builder) => builder.append(&fragment, max_length, handler),
                 None => Ok(Action::Continue),
             }
         };
@@ -155,9 +172,9 @@ impl ImageFragmentAssembler {
             return handler(fragment);
         }
         let taken = if fragment.header().is_begin() {
-            self.builder.begin(&fragment)
+            self.builder.begin(&fragment, MAX_MESSAGE_LENGTH)
         } else {
-            self.builder.append(&fragment, handler)
+            self.builder.append(&fragment, MAX_MESSAGE_LENGTH, handler)
         };
         taken.unwrap_or_else(|missing| {
             self.out_of_memory = Some(missing);
@@ -191,9 +208,12 @@ impl Default for Builder {
 }
 
 impl Builder {
-    fn begin(&mut self, fragment: &Fragment<'_>) -> Result<Action, OutOfMemory> {
+    fn begin(&mut self, fragment: &Fragment<'_>, max_length: usize) -> Result<Action, OutOfMemory> {
         self.length = 0;
         self.next_position = None;
+        if fragment.len() > max_length {
+            return Ok(Action::Continue);
+        }
         self.extend(fragment)?;
         self.header = AssembledHeader::first(fragment);
         self.next_position = Some(fragment.header().position());
@@ -203,12 +223,13 @@ impl Builder {
     fn append(
         &mut self,
         fragment: &Fragment<'_>,
+        max_length: usize,
         mut handler: impl FnMut(Fragment<'_>) -> Action,
     ) -> Result<Action, OutOfMemory> {
         let header = fragment.header();
         let length_before = self.length;
         let is_next = self.next_position == Some(header.begin_position());
-        if !is_next || length_before + fragment.len() > MAX_MESSAGE_LENGTH {
+        if !is_next || length_before + fragment.len() > max_length {
             self.next_position = None;
             return Ok(Action::Continue);
         }

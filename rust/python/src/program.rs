@@ -1,5 +1,7 @@
 //! The first steps of a native program that Python starts, such as `aeronmd`.
 
+use aeron_agent::console;
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 
 /// Returns the arguments after the program's name, and removes Python's handler of SIGINT. `None` takes the arguments
@@ -10,11 +12,14 @@ use pyo3::prelude::*;
 pub fn begin(py: Python<'_>, arguments: Option<Vec<String>>) -> PyResult<Vec<String>> {
     let arguments = match arguments {
         Some(arguments) => arguments,
-        None => py
-            .import("sys")?
-            .getattr("argv")?
-            .extract::<Vec<String>>()?
-            .split_off(1),
+        None => {
+            let given = py.import("sys")?.getattr("argv")?;
+            let Ok(mut arguments) = given.extract::<Vec<String>>() else {
+                console::warn(format_args!("ERROR: not UTF-8: {}", given.repr()?));
+                return Err(PySystemExit::new_err(1));
+            };
+            arguments.split_off(1)
+        }
     };
     let signal = py.import("_signal")?;
     signal.call_method1(

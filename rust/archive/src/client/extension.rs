@@ -73,6 +73,7 @@ impl From<&ExtensionResponse<'_>> for ExtensionDescriptor {
             ExtensionResponse::Reader(reader) => Self::Reader(NamedReader {
                 recording_id: reader.recording_id,
                 name: text(reader.name),
+                owner: Vec::new(),
                 position: reader.position,
                 committed_ms: reader.committed_ms,
                 max_age_ms: set(reader.max_age_ms),

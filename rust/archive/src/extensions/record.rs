@@ -154,16 +154,21 @@ fn checksum(parts: &[&[u8]]) -> U32 {
 fn message_of(change: &ExtensionChange) -> Vec<u8> {
     let (control_session_id, correlation_id) = (0, 0);
     match change {
-        ExtensionChange::Reader(reader) => response(&ExtensionResponse::Reader(ReaderDescriptor {
-            control_session_id,
-            correlation_id,
-            recording_id: reader.recording_id,
-            position: reader.position,
-            committed_ms: reader.committed_ms,
-            max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
-            max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
-            name: reader.name.as_bytes(),
-        })),
+        ExtensionChange::Reader(reader) => {
+            let mut bytes = response(&ExtensionResponse::Reader(ReaderDescriptor {
+                control_session_id,
+                correlation_id,
+                recording_id: reader.recording_id,
+                position: reader.position,
+                committed_ms: reader.committed_ms,
+                max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
+                max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
+                name: reader.name.as_bytes(),
+            }));
+            // The owner follows the message: clients do not get it, and earlier releases ignore it.
+            bytes.extend_from_slice(&reader.owner);
+            bytes
+        }
         ExtensionChange::ReaderRemoved { recording_id, name } => {
             let message = ExtensionRequest::RemoveReader(RemoveReaderRequest {
                 control_session_id,
@@ -274,9 +279,10 @@ fn change_of(message: &[u8]) -> Option<ExtensionChange> {
         });
     }
     match ExtensionResponse::decode(message).ok()? {
-        ExtensionResponse::Reader(reader) => Some(ExtensionChange::Reader(NamedReader {
+        found @ ExtensionResponse::Reader(reader) => Some(ExtensionChange::Reader(NamedReader {
             recording_id: reader.recording_id,
             name: text(reader.name)?,
+            owner: message.get(found.encoded_length()..)?.to_vec(),
             position: reader.position,
             committed_ms: reader.committed_ms,
             max_age_ms: limit(reader.max_age_ms),

@@ -13,6 +13,8 @@ pub struct NamedReader {
     pub recording_id: i64,
     /// Name of the reader, unique for the recording.
     pub name: String,
+    /// Principal of the user who created the reader. Empty if the archive has no users, or for a client.
+    pub owner: Vec<u8>,
     /// Position up to which the reader has processed the recording.
     pub position: i64,
     /// Time of the last commit in milliseconds since the epoch.

@@ -241,7 +241,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     pub fn do_work(&mut self) -> usize {
         self.now_ns = self.clocks.nano.nano_time();
         self.now_ms = self.clocks.epoch.time_ms();
-        let mut work = self.aeron.do_work();
+        let mut work = self.aeron.do_work() + self.start_replays();
         // Runs before the requests. Otherwise a client could request the stop position after the response to its stop
         // request, but before the position is stored.
         let is_waiting_for_room =
@@ -249,6 +249,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         work += self.recordings.do_work(
             &self.aeron,
             &mut self.store,
+            &self.replays,
             self.now_ms,
             is_waiting_for_room,
             &mut self.outbox,

@@ -177,6 +177,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let copied = recording.and_then(|it| self.objects.extended(it, order.range.position));
         let request = ReplayRequested {
             requester: order.requester,
+            owner: self.sessions.principal(order.requester.control_session_id),
             recording_id: order.recording_id,
             recording: copied.as_ref().or(recording),
             local_start: recording.map_or(0, |recording| recording.start_position),
@@ -198,9 +199,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     /// Stops a replay. It is not an error if the replay has ended.
-    pub fn stop_replay(&mut self, replay_session_id: i64) -> i64 {
+    ///
+    /// # Errors
+    /// Another user has requested the replay, and the role of this user may not record.
+    pub fn stop_replay(
+        &mut self,
+        requester: RequestIds,
+        replay_session_id: i64,
+    ) -> Result<i64, ArchiveError> {
+        let owner = self.replays.owner(replay_session_id);
+        self.sessions
+            .check_owner(requester.control_session_id, owner)?;
         self.replays.stop(replay_session_id);
-        0
+        Ok(0)
     }
 
     /// Stops all replays of a recording; −1 stops all replays.
@@ -235,34 +246,47 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         self.replays.stop_all(Some(recording_id));
     }
 
+    /// Starts the replays whose publications the driver has added. Returns the work count.
+    pub(super) fn start_replays(&mut self) -> usize {
+        let mut events = Vec::new();
+        let now_ns = self.now_ns;
+        let work = self
+            .replays
+            .poll_publications(now_ns, |event| events.push(event));
+        self.on_replay_events(events);
+        work
+    }
+
     /// Processes the events of the replayer. Returns the work count.
     pub(super) fn poll_replays(&mut self) -> usize {
-        let outbox = &mut self.outbox;
-        let (mut damages, mut refusals) = (Vec::new(), Vec::new());
-        let work = self.replays.poll(self.now_ns, |event| match event {
-            ReplayEvent::Started {
-                requester,
-                replay_session_id,
-            } => outbox.respond(requester, Response::Ok(replay_session_id)),
-            ReplayEvent::Failed {
-                requester,
-                error,
-                damage,
-            } => {
-                match damage {
-                    Some(damage) => damages.push(damage),
-                    None => refusals.push(error.message.clone()),
-                }
-                outbox.refuse(requester, error);
-            }
-            ReplayEvent::Ended { .. } => {}
-        });
-        for damage in damages {
-            self.report(&damage);
-        }
-        for refusal in refusals {
-            self.report_client(&refusal);
-        }
+        let mut events = Vec::new();
+        let work = self.replays.poll(self.now_ns, |event| events.push(event));
+        self.on_replay_events(events);
         work
+    }
+
+    fn on_replay_events(&mut self, events: Vec<ReplayEvent>) {
+        for event in events {
+            match event {
+                ReplayEvent::Started {
+                    requester,
+                    replay_session_id,
+                } => self
+                    .outbox
+                    .respond(requester, Response::Ok(replay_session_id)),
+                ReplayEvent::Failed {
+                    requester,
+                    error,
+                    damage,
+                } => {
+                    match damage {
+                        Some(damage) => self.report(&damage),
+                        None => self.report_client(&error.message),
+                    }
+                    self.outbox.refuse(requester, error);
+                }
+                ReplayEvent::Ended { .. } => {}
+            }
+        }
     }
 }

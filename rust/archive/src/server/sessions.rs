@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation};
 use aeron_memory::counters::types;
-use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
+use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, ArchiveErrorCode, RequestIds};
 use aeron_protocol::uri::{ChannelUri, key};
 
 use super::admission::{Admission, ConnectTicket};
@@ -18,6 +18,8 @@ use crate::text::truncated;
 
 /// Type id of the counter of a session.
 const CONTROL_SESSION_TYPE_ID: i32 = 113;
+/// Template id of the request to start a recording.
+const START_RECORDING: u16 = 4;
 /// Source identity of an image over IPC.
 const IPC_IDENTITY: &str = "aeron:ipc";
 /// Longest label of a counter, in bytes.
@@ -297,6 +299,32 @@ impl ControlSessions {
         match authorisation.is_authorised(template_id, session.principal()) {
             true => Ok(()),
             false => Err(NotServed::Unauthorised),
+        }
+    }
+
+    /// Returns the principal of the session's user; empty if the session has ended.
+    pub fn principal(&self, control_session_id: i64) -> &[u8] {
+        let mut sessions = self.sessions.iter().map(|slotted| &slotted.session);
+        let found = sessions.find(|session| session.id() == control_session_id);
+        found.map_or(&[], ControlSession::principal)
+    }
+
+    /// Checks that the user of a session may change something that `owner` has created: the user is the owner, or has
+    /// a role that may record. Everything without an owner belongs to everybody.
+    ///
+    /// # Errors
+    /// The user may not change it.
+    pub fn check_owner(&self, control_session_id: i64, owner: &[u8]) -> Result<(), ArchiveError> {
+        let principal = self.principal(control_session_id);
+        let is_allowed = owner.is_empty()
+            || owner == principal
+            || self.authorisation.is_authorised(START_RECORDING, principal);
+        match is_allowed {
+            true => Ok(()),
+            false => Err(ArchiveError::new(
+                ArchiveErrorCode::UnauthorisedAction,
+                "unauthorised action: it belongs to another user, and needs the role that may record",
+            )),
         }
     }
 

@@ -157,6 +157,7 @@ impl Run {
         let reader = NamedReader {
             recording_id,
             name: "bars".into(),
+            owner: Vec::new(),
             position: 0,
             committed_ms: self.clock.now_ms(),
             max_age_ms: Some(MAX_READER_AGE_MS),

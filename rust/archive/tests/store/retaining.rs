@@ -58,6 +58,7 @@ fn prepared() -> (MemoryStorage, Store) {
     let committed = ExtensionChange::Reader(NamedReader {
         recording_id: 0,
         name: "bars".into(),
+        owner: Vec::new(),
         position: SEGMENT_LENGTH + 4_096,
         committed_ms: 1_500,
         max_age_ms: None,

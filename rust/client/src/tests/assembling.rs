@@ -116,6 +116,23 @@ fn a_message_with_a_lost_fragment_is_dropped_and_the_next_one_delivered() {
     }
 }
 
+/// 07-165
+#[test]
+fn a_message_beyond_the_limit_of_the_assembler_is_dropped_and_the_next_one_delivered() {
+    let streams = streams();
+    for (limit, expected) in [(4999, vec![]), (5000, vec![message(5000, 1)])] {
+        streams.first.offer(&message(5000, 1)).unwrap();
+        streams.first.offer(&message(3000, 2)).unwrap();
+        let mut assembler = FragmentAssembler::with_max_message_length(limit);
+        let mut received = Vec::new();
+        let handler = |fragment: Fragment<'_>| {
+            assembler.on_fragment(fragment, |message| received.push(message.to_vec()));
+        };
+        streams.subscription.poll(handler, 100).unwrap();
+        assert_eq!(received, [expected, vec![message(3000, 2)]].concat());
+    }
+}
+
 /// 03-109
 #[test]
 fn the_header_of_an_assembled_message_describes_the_whole_message() {

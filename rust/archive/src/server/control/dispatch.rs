@@ -298,7 +298,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 return Ok(Served::Later);
             }
             Request::ReplayToken(request) => self.replay_token(ids, request.recording_id),
-            Request::StopReplay(request) => self.stop_replay(request.replay_session_id),
+            Request::StopReplay(request) => self.stop_replay(ids, request.replay_session_id)?,
             Request::StopAllReplays(request) => self.stop_all_replays(request.recording_id),
             Request::TruncateRecording(request) => {
                 self.truncate_recording(ids, request.recording_id, request.position)?;

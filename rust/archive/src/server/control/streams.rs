@@ -12,7 +12,7 @@ use crate::server::ArchiveError;
 /// Maximum number of fragments that one duty cycle reads from a stream.
 const FRAGMENT_LIMIT: usize = 10;
 /// Maximum length of a request, in bytes. Valid requests are far shorter, and a longer message is
-/// dropped.
+/// dropped. The limit also bounds the memory that an image can occupy with a request that never ends.
 const MAX_REQUEST_LENGTH: usize = 64 * 1024;
 
 /// The streams of requests: one for clients on the same machine, and one for clients on the
@@ -70,7 +70,7 @@ impl ControlStreams {
     ) -> Self {
         let stream = |subscription| ControlStream {
             state: StreamState::Adding(subscription),
-            assembler: FragmentAssembler::default(),
+            assembler: FragmentAssembler::with_max_message_length(MAX_REQUEST_LENGTH),
         };
         Self {
             streams: subscriptions.into_iter().map(stream).collect(),

@@ -63,8 +63,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         use ExtensionRequest as Request;
         let value = match request {
             Request::Capabilities(_) => CAPABILITIES.bits(),
-            Request::CommitReader(request) => self.commit_reader(request)?,
-            Request::RemoveReader(request) => self.remove_reader(request)?,
+            Request::CommitReader(request) => self.commit_reader(ids, request)?,
+            Request::RemoveReader(request) => self.remove_reader(ids, request)?,
             Request::ListReaders(request) => {
                 return self.list_readers(ids, request).map(ExtensionResult::Page);
             }

@@ -18,9 +18,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     ///
     /// # Errors
     /// The recording does not exist, the position is not in the recording, the name is not valid, there are too many
-    /// readers, or the file system returns an error.
+    /// readers, the reader belongs to another user, or the file system returns an error.
     pub(super) fn commit_reader(
         &mut self,
+        ids: RequestIds,
         request: &CommitReaderRequest<'_>,
     ) -> Result<i64, ArchiveError> {
         let recording_id = request.recording_id;
@@ -30,8 +31,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
         self.check_reader_position(recording_id, request.position)?;
         let extensions = self.store.extensions();
-        let is_new = extensions.reader(recording_id, &name).is_none();
-        if is_new && extensions.reader_count() >= MAX_READERS {
+        let former = extensions.reader(recording_id, &name);
+        let owner = former.map_or_else(Vec::new, |reader| reader.owner.clone());
+        self.sessions.check_owner(ids.control_session_id, &owner)?;
+        let owner = match owner.is_empty() {
+            true => self.sessions.principal(ids.control_session_id).to_vec(),
+            false => owner,
+        };
+        if former.is_none() && extensions.reader_count() >= MAX_READERS {
             return Err(ArchiveError::generic(format!(
                 "max named readers reached {MAX_READERS}: remove readers that are not used"
             )));
@@ -39,6 +46,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let reader = NamedReader {
             recording_id,
             name,
+            owner,
             position: request.position,
             // Not the wall clock: it may be set by less than what counts as a step, and the reader would be too old.
             committed_ms: self.retention.now_ms(),
@@ -55,21 +63,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Removes a reader. Returns 1, or 0 if the reader does not exist.
     ///
     /// # Errors
-    /// The name is not valid, or the file system returns an error.
+    /// The name is not valid, the reader belongs to another user, or the file system returns an error.
     pub(super) fn remove_reader(
         &mut self,
+        ids: RequestIds,
         request: &RemoveReaderRequest<'_>,
     ) -> Result<i64, ArchiveError> {
         let recording_id = request.recording_id;
         let name = name_of("reader", request.name)?;
-        if self
-            .store
-            .extensions()
-            .reader(recording_id, &name)
-            .is_none()
-        {
+        let Some(reader) = self.store.extensions().reader(recording_id, &name) else {
             return Ok(0);
-        }
+        };
+        self.sessions
+            .check_owner(ids.control_session_id, &reader.owner)?;
         self.store
             .extensions_mut()
             .apply(vec![ExtensionChange::ReaderRemoved { recording_id, name }])

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation, Subscription};
 use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, SourceLocation};
-use aeron_protocol::uri::ChannelUri;
+use aeron_protocol::uri::{ChannelUri, key};
 
 use super::blocked::{ArrivedImage, BlockedImages};
 use super::counters::request_position_counter;
@@ -28,6 +28,7 @@ use crate::server::context::OnFailure;
 use crate::server::control::Response;
 use crate::server::listing::SubscriptionEntry;
 use crate::server::outbox::{Outbox, SignalPlace};
+use crate::server::replay::Replays;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, Continuation, NewRecording};
 
@@ -342,11 +343,12 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 
     /// Processes the replies of the driver and the events of the recorder. Returns the work count. If
-    /// `is_waiting_for_room`, new images are not recorded yet.
+    /// `is_waiting_for_room`, new images are not recorded yet. An image of one of the `replays` is refused.
     pub fn do_work(
         &mut self,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
+        replays: &Replays,
         now_ms: i64,
         is_waiting_for_room: bool,
         outbox: &mut Outbox,
@@ -363,6 +365,10 @@ impl<S: Storage + Clone> Recordings<S> {
         if !is_waiting_for_room {
             for (number, image) in self.arrivals.take() {
                 work += 1;
+                if self.is_own_replay(replays, number, &image) {
+                    self.refuse_own_replay(number, image, outbox);
+                    continue;
+                }
                 let arrived = ArrivedImage {
                     number,
                     image,
@@ -477,6 +483,34 @@ impl<S: Storage + Clone> Recordings<S> {
             stripped_channel: channel::stripped(request.channel)?,
         };
         self.subscriptions.add(aeron, new, &self.arrivals)
+    }
+
+    /// Returns whether an image is of a replay of this archive, and the channel of its subscription does not name the
+    /// session. Such a subscription would record its own recordings again and again. A subscription to one session is
+    /// a copy that ends, and a replication is one too.
+    fn is_own_replay(&self, replays: &Replays, number: u64, image: &Image) -> bool {
+        let Some(entry) = self.subscriptions.by_number(number) else {
+            return false;
+        };
+        ChannelUri::parse(&entry.original_channel).is_ok_and(|channel| {
+            channel.get(key::SESSION_ID).is_none() && replays.has_published(image, &channel)
+        })
+    }
+
+    fn refuse_own_replay(&mut self, number: u64, image: Image, outbox: &mut Outbox) {
+        let requester = self.subscriptions.by_number(number).map(|it| it.requester);
+        let (session_id, stream_id) = (image.session_id(), image.stream_id());
+        // An unread image would block the replay.
+        self.unrecorded.add(image);
+        // The text is constant, because a client chooses the channel. The client itself gets the reason.
+        self.client_notes
+            .push("a recording would have recorded a replay of this archive".to_owned());
+        if let Some(requester) = requester {
+            let text = format!(
+                "session {session_id} of stream {stream_id} is a replay of this archive and is not recorded: for a copy, record the channel with session-id={session_id}"
+            );
+            outbox.refuse(requester, ArchiveError::generic(text));
+        }
     }
 
     /// Begins a new recording with an image, or extends a recording with the image.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use aeron_client::{Aeron, Counter, ExclusivePublication, PendingOperation};
+use aeron_client::{Aeron, Counter, ExclusivePublication, Image, PendingOperation};
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
-use aeron_protocol::uri::{UriError, key};
+use aeron_protocol::uri::{ChannelUri, UriError, key};
 
 use super::bounds::{LimitCounter, ReplayBounds};
 use super::pacing::RequestedPace;
@@ -41,6 +41,8 @@ pub(in crate::server) struct ReplaySettings {
 pub(in crate::server) struct ReplayRequested<'a> {
     /// Control session id and correlation id of the request.
     pub requester: RequestIds,
+    /// Principal of the user who sent the request.
+    pub owner: &'a [u8],
     /// Requested recording id.
     pub recording_id: i64,
     /// The catalog entry, if the recording exists. If the replay begins in object storage, the start position in this
@@ -99,6 +101,8 @@ pub(in crate::server) struct Replays {
     events: Receiver<ReplayerEvent>,
     requested: Vec<RequestedReplay>,
     running: Vec<RunningReplay>,
+    /// Publications of replays that ended in the last duty cycle. The client may receive their images only now.
+    ended: Vec<ReplayPublication>,
     tokens: ReplayTokens,
     /// Upper 32 bits of the next replay id.
     next_number: i64,
@@ -107,6 +111,9 @@ pub(in crate::server) struct Replays {
 /// A replay whose publication the driver has not added yet.
 struct RequestedReplay {
     requester: RequestIds,
+    owner: Vec<u8>,
+    /// Port to which the replay's channel sends.
+    port: Option<String>,
     stream: RecordedStream,
     local_start: Arc<AtomicI64>,
     plan: ReplayPlan,
@@ -120,14 +127,46 @@ struct RequestedReplay {
 /// A replay that the replayer runs.
 struct RunningReplay {
     requester: RequestIds,
+    owner: Vec<u8>,
     recording_id: i64,
     replay_session_id: i64,
     publication: ExclusivePublication,
+    identity: ReplayPublication,
     position: Arc<AtomicI64>,
     local_start: Arc<AtomicI64>,
     is_started: bool,
     /// Whether `stop_all` was called for the recording of this replay.
     is_stopping: bool,
+}
+
+/// Identity of the publication of a replay, to recognise its images.
+struct ReplayPublication {
+    registration_id: i64,
+    session_id: i32,
+    stream_id: i32,
+    port: Option<String>,
+}
+
+impl ReplayPublication {
+    /// Returns whether an image is of this publication. `port` is the port on which the image arrived.
+    fn is_source_of(&self, image: &Image, port: Option<&str>) -> bool {
+        // In IPC and for a spy, the image has the id of its publication. Over the network, a live publisher may have
+        // the same session id on another port.
+        self.registration_id == image.correlation_id()
+            || (port.is_some()
+                && self.port.as_deref() == port
+                && self.session_id == image.session_id()
+                && self.stream_id == image.stream_id())
+    }
+}
+
+/// Returns the port of a channel's endpoint, or of its control address. The same host has several names, so only the
+/// port is compared.
+fn port_of(channel: &ChannelUri) -> Option<&str> {
+    let address = channel
+        .get(key::ENDPOINT)
+        .or_else(|| channel.get(key::CONTROL))?;
+    address.rsplit_once(':').map(|(_, port)| port)
 }
 
 impl Replays {
@@ -144,6 +183,7 @@ impl Replays {
             events,
             requested: Vec::new(),
             running: Vec::new(),
+            ended: Vec::new(),
             tokens: ReplayTokens::new(settings.connect_timeout_ns, random),
             next_number: 1,
         }
@@ -177,9 +217,13 @@ impl Replays {
         let publication = aeron
             .async_add_exclusive_publication(&channel, request.stream_id)
             .map_err(publication_error)?;
+        let port = ChannelUri::parse(&channel).ok();
+        let port = port.and_then(|channel| port_of(&channel).map(str::to_owned));
         let recording_stop = (!recording.is_unfinished()).then_some(recording.stop_position);
         self.requested.push(RequestedReplay {
             requester: request.requester,
+            owner: request.owner.to_vec(),
+            port,
             stream,
             local_start: Arc::new(AtomicI64::new(request.local_start)),
             plan,
@@ -191,11 +235,11 @@ impl Replays {
         Ok(())
     }
 
-    /// Runs one duty cycle: passes replays to the replayer when the driver has added their publications, processes the
-    /// replayer's events, and removes expired tokens. Returns the work count.
+    /// Runs one duty cycle: processes the replayer's events, and removes expired tokens. Returns the work count.
     pub fn poll(&mut self, now_ns: i64, mut on_event: impl FnMut(ReplayEvent)) -> usize {
         self.tokens.expire(now_ns);
-        let mut work = self.poll_publications(now_ns, &mut on_event);
+        self.ended.clear();
+        let mut work = 0;
         while let Ok(event) = self.events.try_recv() {
             work += 1;
             match event {
@@ -230,6 +274,20 @@ impl Replays {
     /// Returns the number of replays that were accepted and have not ended.
     pub fn count(&self) -> usize {
         self.requested.len() + self.running.len()
+    }
+
+    /// Returns the principal of the user who requested a replay; empty if no replay has this id.
+    pub fn owner(&self, replay_session_id: i64) -> &[u8] {
+        let at = self.find(replay_session_id);
+        at.map_or(&[], |at| &self.running[at].owner)
+    }
+
+    /// Returns whether an image is of a replay of this archive. `channel` is the channel on which the image arrived.
+    pub fn has_published(&self, image: &Image, channel: &ChannelUri) -> bool {
+        let port = port_of(channel);
+        let running = self.running.iter().map(|replay| &replay.identity);
+        let mut publications = running.chain(&self.ended);
+        publications.any(|publication| publication.is_source_of(image, port))
     }
 
     /// Aborts a replay. Does nothing if no replay has this id.
@@ -354,7 +412,14 @@ impl Replays {
         Ok(channel.build().to_string())
     }
 
-    fn poll_publications(&mut self, now_ns: i64, on_event: &mut impl FnMut(ReplayEvent)) -> usize {
+    /// Passes replays to the replayer when the driver has added their publications. Returns the work count. In a duty
+    /// cycle, this call comes before any image is checked by [`has_published`](Self::has_published): the client may
+    /// receive the response of the driver and the image of the publication at once.
+    pub fn poll_publications(
+        &mut self,
+        now_ns: i64,
+        mut on_event: impl FnMut(ReplayEvent),
+    ) -> usize {
         let mut work = 0;
         let mut at = 0;
         while let Some(replay) = self.requested.get_mut(at) {
@@ -388,6 +453,13 @@ impl Replays {
         let position = Arc::new(AtomicI64::new(replay.plan.position));
         self.running.push(RunningReplay {
             requester: replay.requester,
+            owner: replay.owner,
+            identity: ReplayPublication {
+                registration_id: publication.registration_id(),
+                session_id: publication.session_id(),
+                stream_id: publication.stream_id(),
+                port: replay.port,
+            },
             recording_id: replay.stream.recording_id(),
             replay_session_id,
             publication: publication.clone(),
@@ -439,6 +511,7 @@ impl Replays {
             return;
         };
         let replay = self.running.swap_remove(at);
+        self.ended.push(replay.identity);
         match end {
             ReplayEnd::Complete => replay.publication.close(),
             ReplayEnd::Aborted | ReplayEnd::Failed(_) | ReplayEnd::Refused(_) => {

@@ -9,7 +9,7 @@ use crate::server::AuthorisationService;
 ///
 /// | role | requests |
 /// |---|---|
-/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names, metadata and copies; commit and remove a named reader |
+/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names, metadata and copies; commit and remove a named reader. Replays and readers of other users can be stopped, committed and removed only by users who may record |
 /// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
 /// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; all other requests |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

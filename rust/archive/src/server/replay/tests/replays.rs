@@ -66,6 +66,7 @@ impl Archive {
         self.requests += 1;
         let mut request = ReplayRequested {
             requester: requester(self.requests),
+            owner: &[],
             recording_id: RECORDING_ID,
             recording: Some(&self.recording),
             local_start: self.recording.start_position,
@@ -95,6 +96,8 @@ impl Archive {
     fn poll(&mut self) -> Vec<ReplayEvent> {
         let mut events = Vec::new();
         let now_ns = self.driver.now_ns();
+        self.replays
+            .poll_publications(now_ns, |event| events.push(event));
         self.replays.poll(now_ns, |event| events.push(event));
         self.driver.step();
         events
@@ -424,6 +427,7 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
             &archive.aeron,
             &ReplayRequested {
                 requester: requester(1),
+                owner: &[],
                 recording_id: RECORDING_ID,
                 recording: Some(&recording),
                 local_start: recording.start_position,
