@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 
+import duckdb
 import pyarrow as pa
 import pytest
 from tests.conftest import Stream, eventually
@@ -131,8 +132,75 @@ def test_an_exported_array_can_be_used_only_once(publication: Publication) -> No
         publication.offer_arrow(once)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("type_", [pa.binary_view(), pa.string_view(), pa.dictionary(pa.int8(), pa.binary())])
+@pytest.mark.parametrize("type_", [pa.int32(), pa.list_(pa.binary()), pa.dictionary(pa.int8(), pa.int64())])
 def test_the_error_for_another_type_of_column_names_the_column(publication: Publication, type_: pa.DataType) -> None:
-    array = pa.array([b"a"]).cast(type_) if pa.types.is_dictionary(type_) else pa.array(["a"]).cast(type_)
+    array = pa.array([[b"a"]] if pa.types.is_list(type_) else [1], type_)
     with pytest.raises(ValueError, match=r"column 'value' is .*, expected binary or string: cast it"):
         publication.offer_arrow(pa.record_batch({"value": array}))
+
+
+class StreamOnly:
+    """Data with the stream interface only, like a frame of Polars or pandas."""
+
+    def __init__(self, data: pa.Table | pa.ChunkedArray) -> None:
+        self.data = data
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.data.__arrow_c_stream__(requested_schema)
+
+
+def test_tables_and_series_of_several_chunks_are_sent(publication: Publication, stream: Stream) -> None:
+    """08-67"""
+    chunks = [["a", "bc"], [], ["def"], ["", "gh"]]
+    expected = [b"a", b"bc", b"def", b"", b"gh"]
+    for type_ in (pa.string(), pa.string_view(), pa.binary_view(), pa.dictionary(pa.int8(), pa.string())):
+        column = pa.chunked_array([pa.array(chunk, pa.string()).cast(type_) for chunk in chunks])
+        reserved = pa.chunked_array([[1, 2], [], [3], [4, 5]], pa.int16())
+        table = pa.table({"value": column, "reserved_value": reserved})
+        for data in (column, StreamOnly(column), table, StreamOnly(table)):
+            assert publication.offer_arrow(data) == 5
+            received = stream.subscription.poll_batch()
+            assert received.to_list() == expected
+            if not isinstance(data, pa.ChunkedArray) and getattr(data, "data", data) is table:
+                assert received.reserved_values.tolist() == [1, 2, 3, 4, 5]
+            assert publication.offer_arrow(data, start=3) == 2
+            assert stream.receive(2) == expected[3:]
+        for chunk in column.chunks:
+            assert publication.offer_arrow(chunk) == len(chunk)
+        assert stream.receive(5) == expected
+
+
+def test_a_relation_of_duckdb_is_sent(publication: Publication, stream: Stream) -> None:
+    relation = duckdb.sql("SELECT 'row ' || range AS value FROM range(3)")
+    assert publication.offer_arrow(relation) == 3
+    assert stream.receive(3) == [b"row 0", b"row 1", b"row 2"]
+
+
+def test_errors_of_a_table_name_its_type_and_not_its_rows(publication: Publication) -> None:
+    table = pa.table({"payload": ["a secret"], "b": [1]})
+    with pytest.raises(ValueError, match="no column 'value' to send, only payload, b"):
+        publication.offer_arrow(table)
+    with pytest.raises(ValueError, match="column 'value' is Struct"):
+        publication.offer_arrow(pa.table({"value": [{"a": 1}]}))
+    with pytest.raises(ValueError, match="row 2: column 'value' is null"):
+        publication.offer_arrow(pa.table({"value": pa.chunked_array([["a", "b"], [None]], pa.string())}))
+    with pytest.raises(TypeError, match=r"data is of type pyarrow\.lib\.ChunkedArray with values of type Int64"):
+        publication.offer_arrow(pa.chunked_array([[1, 2]]))
+    with pytest.raises(TypeError, match="data is of type list: offer_arrow takes") as refused:
+        publication.offer_arrow(["a secret"])  # type: ignore[arg-type]
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["key", "view"])
+def test_dictionaries_and_views_with_indexes_outside_of_their_data_are_refused(
+    publication: Publication, kind: str
+) -> None:
+    if kind == "key":
+        keys = pa.array([0, 7], pa.int8())
+        array = pa.DictionaryArray.from_arrays(keys, pa.array(["a"]), safe=False)
+    else:
+        views = pa.py_buffer((100).to_bytes(4, "little") + b"abcd" + (3).to_bytes(4, "little") + bytes(4))
+        array = pa.Array.from_buffers(pa.string_view(), 1, [None, views, pa.py_buffer(b"abcd")])
+    for data in (array, StreamOnly(pa.chunked_array([array])), pa.record_batch({"value": array})):
+        with pytest.raises(ValueError, match=r"nvalid|ndex|view|buffer"):
+            publication.offer_arrow(data)

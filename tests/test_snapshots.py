@@ -116,7 +116,7 @@ PLAIN = {
     "ShutdownSignalBarrier",
 }
 """Classes written in Python that are not pickled."""
-PROTOCOLS = {"AnyPublication", "ArrowArray", "ArrowSchema"}
+PROTOCOLS = {"AnyPublication", "ArrowArray", "ArrowSchema", "ArrowStream"}
 """Protocols, which are classes without instances."""
 
 

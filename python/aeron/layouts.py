@@ -13,8 +13,9 @@ from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    import pyarrow as pa
 
-__all__ = ["layout_text"]
+__all__ = ["layout_text", "schema_text"]
 
 _TIMESTAMPS = {"ms": "ts_ms", "us": "ts_us", "ns": "ts_ns"}
 
@@ -46,6 +47,35 @@ def layout_text(dtype: npt.DTypeLike) -> str:
         packed = offset + field.itemsize
     end = "" if record.itemsize == packed else f" ={record.itemsize}"
     return ", ".join(parts) + end
+
+
+def schema_text(schema: pa.Schema) -> str:
+    """Returns the text of records with a field for each column of an Arrow schema, without gaps between the fields.
+
+    Raises:
+        InvalidArgumentError: if a column has a type without a fixed length.
+    """
+    return ", ".join(f"{field.name} {_arrow_type(field)}" for field in schema)
+
+
+def _arrow_type(field: pa.Field) -> str:
+    import pyarrow as pa
+
+    kind = field.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+        if not pa.types.is_float16(kind):
+            return f"{letter}{kind.bit_width}"
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_fixed_size_binary(kind):
+        return f"bytes[{kind.byte_width}]"
+    if pa.types.is_timestamp(kind) and kind.unit in _TIMESTAMPS:
+        return _TIMESTAMPS[kind.unit]
+    raise InvalidArgumentError(
+        f"column '{field.name}' is {kind}, which has no fixed length in a record: "
+        "pass a layout as text, such as 'sym char[8]'"
+    )
 
 
 def _type(name: str, field: np.dtype[Any]) -> str:

@@ -36,6 +36,12 @@ class Recordings(tuple[Recording, ...]):
 
         return pa.Table.from_batches([pa.record_batch(_recording_columns(self))])
 
+    def _repr_html_(self) -> str:
+        """Returns the first recordings as an HTML table, for notebooks."""
+        from aeron._html import of_recordings
+
+        return of_recordings(self)
+
     def __repr__(self) -> str:
         """Returns the recordings as text."""
         return f"Recordings({list(self)!r})"

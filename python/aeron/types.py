@@ -46,6 +46,7 @@ __all__ = [
     "AnyPublication",
     "ArrowArray",
     "ArrowSchema",
+    "ArrowStream",
     "Channel",
     "CounterHandler",
     "Credentials",
@@ -72,6 +73,21 @@ class ArrowArray(Protocol):
 
         Returns:
             Capsules of the schema and of the array.
+        """
+        ...
+
+
+class ArrowStream(Protocol):
+    """A table or stream of a library with the Arrow C stream interface. The library determines thread-safety."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Exports the data by the Arrow C stream interface.
+
+        Args:
+            requested_schema: A capsule of the schema that the consumer prefers.
+
+        Returns:
+            A capsule of the stream.
         """
         ...
 
@@ -203,13 +219,16 @@ class AnyPublication(Protocol):
         """
         ...
 
-    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
-        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+    def offer_arrow(self, data: ArrowArray | ArrowStream, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of a table or record batch, or the values of an array.
 
-        A record batch has the column `value`. Its column `reserved_value` is optional.
+        The data may be of any library with the Arrow C interface: pyarrow, Polars, pandas, DuckDB. Rows have
+        the column `value` of bytes or text. Their column `reserved_value` of integers is optional. Dictionaries
+        and views are converted.
 
         Args:
-            data: An object with the Arrow C data interface.
+            data: An object with the Arrow C data or stream interface. A stream is read as a whole in each call.
+                If it can be read only once, pass `timeout=None`.
             start: Index of the first message to send.
             timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 
@@ -611,5 +630,5 @@ class AnyPublication(Protocol):
 
 
 # Users import these names from `aeron`, so reprs, tracebacks and pickles name that module.
-for _class in (AnyPublication, ArrowArray, ArrowSchema):
+for _class in (AnyPublication, ArrowArray, ArrowSchema, ArrowStream):
     _class.__module__ = "aeron"

@@ -5,6 +5,7 @@ from typing import ClassVar, Self, final, overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 @final
 class Batch:
@@ -56,7 +57,30 @@ class Batch:
             trades = batch.as_records([("price", "<f8"), ("size", "<u4")])
             ```
         """
+    def to_arrow(self, layout: str | npt.DTypeLike | pa.Schema | None = None) -> pa.Table:
+        """Returns an Arrow table of the messages, or of the records in them.
+
+        Args:
+            layout: Layout of the records: a text such as `"ts ts_ns, px f64, sym char[8]"`, a structured numpy
+                dtype, or a pyarrow schema of types with a fixed length. `None` gives the payloads as bytes.
+
+        Returns:
+            A `pyarrow.Table` with a column for each field, or with the column `payload`. Then follow `position`,
+            `session_id`, `stream_id` and `reserved_value`. A message of several records is several rows.
+
+        Raises:
+            InvalidArgumentError: If the layout is not valid, or a message does not fit it.
+            ArgumentTypeError: If `layout` has another type.
+            ImportError: If pyarrow is not installed.
+
+        Example:
+            ```python
+            table = batch.to_arrow("price f64, size u32")
+            ```
+        """
     def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     @property
     def payload(self) -> memoryview:

@@ -58,7 +58,7 @@ class Layout:
     Arrow libraries read the layout as the schema of the columns for these records. If the text is not valid, the
     constructor raises ``AeronOptionError``, which names the field and the offset. Immutable, so thread-safe.
     """
-    def __new__(cls, text: str) -> Self: ...
+    def __new__(cls, text: str, *, nanoseconds: bool = False) -> Self: ...
     @property
     def record_length(self) -> int:
         """Length of a record, in bytes."""

@@ -7,7 +7,7 @@ from typing_extensions import Buffer
 
 from aeron._stubs.operations import PendingOperation, _Condition
 from aeron.results import NotSent
-from aeron.types import ArrowArray, Channel, Messages, Offsets
+from aeron.types import ArrowArray, ArrowStream, Channel, Messages, Offsets
 
 @final
 class Publication:
@@ -84,13 +84,16 @@ class Publication:
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
-    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
-        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+    def offer_arrow(self, data: ArrowArray | ArrowStream, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of a table or record batch, or the values of an array.
 
-        A record batch has the column `value`. Its column `reserved_value` is optional.
+        The data may be of any library with the Arrow C interface: pyarrow, Polars, pandas, DuckDB. Rows have
+        the column `value` of bytes or text. Their column `reserved_value` of integers is optional. Dictionaries
+        and views are converted.
 
         Args:
-            data: An object with the Arrow C data interface.
+            data: An object with the Arrow C data or stream interface. A stream is read as a whole in each call.
+                If it can be read only once, pass `timeout=None`.
             start: Index of the first message to send.
             timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 
@@ -493,13 +496,16 @@ class ExclusivePublication:
                 new one.
             ReentrantCallError: If the publication is exclusive and another thread is sending.
         """
-    def offer_arrow(self, data: ArrowArray, *, start: int = 0, timeout: float | None = 0.0) -> int:
-        """Appends the rows of an Arrow record batch or the values of an Arrow array.
+    def offer_arrow(self, data: ArrowArray | ArrowStream, *, start: int = 0, timeout: float | None = 0.0) -> int:
+        """Appends the rows of a table or record batch, or the values of an array.
 
-        A record batch has the column `value`. Its column `reserved_value` is optional.
+        The data may be of any library with the Arrow C interface: pyarrow, Polars, pandas, DuckDB. Rows have
+        the column `value` of bytes or text. Their column `reserved_value` of integers is optional. Dictionaries
+        and views are converted.
 
         Args:
-            data: An object with the Arrow C data interface.
+            data: An object with the Arrow C data or stream interface. A stream is read as a whole in each call.
+                If it can be read only once, pass `timeout=None`.
             start: Index of the first message to send.
             timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
+use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, StructArray, make_array,
+    Array, ArrayRef, BinaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator,
+    StructArray, make_array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
@@ -19,6 +21,8 @@ use crate::errors::raise;
 
 /// Name of a capsule that holds a schema, as the interface requires.
 const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";
+/// Name of a capsule that holds a stream of arrays.
+pub const STREAM_CAPSULE: &std::ffi::CStr = c"arrow_array_stream";
 /// Name of a capsule that holds an array.
 const ARRAY_CAPSULE: &std::ffi::CStr = c"arrow_array";
 
@@ -53,6 +57,20 @@ pub fn array_capsules<'py>(
         py,
         struct_array(batch, range, stream_id).map_err(value_error)?,
     )
+}
+
+/// Returns the messages `range` of a batch as a stream of one array.
+pub fn stream_capsule<'py>(
+    py: Python<'py>,
+    batch: &Arc<PooledMessages>,
+    range: &Range<usize>,
+    stream_id: i32,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let rows = RecordBatch::from(struct_array(batch, range, stream_id).map_err(value_error)?);
+    let schema = rows.schema();
+    let batches = RecordBatchIterator::new([Ok(rows)], schema);
+    let stream = FFI_ArrowArrayStream::new(Box::new(batches));
+    PyCapsule::new_with_value(py, stream, STREAM_CAPSULE)
 }
 
 /// Returns a record batch as a schema and an array, which shares the record batch's memory.
@@ -141,6 +159,30 @@ fn buffer<T>(batch: &Arc<PooledMessages>, column: &[T]) -> Buffer {
     unsafe { Buffer::from_custom_allocation(start, size_of_val(column), Arc::clone(batch) as _) }
 }
 
+/// Returns the arrays of an object with `__arrow_c_array__` or `__arrow_c_stream__`, and `None` for any other object.
+/// Reads the whole stream, without the GIL. Raises the same errors as [`array_of`].
+pub fn arrays_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
+    if let Some(array) = array_of(object)? {
+        return Ok(Some(vec![array]));
+    }
+    let py = object.py();
+    let Some(method) = object.getattr_opt(pyo3::intern!(py, "__arrow_c_stream__"))? else {
+        return Ok(None);
+    };
+    let capsule: Bound<'_, PyCapsule> = method.call0()?.extract()?;
+    let stream = capsule
+        .pointer_checked(Some(STREAM_CAPSULE))?
+        .cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the name states the type of the capsule's content. `from_raw` moves the stream out and marks the
+    // capsule's stream as released, as the interface requires.
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream.as_ptr()) };
+    let arrays = py.detach(|| -> Result<Vec<ArrayRef>, ArrowError> {
+        ArrayStreamReader::try_new(stream)?.collect()
+    });
+    let arrays = arrays.map_err(value_error)?.into_iter();
+    arrays.map(checked).collect::<PyResult<_>>().map(Some)
+}
+
 /// Returns the array of an object with `__arrow_c_array__`, and `None` for any other object. Raises `ValueError` for an
 /// inconsistent array. Not every inconsistency is found, because the interface does not pass the lengths of buffers.
 pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
@@ -166,12 +208,31 @@ pub fn array_of(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrayRef>> {
     // SAFETY: array and schema are from one call of `__arrow_c_array__`, and the capsule keeps the schema alive.
     let data = unsafe { from_ffi(array, schema.as_ref()) }.map_err(value_error)?;
     data.validate().map_err(value_error)?;
-    let array = make_array(data);
+    checked(make_array(data)).map(Some)
+}
+
+/// Checks an array of another library, so that no later read is outside of its buffers.
+fn checked(array: ArrayRef) -> PyResult<ArrayRef> {
+    let data = array.to_data();
+    // Views and keys of dictionaries are checked one by one.
+    match has_indexes(array.data_type()) {
+        true => data.validate_full(),
+        false => data.validate(),
+    }
+    .map_err(value_error)?;
     if !has_sound_offsets(&array) {
         let reason = "an Arrow array whose offsets do not ascend cannot be read: see its validate(full=True)";
         return Err(raise("InvalidArgumentError", reason));
     }
-    Ok(Some(array))
+    Ok(array)
+}
+
+fn has_indexes(kind: &DataType) -> bool {
+    match kind {
+        DataType::BinaryView | DataType::Utf8View | DataType::Dictionary(..) => true,
+        DataType::Struct(fields) => fields.iter().any(|field| has_indexes(field.data_type())),
+        _ => false,
+    }
 }
 
 /// Whether the offsets of all byte and text columns ascend. Readers slice the data at these offsets without a check.

@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyTuple};
 
 use crate::argument::{self, named};
 use crate::buffers::{Exporter, Lent};
@@ -523,6 +523,52 @@ impl PyBatch {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let _ = requested_schema;
         crate::arrow::array_capsules(py, &self.shared, &self.range, self.stream_id)
+    }
+
+    /// Returns the batch as an Arrow stream of one struct array, without a copy of the payload. Libraries that read
+    /// only streams use it, such as DuckDB.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        crate::arrow::stream_capsule(py, &self.shared, &self.range, self.stream_id)
+    }
+
+    /// Returns an Arrow table of the messages, or of the records in them.
+    ///
+    /// Args:
+    ///     layout: Layout of the records: a text such as `"ts ts_ns, px f64, sym char[8]"`, a structured numpy
+    ///         dtype, or a pyarrow schema of types with a fixed length. `None` gives the payloads as bytes.
+    ///
+    /// Returns:
+    ///     A `pyarrow.Table` with a column for each field, or with the column `payload`. Then follow `position`,
+    ///     `session_id`, `stream_id` and `reserved_value`. A message of several records is several rows.
+    ///
+    /// Raises:
+    ///     InvalidArgumentError: If the layout is not valid, or a message does not fit it.
+    ///     ArgumentTypeError: If `layout` has another type.
+    ///     ImportError: If pyarrow is not installed.
+    ///
+    /// Example:
+    ///     ```python
+    ///     table = batch.to_arrow("price f64, size u32")
+    ///     ```
+    #[pyo3(signature = (layout = None))]
+    fn to_arrow<'py>(
+        slf: &Bound<'py, Self>,
+        layout: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "aeron._tables"))?;
+        module.call_method1(intern!(slf.py(), "to_arrow"), (slf, layout))
+    }
+
+    /// Returns the first messages as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import(intern!(slf.py(), "aeron._html"))?;
+        module.call_method1(intern!(slf.py(), "of_batch"), (slf,))
     }
 
     fn __repr__(&self) -> String {

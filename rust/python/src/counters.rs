@@ -512,6 +512,12 @@ impl PyCountersReader {
         ))
     }
 
+    /// Returns a snapshot as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let module = slf.py().import("aeron._html")?;
+        module.call_method1("of_counters", (slf,))
+    }
+
     /// Iterates over a snapshot.
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyIterator>> {
         self.snapshot()?.into_pyobject(py)?.try_iter()

@@ -192,12 +192,15 @@ macro_rules! publication_class {
                 source::send(messages, offsets, start, &mut sink)
             }
 
-            /// Appends the rows of an Arrow record batch or the values of an Arrow array.
+            /// Appends the rows of a table or record batch, or the values of an array.
             ///
-            /// A record batch has the column `value`. Its column `reserved_value` is optional.
+            /// The data may be of any library with the Arrow C interface: pyarrow, Polars, pandas, DuckDB. Rows have
+            /// the column `value` of bytes or text. Their column `reserved_value` of integers is optional. Dictionaries
+            /// and views are converted.
             ///
             /// Args:
-            ///     data: An object with the Arrow C data interface.
+            ///     data: An object with the Arrow C data or stream interface. A stream is read as a whole in each call.
+            ///         If it can be read only once, pass `timeout=None`.
             ///     start: Index of the first message to send.
             ///     timeout: Seconds to wait for room. `None` waits without a limit, and 0 does not wait.
             ///

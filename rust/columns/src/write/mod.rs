@@ -4,11 +4,13 @@
 mod key;
 mod messages;
 mod packing;
+mod plain;
 mod rows;
 
 pub use key::{MAX_MESSAGES, MAX_PARTITIONS, MessageKey};
 pub use messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 pub use packing::Packing;
+pub use plain::plain;
 pub use rows::{
     Headers, RESERVED_VALUE, RowSendError, Rows, RowsOfStream, STREAM_ID, VALUE, by_stream,
 };

@@ -18,12 +18,9 @@ use pyo3::types::PyCapsule;
 
 use super::recording::PyRecording;
 use crate::argument;
-use crate::arrow::schema_capsule_of;
+use crate::arrow::{STREAM_CAPSULE, schema_capsule_of};
 use crate::errors::raise;
 use crate::pipeline::PyColumnBatch;
-
-/// Name of a capsule that holds a stream of record batches, as the Arrow C stream interface requires.
-const STREAM_CAPSULE: &std::ffi::CStr = c"arrow_array_stream";
 
 /// An iterator over record batches with the rows of a recording's messages.
 ///

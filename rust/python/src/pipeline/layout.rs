@@ -27,8 +27,13 @@ pub struct PyLayout {
 #[pymethods]
 impl PyLayout {
     #[new]
-    fn new(text: &str) -> PyResult<Self> {
+    #[pyo3(signature = (text, *, nanoseconds = false))]
+    fn new(text: &str, nanoseconds: bool) -> PyResult<Self> {
         let layout = parse(text)?;
+        let layout = match nanoseconds {
+            true => layout.with_nanoseconds(),
+            false => layout,
+        };
         Ok(Self { layout })
     }
 
