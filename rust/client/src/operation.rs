@@ -7,7 +7,7 @@ use aeron_protocol::ErrorCode;
 
 use crate::client::Client;
 use crate::conductor::{CommandProgress, Conductor};
-use crate::error::{DriverTimeout, Error, Result};
+use crate::error::{CloseCause, DriverTimeout, Error, Result};
 
 /// Time between the first refusal with `RESOURCE_TEMPORARILY_UNAVAILABLE` and the next attempt. Each further refusal
 /// doubles the time.
@@ -93,7 +93,7 @@ impl<T: Clone> PendingOperation<T> {
             match outcome {
                 Ok(None) => return Ok(None),
                 Ok(Some(value)) => self.state = OperationState::Finished(Ok(value)),
-                Err(error) => self.state = OperationState::Finished(Err(error)),
+                Err(error) => self.state = OperationState::Finished(Err(reason_of(error))),
             }
         }
         match &self.state {
@@ -160,6 +160,19 @@ impl<T: Clone> PendingOperation<T> {
         steps.abandon();
         self.state = OperationState::Finished(Err(Error::OperationCancelled));
         true
+    }
+}
+
+/// Returns why a request failed that waited while the client was closed. A driver that does not respond has no new
+/// heartbeats either. The client often notices these first, and is closed.
+fn reason_of(error: Error) -> Error {
+    match &error {
+        Error::ClientClosed(CloseCause(Some(cause)))
+            if matches!(**cause, Error::DriverTimeout(_)) =>
+        {
+            (**cause).clone()
+        }
+        _ => error,
     }
 }
 
