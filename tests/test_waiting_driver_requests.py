@@ -242,7 +242,9 @@ def test_a_request_to_a_stopped_driver_ends_with_an_error_that_names_the_limit(
 ) -> None:
     ended = run.outcomes[name, prefix]
     assert ended.error is not None
-    cause = ended.error.__cause__ if isinstance(ended.error, aeron.ClientClosedError) else ended.error
+    # On a busy machine, the client is closed before the request begins. The reason is the same.
+    closed = aeron.ClientClosedError, aeron.SubscriptionClosedError, aeron.PublicationClosedError
+    cause = ended.error.__cause__ if isinstance(ended.error, closed) else ended.error
     assert isinstance(cause, aeron.DriverTimeoutError), ended
     assert LIMIT.search(str(cause)), ended
     assert ended.seconds < SLOW_S, ended
