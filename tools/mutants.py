@@ -6,7 +6,7 @@ usage: mutants.py [--count 100] [--seed N] [--crates memory,client]
 `cargo mutants` makes the changes. The sample has the same number of mutants of each crate. Each mutant is tested with
 the tests of its crate. If these pass, the native module is built with the mutant and the quick Python tests run. A
 mutant that survives both needs a test, or is the same program. A test that runs out of time counts as found only if
-the mutant has used the processor all the time: it loops. A mutant that waits would hide behind a slow machine.
+the mutant has used the processor all the time: it loops. A mutant that waits would look like a slow machine.
 
 The work is done in a copy of the last commit below `target`. Without `--seed`, each run has other mutants.
 """
