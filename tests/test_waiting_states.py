@@ -134,22 +134,7 @@ def until_live_with_all_messages(reader: Reader, source: Source) -> None:
     assert reader.subscription.is_live
 
 
-ACTIVE_LISTING = pytest.mark.xfail(
-    reason="The archive refuses the second listing as long as the first one is active, and the subscription then fails."
-)
-
-
-@pytest.mark.parametrize(
-    "wait",
-    [
-        pytest.param(
-            wait,
-            id=f"{wait.state}-{wait.replay_channel}",
-            marks=ACTIVE_LISTING if wait.state == "AWAIT_LIST_RECORDING_RESPONSE" else (),
-        )
-        for wait in WAITS
-    ],
-)
+@pytest.mark.parametrize("wait", [pytest.param(wait, id=f"{wait.state}-{wait.replay_channel}") for wait in WAITS])
 def test_a_state_that_waits_for_a_stopped_process_ends_at_the_message_timeout_and_the_next_attempt_succeeds(
     rig: Rig, wait: Wait
 ) -> None:
@@ -385,9 +370,6 @@ def test_a_recorded_publisher_reports_each_failed_attempt_at_most_once(attempts:
 
 
 def test_a_recorded_publisher_leaves_no_recording_subscription_of_an_expired_request(
-    attempts: list[Attempt], request: pytest.FixtureRequest
+    attempts: list[Attempt],
 ) -> None:
-    if "archive" in request.node.name:
-        reason = "an expired request to record is not taken back, and the archive carries it out later"
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
     assert [attempt.left for attempt in attempts] == [0] * len(attempts)

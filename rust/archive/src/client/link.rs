@@ -197,6 +197,15 @@ impl ArchiveLink {
         self.unwatched.extend(sent);
     }
 
+    /// Takes back a request to record that had no effect in time, and whose publication closes now. The archive may
+    /// still carry out the request. It handles the requests of a session in their order, so this one ends the
+    /// subscription, which would wait forever for an image.
+    pub(super) fn take_back_recording(&mut self, channel: &str, stream_id: i32, now_ns: i64) {
+        let stop = ArchiveCall::stop_recording(channel, stream_id);
+        let sent = self.submit(&stop, now_ns);
+        self.unwatched.extend(sent);
+    }
+
     /// Closes the control session and does not open it again.
     pub(super) fn close(&mut self) {
         self.unwatched.clear();

@@ -57,13 +57,27 @@ macro_rules! recorded_publication {
                 let Self::Starting(publication, ticket) = self else {
                     return Ok(None);
                 };
-                let started = archive.poll_session(|session| session.take(ticket))?;
-                Ok(started.map(|_| publication.clone()))
+                let started = archive.poll_session(|session| session.take(ticket));
+                if matches!(started, Err(ArchiveClientError::Timeout { .. })) {
+                    take_back(
+                        archive,
+                        publication.channel(),
+                        publication.stream_id(),
+                        publication.session_id(),
+                    );
+                }
+                Ok(started?.map(|_| publication.clone()))
             }
 
             fn abandon(&mut self, archive: &AeronArchive) {
-                if let Self::Starting(_, ticket) = self {
+                if let Self::Starting(publication, ticket) = self {
                     abandon(archive, ticket);
+                    take_back(
+                        archive,
+                        publication.channel(),
+                        publication.stream_id(),
+                        publication.session_id(),
+                    );
                 }
             }
         }
@@ -99,4 +113,15 @@ fn start(
     let channel = with_session_id(channel, session_id)?;
     let call = ArchiveCall::start_recording(&channel, stream_id, SourceLocation::Local, false);
     archive.submit(&call)
+}
+
+/// Takes back a request to record whose publication closes now. The archive may still carry out the request. It handles
+/// the requests of a session in their order, so this one ends the subscription, which would wait forever for an image.
+fn take_back(archive: &AeronArchive, channel: &str, stream_id: i32, session_id: i32) {
+    let stop = with_session_id(channel, session_id)
+        .and_then(|channel| archive.submit(&ArchiveCall::try_stop_recording(&channel, stream_id)));
+    // Without a session, the archive stops nothing, and has no request to carry out either.
+    if let Ok(ticket) = stop {
+        abandon(archive, &ticket);
+    }
 }

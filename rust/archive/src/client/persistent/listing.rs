@@ -46,6 +46,12 @@ pub(super) fn receive(
         Answered::Refused(error) if is_unknown_recording(&error) => {
             PersistentSubscriptionError::UnknownRecording { recording_id }
         }
+        // The archive still works on an earlier request of this session, which has expired here.
+        Answered::Refused(error)
+            if error.archive_code() == Some(ArchiveErrorCode::ActiveListing) =>
+        {
+            return Some(Transition::to(SubscriptionState::SendListRequest));
+        }
         Answered::Refused(source) => PersistentSubscriptionError::Refused {
             request: "list recording request",
             source,

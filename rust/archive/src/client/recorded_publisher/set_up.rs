@@ -300,8 +300,19 @@ impl RecordingSetUpTurn<'_> {
                 query: None,
                 next_query_ns: self.now_ns.saturating_add(QUERY_INTERVAL_NS),
             }))),
-            Answered::Expired => Err(retry(None)),
+            Answered::Expired => {
+                self.take_back(&publication);
+                Err(retry(None))
+            }
             Answered::Refused(source) => Err(refused(source)),
+        }
+    }
+
+    fn take_back(&mut self, publication: &ExclusivePublication) {
+        if let Ok(channel) = with_session_id(publication.channel(), publication.session_id()) {
+            let stream_id = publication.stream_id();
+            self.archive
+                .take_back_recording(&channel, stream_id, self.now_ns);
         }
     }
 
@@ -329,6 +340,7 @@ impl RecordingSetUpTurn<'_> {
             return Err(refused(source));
         }
         if self.now_ns > awaited.deadline_ns {
+            self.take_back(&awaited.publication);
             let waited = self.settings.archive.message_timeout();
             return Err(retry(Some(RecordedPublisherError::NotStarted { waited })));
         }
