@@ -69,7 +69,8 @@ fn ids_are_dense_and_reused_in_the_order_of_freeing_after_the_deadline() {
     assert!(c.manager.allocate(&new_counter(b"", b""), 1250).is_err());
 }
 
-/// The deadlines of freed ids are times of the wall clock.
+/// The deadlines of freed ids are times of the wall clock. After it was set back, a client may still read the freed
+/// counter, so the timeout begins again.
 #[test]
 fn freed_ids_are_reused_after_the_wall_clock_was_set_back() {
     let mut c = counters(1);
@@ -80,9 +81,11 @@ fn freed_ids_are_reused_after_the_wall_clock_was_set_back() {
             .allocate(&new_counter(b"", b""), 5_000_000)
             .is_err()
     );
-    assert_eq!(allocate(&mut c, 70), 0);
-    c.manager.free(0, 70).unwrap();
     assert!(c.manager.allocate(&new_counter(b"", b""), 70).is_err());
+    assert!(c.manager.allocate(&new_counter(b"", b""), 1069).is_err());
+    assert_eq!(allocate(&mut c, 1070), 0);
+    c.manager.free(0, 1070).unwrap();
+    assert!(c.manager.allocate(&new_counter(b"", b""), 1070).is_err());
 }
 
 /// While the reuse time of a freed id has not come, allocation takes a new id.

@@ -129,13 +129,16 @@ impl<W: Words> CountersManager<W> {
 
     fn take_id(&mut self, now_ms: i64) -> Result<i32, AllocateError> {
         // If the wall clock was set back, a deadline may be later than any that is set now. Such an id would not be
-        // reused until the clock reaches the deadline.
+        // reused until the clock reaches the deadline. The time since the id was freed is unknown, so the timeout
+        // begins again.
         let latest_ms = now_ms.saturating_add(self.free_to_reuse_timeout_ms);
-        let is_reusable = |deadline_ms| deadline_ms <= now_ms || deadline_ms > latest_ms;
+        for (_, deadline_ms) in &mut self.free {
+            *deadline_ms = latest_ms.min(*deadline_ms);
+        }
         let found = self
             .free
             .iter()
-            .position(|&(_, deadline_ms)| is_reusable(deadline_ms));
+            .position(|&(_, deadline_ms)| deadline_ms <= now_ms);
         if let Some(first) = found {
             let (id, _) = self.free.remove(first).expect("found at this place");
             return Ok(id);
