@@ -17,8 +17,8 @@ const DAMAGED_FILE_NAME: &str = "archive-extensions.damaged";
 /// Longest file that is read, in bytes. A file with all readers, policies and infos that an archive
 /// accepts is shorter, even just before a compaction.
 const MAX_LENGTH: u64 = 1 << 30;
-/// A file of at most this length is not compacted.
-const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
+/// Default length up to which a file is not compacted, in bytes.
+pub const MIN_COMPACTED_LENGTH: u64 = 256 * 1024;
 /// A file is compacted when it is more than this many times as long as after the last compaction.
 const GROWTH: u64 = 4;
 
@@ -45,6 +45,8 @@ impl fmt::Display for DamagedExtensions {
 pub(super) struct ExtensionFile<S: Storage> {
     storage: S,
     sync_level: SyncLevel,
+    /// A file of at most this length is not compacted.
+    min_compacted_length: u64,
     /// The open file, and the end of its last record.
     open: Option<(S::File, u64)>,
     /// Length after the last compaction by this process; 0 before its first compaction. So the first change after a
@@ -57,10 +59,12 @@ impl<S: Storage> ExtensionFile<S> {
     pub(super) fn open(
         storage: S,
         sync_level: SyncLevel,
+        min_compacted_length: u64,
     ) -> io::Result<(Self, Vec<ExtensionChange>, Option<DamagedExtensions>)> {
         let mut file = Self {
             storage,
             sync_level,
+            min_compacted_length,
             open: None,
             compacted_length: 0,
         };
@@ -122,7 +126,10 @@ impl<S: Storage> ExtensionFile<S> {
     /// Returns whether the file has grown so much that it should be compacted.
     pub(super) fn is_compaction_due(&self) -> bool {
         let length = self.open.as_ref().map_or(0, |(_, end)| *end);
-        length > MIN_COMPACTED_LENGTH.max(self.compacted_length.saturating_mul(GROWTH))
+        length
+            > self
+                .min_compacted_length
+                .max(self.compacted_length.saturating_mul(GROWTH))
     }
 
     /// Writes a new file with only these changes. The new file replaces the old file.

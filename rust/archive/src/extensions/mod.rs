@@ -10,7 +10,7 @@ mod file;
 mod record;
 mod state;
 
-pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME};
+pub use file::{DamagedExtensions, EXTENSIONS_FILE_NAME, MIN_COMPACTED_LENGTH};
 pub use record::decode_records;
 pub use state::{
     ClockState, ExtensionChange, NamedReader, RecordingLabels, RecordingLink,
@@ -49,7 +49,20 @@ impl<S: Storage> Extensions<S> {
     /// # Errors
     /// The file system returns an error.
     pub fn open(storage: S, sync_level: SyncLevel) -> io::Result<Self> {
-        let (file, changes, damage) = ExtensionFile::open(storage, sync_level)?;
+        Self::open_with(storage, sync_level, MIN_COMPACTED_LENGTH)
+    }
+
+    /// Like [`open`](Self::open). A file of at most `min_compacted_length` bytes is not compacted.
+    ///
+    /// # Errors
+    /// The same errors as [`open`](Self::open).
+    pub fn open_with(
+        storage: S,
+        sync_level: SyncLevel,
+        min_compacted_length: u64,
+    ) -> io::Result<Self> {
+        let (file, changes, damage) =
+            ExtensionFile::open(storage, sync_level, min_compacted_length)?;
         let mut state = ExtensionState::default();
         for change in changes {
             state.apply(change);

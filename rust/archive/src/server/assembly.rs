@@ -290,6 +290,7 @@ pub(super) fn store_options(
         detached_segments: DetachedSegments::Kept,
         boot_id,
         low_storage_space_threshold: context.low_storage_space_threshold,
+        extensions_length: context.step_sizes.extensions_length,
     }
 }
 

@@ -10,6 +10,7 @@ mod conclude;
 mod invoked_driver;
 mod modes;
 mod setting;
+mod step_sizes;
 
 use std::path::{Path, PathBuf};
 
@@ -26,6 +27,7 @@ pub use invoked_driver::InvokedDriver;
 pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind, OnFailure};
 use setting::Field;
 pub use setting::{ArchiveConfigurationError, ArchiveSetting};
+pub use step_sizes::StepSizes;
 
 const KIB: i64 = 1024;
 const MIB: i64 = 1024 * KIB;
@@ -63,6 +65,8 @@ macro_rules! settings {
             /// that the function returns has the role of the user in the file. Without one, all requests of accepted
             /// clients are allowed, unless `authorisation_service_supplier` denies them.
             pub authenticate: Option<AuthenticateFunction>,
+            /// Sizes of the steps in which the archive does long work.
+            pub step_sizes: StepSizes,
         }
 
         impl Default for ArchiveContext {
@@ -72,6 +76,7 @@ macro_rules! settings {
                     max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
                     driver_invoker: None,
                     authenticate: None,
+                    step_sizes: StepSizes::default(),
                 }
             }
         }

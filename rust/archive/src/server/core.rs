@@ -316,7 +316,11 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             held_replays: HeldReplays::default(),
             replications: Replications::new(replication_settings(context, archive_id)),
             deletions: Deletions::default(),
-            retention: Retention::new(RetentionLog::new(store.storage().clone()), clock),
+            retention: Retention::new(
+                RetentionLog::new(store.storage().clone()),
+                clock,
+                context.step_sizes,
+            ),
             searches: TimeSearches::default(),
             held_ranges: HeldRanges::default(),
             objects: ObjectCopies::new(copier, object_settings(context), unknown),
@@ -388,6 +392,7 @@ fn object_settings(context: &ArchiveContext) -> ObjectSettings {
     ObjectSettings {
         is_local_deleted: context.objects_delete_local,
         local_bytes: i64::try_from(context.objects_local_bytes).unwrap_or(i64::MAX),
+        copies_per_cycle: context.step_sizes.copies,
     }
 }
 

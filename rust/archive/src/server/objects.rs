@@ -28,9 +28,6 @@ use crate::storage::{Access, Storage, StorageFile};
 const SEARCH_INTERVAL_NS: i64 = 1_000_000_000;
 /// Maximum number of segments that wait for their copies.
 const MAX_WAITING: usize = 64;
-/// Maximum number of events, of files that are compared with their copies, and of files in one deletion, in one duty
-/// cycle.
-const STEPS_PER_CYCLE: usize = 16;
 /// The catalog no longer has the segments, and none of their files is deleted yet.
 const START_MOVED: Point = Point::new("objects-start-moved");
 
@@ -41,6 +38,9 @@ pub(super) struct ObjectSettings {
     pub is_local_deleted: bool,
     /// Number of bytes at the end of each recording that stay on the disk.
     pub local_bytes: i64,
+    /// Maximum number of events, of files that are compared with their copies, and of files in one deletion, in one
+    /// duty cycle.
+    pub copies_per_cycle: usize,
 }
 
 /// State of the copies in object storage. The conductor owns it.
@@ -277,7 +277,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
     fn poll_copier(&mut self) -> usize {
         let mut work = 0;
-        while work < STEPS_PER_CYCLE
+        while work < self.objects.settings.copies_per_cycle
             && let Some(event) = self
                 .objects
                 .copier
@@ -351,7 +351,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// since the copy was made, or does not exist. A copy is also valid if it is before the start of the recording in
     /// the catalog.
     fn check_known(&mut self) -> usize {
-        let count = self.objects.unchecked.len().min(STEPS_PER_CYCLE);
+        let most = self.objects.settings.copies_per_cycle;
+        let count = self.objects.unchecked.len().min(most);
         for _ in 0..count {
             let Some((id, copy)) = self.objects.unchecked.pop_front() else {
                 break;
@@ -427,7 +428,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             limit = limit.min(position);
         }
         let limit = recording.segment_base(limit);
-        let limit = limit.min(first + STEPS_PER_CYCLE as i64 * length);
+        let limit = limit.min(first + self.objects.settings.copies_per_cycle as i64 * length);
         let Some(copied) = self.objects.copied_base(recording, limit) else {
             return;
         };
@@ -590,6 +591,7 @@ mod tests {
         let settings = ObjectSettings {
             is_local_deleted: false,
             local_bytes: 0,
+            copies_per_cycle: 16,
         };
         let mut objects = ObjectCopies::new(
             Some(Box::new(copier.clone())),

@@ -289,8 +289,12 @@ fn open_extensions<S: Storage + Clone>(
     options: &StoreOptions,
 ) -> Result<Extensions<S>, StoreError> {
     let failed = |source| StoreError::storage(EXTENSIONS_FILE_NAME, "read it", source);
-    let mut extensions =
-        Extensions::open(storage.clone(), options.catalog_sync_level).map_err(failed)?;
+    let mut extensions = Extensions::open_with(
+        storage.clone(),
+        options.catalog_sync_level,
+        options.extensions_length,
+    )
+    .map_err(failed)?;
     let exists = |recording_id| {
         let entry = catalog.entry(recording_id);
         entry.is_some_and(|entry| entry.state == RecordingState::Valid)

@@ -3,6 +3,7 @@
 use super::StoreError;
 use crate::catalog::DEFAULT_CAPACITY;
 use crate::checksum::Checksum;
+use crate::extensions::MIN_COMPACTED_LENGTH;
 use crate::index::IndexForm;
 use crate::ownership::BootId;
 use crate::recovery::OnTornFragment;
@@ -36,6 +37,8 @@ pub struct StoreOptions {
     pub detached_segments: DetachedSegments,
     /// A recording begins only if more than this number of bytes is free in the file system.
     pub low_storage_space_threshold: u64,
+    /// A file of extensions of at most this length in bytes is not compacted.
+    pub extensions_length: u64,
 }
 
 /// Treatment of segment files before the start of their recording.
@@ -61,6 +64,7 @@ impl Default for StoreOptions {
             detached_segments: DetachedSegments::Kept,
             boot_id: None,
             low_storage_space_threshold: 128 * 1024 * 1024,
+            extensions_length: MIN_COMPACTED_LENGTH,
         }
     }
 }

@@ -26,6 +26,7 @@ use round::Round;
 
 use super::ArchiveError;
 use super::conductor::ArchiveConductor;
+use super::context::StepSizes;
 use super::extension::{not_stored, outcomes_page};
 use super::listing::Listing;
 use crate::extensions::{ExtensionChange, NamedReader};
@@ -60,11 +61,12 @@ pub(super) struct Retention<S> {
     held: HeldRecordings,
     clock: RetentionClock,
     notes: ClockNotes,
+    steps: StepSizes,
 }
 
 impl<S: Storage> Retention<S> {
     /// Creates the state of an archive that starts. Deletions are written to `log`.
-    pub fn new(log: RetentionLog<S>, clock: RetentionClock) -> Self {
+    pub fn new(log: RetentionLog<S>, clock: RetentionClock, steps: StepSizes) -> Self {
         Self {
             log,
             requests: VecDeque::new(),
@@ -75,6 +77,7 @@ impl<S: Storage> Retention<S> {
             held: HeldRecordings::default(),
             notes: ClockNotes::new(&clock),
             clock,
+            steps,
         }
     }
 

@@ -13,12 +13,6 @@ use crate::retention::{
 use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
-/// Maximum number of recordings that one step assigns to policies. In a dry run, also the maximum number of removals
-/// that one step evaluates for the response.
-const RECORDINGS_PER_STEP: usize = 16;
-/// Maximum number of files that one step reads.
-const READS_PER_STEP: usize = 16;
-
 /// One application of the policies.
 pub(super) struct Round {
     request: Option<ApplyRequest>,
@@ -122,15 +116,14 @@ impl Round {
     /// Assigns the next recordings to policies. Except in a dry run, also removes the expired readers of these
     /// recordings.
     fn assign<S: Storage + Clone>(&mut self, from: i64, archive: &mut ArchiveConductor<S>) {
+        let count = archive.retention.steps.retention_recordings;
         let ids = archive.store.recordings_from(from);
         let ids: Vec<i64> = ids
-            .take(RECORDINGS_PER_STEP)
+            .take(count)
             .map(|recording| recording.recording_id)
             .collect();
-        self.next_recording_id = match ids.len() {
-            RECORDINGS_PER_STEP => ids.last().map(|id| id.saturating_add(1)),
-            _ => None,
-        };
+        let last = ids.last().filter(|_| ids.len() == count);
+        self.next_recording_id = last.map(|id| id.saturating_add(1));
         for id in ids {
             let Ok(extent) = archive.store.extent(id, archive.recordings.position(id)) else {
                 continue;
@@ -203,7 +196,7 @@ impl Round {
     /// Executes one removal. In a dry run, executes nothing, and adds the outcomes of several removals to the response.
     fn execute<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
         let count = match self.is_dry_run() {
-            true => RECORDINGS_PER_STEP,
+            true => archive.retention.steps.retention_recordings,
             false => 1,
         };
         for planned in self
@@ -259,7 +252,7 @@ impl PolicyGroup {
                 self.timed += 1;
                 continue;
             }
-            if reads == READS_PER_STEP {
+            if reads == archive.retention.steps.retention_reads {
                 return false;
             }
             reads += 1;
