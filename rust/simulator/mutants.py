@@ -3,10 +3,11 @@
 
 usage: mutants.py [--find LIMIT]
 
-The script builds a copy of the driver and the archive that contains all mutants. An environment variable switches one
-mutant on, so one build is enough. Mutants of the archive are tested by schedules with archives, unless the mutant names
-another kind of schedules. For each mutant without a seed, `--find` searches for the first seed below LIMIT with a
-schedule that finds the mutant.
+The script builds a copy of memory, driver, client and archive that contains all mutants. An environment variable
+switches one mutant on, so one build is enough. Mutants of the archive are tested by schedules with archives, unless the
+mutant names another kind of schedules. For each mutant without a seed, `--find` searches for the first seed below LIMIT
+with a schedule that finds the mutant. Schedules of drivers are of the second edition, unless the mutant names another
+one.
 """
 
 import os
@@ -44,7 +45,12 @@ def main() -> int:
             mutant["seed"], finding = first_finding(binary, number, mutant, limit)
         missed += finding is None
         print(f"{number:2} seed {mutant['seed']}: {mutant['bug']}: {finding or 'NOT FOUND'}", flush=True)
-    kinds: list[dict] = [{}, {"crate": "archive"}, {"schedules": "publishers"}, {"schedules": "followers"}]
+    kinds: list[dict] = [
+        {"edition": "third"},
+        {"crate": "archive"},
+        {"schedules": "publishers"},
+        {"schedules": "followers"},
+    ]
     clean = {seed: text for kind in kinds for seed, text in findings(binary, 0, kind, "0..16").items()}
     print(f"{len(mutants) - missed} of {len(mutants)} mutants found; without a mutant: {clean or 'nothing'}")
     return int(missed > 0 or bool(clean))
@@ -52,12 +58,7 @@ def main() -> int:
 
 def build(mutants: list[dict]) -> Path:
     """Builds the simulator with a driver and an archive that have all mutants. Returns the path of the program."""
-    shutil.rmtree(COPY, ignore_errors=True)
-    ignored = shutil.ignore_patterns("target", "node_modules", ".venv")
-    shutil.copytree(ROOT / "rust", COPY / "rust", ignore=ignored)
-    shutil.copytree(ROOT / "bench", COPY / "bench", ignore=ignored)
-    for name in ("Cargo.toml", "Cargo.lock"):
-        shutil.copy(ROOT / name, COPY / name)
+    copy_sources(COPY)
     for number, mutant in enumerate(mutants, start=1):
         path = COPY / "rust" / mutant.get("crate", "driver") / "src" / mutant["file"]
         text = path.read_text()
@@ -67,12 +68,22 @@ def build(mutants: list[dict]) -> Path:
             sys.exit(f"{path}: {place!r} occurs {text.count(place)} times")
         switched = f"(if crate::is_mutant({number}) {{ {mutant['to']} }} else {{ {mutant['from']} }})"
         path.write_text(text.replace(place, before + switched))
-    for crate in ("driver", "archive"):
+    for crate in ("memory", "driver", "client", "archive"):
         with (COPY / "rust" / crate / "src/lib.rs").open("a") as lib:
             lib.write(SWITCH)
     command = ["cargo", "build", "--quiet", "-p", "aeron-simulator", "--target-dir", str(TARGET)]
     subprocess.run(command, cwd=COPY, check=True, env=os.environ | {"RUSTFLAGS": "-A warnings"})
     return TARGET / "debug/aeron-simulator"
+
+
+def copy_sources(copy: Path) -> None:
+    """Copies what the workspace is built from. Replaces an earlier copy."""
+    shutil.rmtree(copy, ignore_errors=True)
+    ignored = shutil.ignore_patterns("target", "node_modules", ".venv")
+    for folder in ("rust", "bench"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=ignored)
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(ROOT / name, copy / name)
 
 
 def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[int | None, str | None]:
@@ -88,13 +99,16 @@ def first_finding(binary: Path, number: int, mutant: dict, limit: int) -> tuple[
 
 def findings(binary: Path, number: int, mutant: dict, seeds: str) -> dict[int, str]:
     """Runs the schedules of some seeds. Returns their findings by seed. A panic is a finding too."""
-    kind = mutant.get("schedules", mutant.get("crate"))
-    options = [f"--{kind}"] if kind else []
+    kind = mutant.get("schedules", mutant.get("crate", "drivers"))
+    edition = mutant.get("edition", "second")
+    options = [f"--{kind}"] if kind != "drivers" else []
+    if kind == "drivers" and edition != "third":
+        options.append(f"--{edition}-edition")
     run = subprocess.run(
         [binary, *options, seeds], env=os.environ | {"MUTANT": str(number)}, capture_output=True, text=True, check=False
     )
     found = {
-        int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--\w+\))?: (.*)$", run.stdout, re.MULTILINE)
+        int(seed): text for seed, text in re.findall(r"^seed (\d+)(?: \(--[\w-]+\))?: (.*)$", run.stdout, re.MULTILINE)
     }
     if run.returncode == 0 or found:
         return found

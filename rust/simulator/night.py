@@ -34,7 +34,7 @@ def main() -> int:
     schedules, found = 0, {}
     while True:
         for kind, count in ROUND.items():
-            mutant = {} if kind == "drivers" else {"schedules": kind}
+            mutant = {"edition": "third"} if kind == "drivers" else {"schedules": kind}
             new = findings(binary, 0, mutant, f"{first}..{first + count}")
             for seed, text in new.items():
                 report(f"{kind} seed {seed}: {text}")

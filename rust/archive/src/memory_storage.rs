@@ -77,6 +77,8 @@ struct Disk {
     read_error: Option<io::ErrorKind>,
     /// Maximum number of bytes that one read returns; `None` is no limit.
     longest_read: Option<usize>,
+    /// Whether the next sync of a file fails.
+    fails_sync: bool,
     steps: u64,
     restarts: u64,
     killed: bool,
@@ -145,6 +147,37 @@ impl MemoryStorage {
         self.disk().faults.clear();
     }
 
+    /// Makes the next sync of a file fail. All pages of the file that have changed since their last sync get the
+    /// content of that sync again, and count as synced. On Linux, later reads may see this too: the pages become clean,
+    /// and the kernel drops them from memory.
+    pub fn fail_next_sync(&self) {
+        self.disk().fails_sync = true;
+    }
+
+    /// Cancels a failure of the next sync.
+    pub fn forget_failed_sync(&self) {
+        self.disk().fails_sync = false;
+    }
+
+    /// Simulates a defect of the disk: bytes of another write overwrite a part of a file, up to the end of the file.
+    /// Returns whether the file has that part.
+    pub fn overwrite(&self, name: &str, bytes: &[u8], offset: u64) -> bool {
+        let mut disk = self.disk();
+        let Some(contents) = disk.files.get(name).cloned() else {
+            return false;
+        };
+        let mut contents = lock(&contents);
+        let fitting = contents
+            .length
+            .saturating_sub(offset)
+            .min(bytes.len() as u64);
+        let before = contents.pages.len() as u64;
+        contents.write(&bytes[..fitting as usize], offset);
+        contents.sync(SyncLevel::Data);
+        disk.used_pages += contents.pages.len() as u64 - before;
+        fitting > 0
+    }
+
     /// Makes all reads fail, or work again.
     pub fn fail_reads(&self, error: Option<io::ErrorKind>) {
         self.disk().read_error = error;
@@ -177,6 +210,7 @@ impl MemoryStorage {
     pub fn restart(&self) {
         let mut disk = self.disk();
         disk.killed = false;
+        disk.fails_sync = false;
         disk.faults.clear();
         disk.restarts += 1;
     }
@@ -415,7 +449,16 @@ impl StorageFile for MemoryFile {
         if level > SyncLevel::None {
             disk.step()?;
             disk.still_alive()?;
-            lock(&self.contents).sync(level);
+            let mut contents = lock(&self.contents);
+            if std::mem::take(&mut disk.fails_sync) {
+                let before = contents.pages.len() as u64;
+                contents.lose_unsynced();
+                if !contents.removed {
+                    disk.used_pages = disk.used_pages + contents.pages.len() as u64 - before;
+                }
+                return Err(io::Error::other("input/output error"));
+            }
+            contents.sync(level);
         }
         Ok(())
     }
@@ -603,6 +646,13 @@ impl Contents {
         self.synced_length = self.length;
         if level == SyncLevel::DataAndMetadata {
             self.synced_modified = self.modified;
+        }
+    }
+
+    /// Restores the synced content of all pages. The length stays.
+    fn lose_unsynced(&mut self) {
+        for (number, before) in std::mem::take(&mut self.unsynced) {
+            self.lose_sectors(number, before, 0);
         }
     }
 

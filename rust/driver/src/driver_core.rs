@@ -188,6 +188,17 @@ impl DriverCore {
             + self.conductor.do_work(now_ns, now_ms)
     }
 
+    /// Returns the number of objects of each kind that exist because of clients and peers. All are 0 after the last
+    /// client has ended.
+    pub fn census(&self) -> impl Iterator<Item = (&'static str, usize)> {
+        self.conductor
+            .census()
+            .into_iter()
+            .chain(self.resources.census())
+            .chain(self.sender.census())
+            .chain(self.receiver.census())
+    }
+
     /// Closes the conductor and the native resource agent, and removes the logs.
     ///
     /// The counters stay allocated. If the heartbeat counter of a client is missing, the client concludes that it has

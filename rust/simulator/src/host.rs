@@ -4,12 +4,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use aeron_agent::{EpochClock, NanoClock};
+use aeron_agent::{CachedNanoClock, EpochClock, NanoClock};
 use aeron_client::{Aeron, CncFile, Error, LogBuffers, LogSource};
-use aeron_driver::driver_core::{DriverCore, DriverEnvironment};
+use aeron_driver::driver_core::{DriverCore, DriverEnvironment, MakeNames};
 use aeron_driver::log_storage::{HeapLogs, LogId};
 use aeron_driver::media::address::Family;
-use aeron_driver::names::NameResolver;
+use aeron_driver::names::{NameResolver, open_gossip_socket};
 use aeron_driver::socket_buffers::SocketBufferLengths;
 use aeron_driver::{Context, DriverError};
 use aeron_memory::SharedBuffer;
@@ -17,12 +17,16 @@ use aeron_memory::cnc::{CncLengths, DriverIdentity};
 use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
 
-use crate::clock::VirtualClock;
-use crate::network::{HostId, HostInterfaces, HostNetwork};
+use crate::clock::{START_NS, VirtualClock};
+use crate::death::die_at_term_end;
+use crate::network::{HostId, HostInterfaces, HostNetwork, ipv4};
+use crate::schedule::{NamePlan, TermEndDeath};
 
 /// Maximum number of bytes for the logs of one driver.
 const STORAGE_LENGTH: u64 = 256 * 1024 * 1024;
 const LOSS_REPORT_LENGTH: usize = 64 * 1024;
+/// No host has this number.
+const NOWHERE: HostId = 99;
 
 /// One of a driver's agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +56,7 @@ pub struct Host {
     id: HostId,
     context: Arc<Context>,
     network: HostNetwork,
+    names: NamePlan,
     seed: u64,
     starts: u64,
     driver: Option<Driver>,
@@ -73,6 +78,7 @@ impl Host {
             id,
             context: Arc::new(context),
             network,
+            names: NamePlan::default(),
             seed,
             starts: 0,
             driver: None,
@@ -80,9 +86,21 @@ impl Host {
         }
     }
 
+    /// Sets the resolution of names.
+    #[must_use]
+    pub fn with_names(mut self, names: NamePlan) -> Self {
+        self.names = names;
+        self
+    }
+
     /// Returns the number of times that a driver was started.
     pub fn starts(&self) -> u64 {
         self.starts
+    }
+
+    /// Returns the settings of the drivers.
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// Returns the number of the host.
@@ -95,7 +113,7 @@ impl Host {
         self.starts += 1;
         let identity = DriverIdentity {
             client_liveness_timeout_ns: self.context.client_liveness_timeout_ns,
-            start_timestamp_ms: clock.now_ms(),
+            start_timestamp_ms: clock.now_ms(self.id),
             pid: self.id as i64,
         };
         let lengths = CncLengths {
@@ -105,14 +123,14 @@ impl Host {
         let memory = SharedBuffer::heap(lengths.file_length().expect("the lengths are valid"));
         let cnc = CncFile::format(memory, &lengths, &identity).expect("the lengths are valid");
         let logs = HeapLogs::new(STORAGE_LENGTH);
-        let epoch = clock.epoch_clock();
+        let epoch = clock.epoch_clock(self.id);
         let surroundings = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: Box::new(self.network.clone()),
-            names: Box::new(|_| Ok(Box::new(HostNames))),
+            names: self.names(clock),
             interfaces: Box::new(HostInterfaces(self.id)),
             nano_clock: clock.nano_clock() as Arc<dyn NanoClock>,
-            epoch_clock: clock.epoch_clock(),
+            epoch_clock: clock.epoch_clock(self.id),
             epoch_nanos: Arc::new(move || epoch.time_ms() * 1_000_000),
             system_socket_buffers: SocketBufferLengths {
                 send: 212_992,
@@ -124,9 +142,28 @@ impl Host {
         let core = DriverCore::new(&self.context, &cnc, loss_report, surroundings)
             .expect("a driver with this memory starts");
         cnc.to_driver().next_correlation_id();
-        cnc.to_driver().set_consumer_heartbeat_ms(clock.now_ms());
+        cnc.to_driver()
+            .set_consumer_heartbeat_ms(clock.now_ms(self.id));
         cnc.publish();
         self.driver = Some(Driver { core, cnc, logs });
+    }
+
+    /// Returns the function that creates the name resolver of a driver.
+    fn names(&self, clock: &VirtualClock) -> Box<MakeNames> {
+        let names = Box::new(HostNames {
+            host: self.id,
+            plan: self.names.clone(),
+            clock: clock.nano_clock(),
+        });
+        let context = Arc::clone(&self.context);
+        let mut network = self.network.clone();
+        let mut interfaces = HostInterfaces(self.id);
+        Box::new(move |mut parts| {
+            match open_gossip_socket(&context, &mut network, &mut interfaces)? {
+                Some(socket) => Ok(Box::new(parts.gossip(&context, socket, names)?)),
+                None => Ok(names),
+            }
+        })
     }
 
     /// Whether a driver runs.
@@ -159,7 +196,7 @@ impl Host {
         let Some(Driver { core, .. }) = &mut self.driver else {
             return 0;
         };
-        let (now_ns, now_ms) = (clock.now_ns(), clock.now_ms());
+        let (now_ns, now_ms) = (clock.now_ns(), clock.now_ms(self.id));
         let mut work_count = 0;
         for (kind, paused_until_ns) in AgentKind::ALL.iter().zip(self.paused_until_ns) {
             if now_ns < paused_until_ns {
@@ -196,9 +233,33 @@ impl Host {
         LogBuffers::attach(&memory).ok()
     }
 
+    /// Simulates the death of a publisher that claims `length` bytes at the end of the active term of a log. The death
+    /// comes directly after the store that `death` names.
+    ///
+    /// Returns whether the claim passes the end of the term. If it does not, nothing changes.
+    pub fn die_at_term_end(&self, log: LogId, length: usize, death: TermEndDeath) -> bool {
+        let driver = self.driver.as_ref();
+        let memory = driver.and_then(|driver| driver.logs.memory(log));
+        memory.is_some_and(|memory| die_at_term_end(&memory, length, death))
+    }
+
     /// Returns the number of logs of the driver.
     pub fn log_count(&self) -> usize {
         self.driver.as_ref().map_or(0, |driver| driver.logs.count())
+    }
+
+    /// Returns the kinds of objects that a driver without clients still has, with their numbers.
+    pub fn remains(&self) -> Vec<(&'static str, usize)> {
+        let Some(driver) = &self.driver else {
+            return Vec::new();
+        };
+        let used = STORAGE_LENGTH - driver.logs.usable_space_left();
+        driver
+            .core
+            .census()
+            .chain([("bytes of logs", used as usize)])
+            .filter(|(_, count)| *count > 0)
+            .collect()
     }
 
     /// Connects a client to the running driver.
@@ -246,13 +307,35 @@ fn log_id(path: &Path) -> Option<LogId> {
         })
 }
 
-/// Name resolution of the virtual network: accepts only addresses.
-struct HostNames;
+/// Name resolution of the virtual network. Resolves addresses, and the names of hosts if the drivers do not exchange
+/// them.
+struct HostNames {
+    host: HostId,
+    plan: NamePlan,
+    clock: Arc<CachedNanoClock>,
+}
+
+impl HostNames {
+    /// Returns the address of a host with this name.
+    fn host(&self, name: &str) -> Option<IpAddr> {
+        let number: HostId = name.strip_prefix("host-")?.parse().ok()?;
+        let after_ns = self.clock.nano_time() - START_NS;
+        let mut outages = self.plan.outages.iter();
+        let outage = outages.find(|(period, _)| period.contains(&after_ns) && number != self.host);
+        match outage {
+            _ if self.plan.is_gossip => None,
+            None => Some(ipv4(number).into()),
+            Some((_, true)) => Some(ipv4(NOWHERE).into()),
+            Some((_, false)) => None,
+        }
+    }
+}
 
 impl NameResolver for HostNames {
     fn resolve(&mut self, host: &str, family: Family) -> Result<IpAddr, DriverError> {
         host.parse()
             .ok()
+            .or_else(|| self.host(host))
             .filter(|address| Family::of(*address) == family)
             .ok_or_else(|| DriverError::coded(ErrorCode::UnknownHost, format!("no host {host}")))
     }

@@ -11,6 +11,7 @@
 mod archive;
 mod checks;
 mod clock;
+mod death;
 mod host;
 mod network;
 mod payload;

@@ -2,8 +2,8 @@
 //! schedule in detail.
 //!
 //! `--all-rows` also runs the seeds that have found defects, and fails if a row of the drivers' state tables is not
-//! reached. With `--first-edition`, schedules have only the features of the first edition, as for most of the kept
-//! seeds. `--archive` runs schedules with archives, `--publishers` schedules with recorded publishers, and
+//! reached. With `--first-edition` or `--second-edition`, schedules have only the features of this edition, as for
+//! the kept seeds. `--archive` runs schedules with archives, `--publishers` schedules with recorded publishers, and
 //! `--followers` schedules with followers of recorded streams.
 
 use std::process::ExitCode;
@@ -31,9 +31,10 @@ fn main() -> ExitCode {
         .partition(|text| text.starts_with("--"));
     let seeds: Vec<u64> = texts.iter().flat_map(|text| seeds(text)).collect();
     let has = |name: &str| options.iter().any(|option| option == name);
-    let edition = match has("--first-edition") {
-        true => Edition::First,
-        false => Edition::Second,
+    let edition = match (has("--first-edition"), has("--second-edition")) {
+        (true, _) => Edition::First,
+        (false, true) => Edition::Second,
+        (false, false) => Edition::Third,
     };
     if has(ARCHIVES) {
         return match seeds[..] {
@@ -232,7 +233,8 @@ fn print_outcome(outcome: &Outcome) {
 fn report(seed: u64, edition: Edition, failure: &Failure) {
     let option = match edition {
         Edition::First => " (--first-edition)",
-        Edition::Second => "",
+        Edition::Second => " (--second-edition)",
+        Edition::Third => "",
     };
     let after = failure.after_ns as f64 / 1e9;
     println!(

@@ -1,6 +1,7 @@
 //! The world of a schedule: hosts, network and applications, and the loop that advances time.
 
 mod ending;
+mod probing;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +10,7 @@ use aeron_driver::rules::Reached;
 use aeron_protocol::frame::{Nak, Rttm};
 use fastrand::Rng;
 
-use crate::checks::{CounterChecks, DatagramChecks};
+use crate::checks::{CounterChecks, CounterIdChecks, DatagramChecks, check_timeouts};
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostNetwork, SharedWire, Weather, Wire, WireCounts, describe};
@@ -92,6 +93,7 @@ pub struct World {
     agenda: BinaryHeap<Reverse<Appointment>>,
     events: Vec<Event>,
     checks: CounterChecks,
+    id_checks: CounterIdChecks,
     datagram_checks: DatagramChecks,
     phase: Phase,
     /// Durations of recovery, parting and leaving, in nanoseconds.
@@ -107,6 +109,8 @@ type Appointment = (i64, usize);
 
 /// Number of steps between two checks of all positions.
 const STEPS_BETWEEN_CHECKS: u64 = 16;
+/// Number of steps between two checks of the ids of all counters.
+const STEPS_BETWEEN_ID_CHECKS: u64 = 64;
 /// Maximum number of NAKs that are forged at a time.
 const MAX_FORGED_NAKS: usize = 8;
 /// While nothing happens, each step is longer than the previous one by this factor.
@@ -115,7 +119,7 @@ const IDLE_GROWTH: i64 = 8;
 impl World {
     /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: Schedule) -> Self {
-        let clock = VirtualClock::new();
+        let clock = VirtualClock::new(&schedule.clocks);
         let hosts = schedule.drivers.len();
         let mut wire = Wire::new(
             hosts,
@@ -134,7 +138,8 @@ impl World {
             .map(|(id, plan)| {
                 let network =
                     HostNetwork::new(wire.clone(), id, plan.has_segmentation, plan.link_mtu);
-                let mut host = Host::new(id, plan.context.clone(), network, plan.seed);
+                let mut host = Host::new(id, plan.context.clone(), network, plan.seed)
+                    .with_names(schedule.names.clone());
                 host.start(&clock);
                 host
             })
@@ -164,6 +169,7 @@ impl World {
             agenda: BinaryHeap::new(),
             events: Vec::new(),
             checks: CounterChecks::default(),
+            id_checks: CounterIdChecks::default(),
             datagram_checks,
             phase: Phase::Faults,
             phase_times_ns: [0; 3],
@@ -240,6 +246,12 @@ impl World {
         self.datagram_checks.result()?;
         if self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
             self.checks.look(&self.hosts)?;
+            check_timeouts(&self.hosts, &self.graveyard)?;
+        }
+        if self.steps.is_multiple_of(STEPS_BETWEEN_ID_CHECKS) {
+            for host in &self.hosts {
+                self.id_checks.look(host, &self.clock)?;
+            }
         }
         Ok(work_count)
     }
@@ -296,6 +308,7 @@ impl World {
             Event::CrashDriver(host, away_ns) => {
                 self.hosts[host].crash();
                 self.checks.forget(host);
+                self.id_checks.forget(host);
                 self.arrange(now_ns + away_ns, Event::StartDriver(host));
             }
             Event::StartDriver(host) => self.start_driver(host),

@@ -14,7 +14,7 @@ fn assert_nothing_is_found(seed: u64, edition: Edition) {
 #[test]
 fn the_schedules_of_the_first_seeds_have_no_finding() {
     for seed in 0..20 {
-        assert_nothing_is_found(seed, Edition::Second);
+        assert_nothing_is_found(seed, Edition::Third);
     }
 }
 
@@ -28,7 +28,7 @@ fn the_schedules_of_the_kept_seeds_have_no_finding() {
 #[test]
 fn two_runs_of_a_seed_are_identical() {
     for seed in [3, 5, 11] {
-        let [first, second] = [run(seed, Edition::Second), run(seed, Edition::Second)]
+        let [first, second] = [run(seed, Edition::Third), run(seed, Edition::Third)]
             .map(|result| result.expect("nothing is found"));
         assert_eq!(first, second, "seed {seed}");
     }

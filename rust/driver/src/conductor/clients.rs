@@ -38,6 +38,11 @@ pub struct OwnedCounter {
 }
 
 impl Clients {
+    /// Returns the number of clients.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the client with this id; `None` if the client has no resources yet.
     pub fn known(&mut self, id: i64) -> Option<&mut Client> {
         self.0.iter_mut().find(|client| client.id == id)

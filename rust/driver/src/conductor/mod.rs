@@ -225,6 +225,24 @@ impl Conductor {
         self.stall_tracker.restart(now_ns);
     }
 
+    /// Returns the number of objects of each kind.
+    pub(crate) fn census(&self) -> [(&'static str, usize); 9] {
+        [
+            ("clients", self.clients.count()),
+            ("send endpoints", self.endpoints.send_count()),
+            ("receive endpoints", self.endpoints.receive_count()),
+            (
+                "names looked up again",
+                self.endpoints.re_resolution_count(),
+            ),
+            ("IPC publications", self.publications.ipc().len()),
+            ("network publications", self.publications.network().len()),
+            ("subscriptions", self.subscriptions.iter().count()),
+            ("images", self.images.count()),
+            ("waiting commands", self.pending.count()),
+        ]
+    }
+
     /// Ends the conductor. Drops all waiting commands, images and publications. The native resource agent removes the
     /// logs later.
     ///

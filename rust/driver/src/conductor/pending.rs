@@ -86,6 +86,11 @@ struct Waiting<C, R> {
 type ResultSlot<'a, R> = &'a mut Option<Result<R, DriverError>>;
 
 impl PendingCommands {
+    /// Returns the number of waiting commands.
+    pub(super) fn count(&self) -> usize {
+        usize::from(self.is_busy()) + self.slow.len()
+    }
+
     /// Returns whether a command is in progress.
     pub(super) fn is_busy(&self) -> bool {
         self.in_progress.is_some() || self.local_subscription.is_some()

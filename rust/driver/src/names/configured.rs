@@ -106,7 +106,10 @@ pub fn configured_names(
     mut parts: NameParts<'_>,
 ) -> Result<Box<dyn NameResolver>, DriverError> {
     let names: Box<dyn NameResolver> = match gossip_socket {
-        Some(socket) => Box::new(parts.gossip(context, socket)?),
+        Some(socket) => {
+            let others = Box::new(BackgroundNames::new(SystemNames));
+            Box::new(parts.gossip(context, socket, others)?)
+        }
         None if NameSupplier::of(context) == Some(NameSupplier::CsvTable) => {
             Box::new(parts.csv_table(&context.name_resolver_init_args)?)
         }
@@ -141,10 +144,15 @@ impl NameParts<'_> {
         ))
     }
 
-    fn gossip(
+    /// Returns a resolver that exchanges names with other drivers. `others` resolves all other names.
+    ///
+    /// # Errors
+    /// There is no room for the counters of the resolver.
+    pub fn gossip(
         &mut self,
         context: &Context,
         socket: Box<dyn Socket>,
+        others: Box<dyn NameResolver>,
     ) -> Result<GossipNames, DriverError> {
         let mut names = SystemNames;
         let bootstrap = context
@@ -175,7 +183,7 @@ impl NameParts<'_> {
             GossipConfig::new(context),
             bootstrap,
             socket,
-            Box::new(BackgroundNames::new(names)),
+            others,
             self.clock.clone(),
             counters,
             self.errors.clone(),

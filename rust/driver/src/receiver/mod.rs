@@ -126,6 +126,16 @@ impl Receiver {
         }
     }
 
+    /// Returns the number of objects of each kind.
+    pub(crate) fn census(&self) -> [(&'static str, usize); 4] {
+        [
+            ("endpoints of the receiver", self.endpoints.len()),
+            ("destinations of the receiver", self.destinations.len()),
+            ("images of the receiver", self.images.len()),
+            ("requests of SETUPs", self.pending_setups.count()),
+        ]
+    }
+
     /// Restarts the measurement of duty cycles at `now_ns`.
     pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);

@@ -38,6 +38,11 @@ pub struct PendingSetups {
 }
 
 impl PendingSetups {
+    /// Returns the number of requests.
+    pub fn count(&self) -> usize {
+        self.once.len() + self.periodic.len()
+    }
+
     /// Adds the request for a session. If there are too many, returns the request that was forgotten.
     pub fn add(&mut self, setup: PendingSetup) -> Option<PendingSetup> {
         let forgotten = if self.once.len() >= MAX_PENDING_SETUPS {

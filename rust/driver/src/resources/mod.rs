@@ -164,6 +164,21 @@ impl NativeResourceAgent {
         work_count
     }
 
+    /// Returns the number of objects of each kind.
+    pub(crate) fn census(&self) -> [(&'static str, usize); 6] {
+        [
+            ("logs", self.space.logs().len()),
+            ("reserved bytes of logs", self.space.held() as usize),
+            ("bytes of images", self.space.image_bytes() as usize),
+            (
+                "parts of logs to allocate",
+                self.slices.count() + self.image_slices.count() + self.creating.len(),
+            ),
+            ("failed removals of logs", self.failed_removals.len()),
+            ("lookups", self.looking_up.len()),
+        ]
+    }
+
     /// Removes all logs.
     pub fn close(&mut self) {
         for log in self.space.logs() {

@@ -117,6 +117,11 @@ impl SpaceLedger {
         usable.saturating_sub(self.held - own)
     }
 
+    /// Returns the number of bytes that are reserved for logs and not allocated.
+    pub(super) fn held(&self) -> u64 {
+        self.held
+    }
+
     /// Returns the number of bytes that are allocated for images or granted to images.
     pub(super) fn image_bytes(&self) -> u64 {
         self.image_bytes

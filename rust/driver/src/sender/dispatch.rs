@@ -32,6 +32,11 @@ struct Route {
 }
 
 impl Routes {
+    /// Returns the number of routes.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Adds the route of a publication, or updates its index.
     pub fn add(&mut self, slot: usize, publication: &SenderPublication, index: usize) {
         let session = publication.session();

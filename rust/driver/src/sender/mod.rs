@@ -127,6 +127,18 @@ impl Sender {
         }
     }
 
+    /// Returns the number of objects of each kind.
+    pub(crate) fn census(&self) -> [(&'static str, usize); 3] {
+        [
+            (
+                "endpoints of the sender",
+                self.endpoints.iter().flatten().count(),
+            ),
+            ("publications of the sender", self.publications.len()),
+            ("routes of control frames", self.routes.count()),
+        ]
+    }
+
     /// Restarts the measurement of duty cycles at `now_ns`.
     pub fn restart_stall_tracker(&mut self, now_ns: i64) {
         self.stall_tracker.restart(now_ns);

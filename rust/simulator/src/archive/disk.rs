@@ -9,8 +9,9 @@ use std::time::SystemTime;
 use aeron_archive::catalog::{CATALOG_FILE, NEW_CATALOG_FILE};
 use aeron_archive::extensions::{EXTENSIONS_FILE_NAME, ExtensionChange, decode_records};
 use aeron_archive::memory_storage::{MemoryFile, MemoryStorage, PAGE_LENGTH, StorageFault};
-use aeron_archive::segments::SEGMENT_EXTENSION;
+use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
+use fastrand::Rng;
 
 use super::compacting::{CompactionFault, PowerLoss};
 
@@ -29,7 +30,38 @@ pub struct SimulatedDisk {
     tear: Arc<Mutex<Option<Tear>>>,
     target: Arc<Mutex<KillTarget>>,
     compaction: Arc<Mutex<CompactionState>>,
+    defects: Arc<Mutex<Defects>>,
 }
+
+/// The next defects of the disk.
+#[derive(Debug, Default)]
+struct Defects {
+    /// Kind of the file of which the next sync fails.
+    failed_sync: Option<FileKind>,
+    stray: Option<StrayWrite>,
+    /// Random numbers of a slow disk; `None` if the disk is fast.
+    slow: Option<Rng>,
+    /// Time of the writes that the process still waits for, in nanoseconds.
+    delay_ns: i64,
+}
+
+/// A write to a segment that the disk also stores, or only stores, at a wrong place.
+#[derive(Clone, Debug)]
+pub struct StrayWrite {
+    /// Recording of the written segment.
+    pub recording_id: i64,
+    /// Name of the segment with the wrong place.
+    pub victim: String,
+    /// Offset of the wrong place.
+    pub offset: u64,
+    /// Whether the disk also stores the bytes at the right place.
+    pub is_doubled: bool,
+}
+
+/// One in this number of writes is slow, if the disk is slow.
+const SLOW_WRITES: u32 = 16;
+/// Maximum time of a slow write, in nanoseconds.
+const SLOWEST_WRITE_NS: i64 = 1_000_000_000;
 
 /// A step on the disk before or after which the process is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +165,8 @@ pub struct SimulatedFile {
     file: MemoryFile,
     disk: SimulatedDisk,
     kind: Option<FileKind>,
+    /// Recording of a segment.
+    recording_id: Option<i64>,
 }
 
 /// The process was killed in the middle of a disk operation.
@@ -323,7 +357,46 @@ impl SimulatedDisk {
             file,
             disk: self.clone(),
             kind: FileKind::of(name),
+            recording_id: SegmentFileName::parse(name)
+                .filter(|file| file.extension == SEGMENT_EXTENSION)
+                .map(|file| file.recording_id),
         })
+    }
+
+    /// Makes the next sync of a file of this kind fail. The bytes that were not synced are lost.
+    pub fn fail_sync(&self, file: FileKind) {
+        lock(&self.defects).failed_sync = Some(file);
+    }
+
+    /// Makes the next write to a segment of a recording a stray write.
+    pub fn go_astray(&self, stray: StrayWrite) {
+        lock(&self.defects).stray = Some(stray);
+    }
+
+    /// Makes some writes take up to a second.
+    pub fn slow_down(&self, seed: u64) {
+        lock(&self.defects).slow = Some(Rng::with_seed(seed));
+    }
+
+    /// Ends all defects.
+    pub fn forget_defects(&self) {
+        *lock(&self.defects) = Defects::default();
+        self.storage.forget_failed_sync();
+    }
+
+    /// Returns the time for which the process waits for its last writes, in nanoseconds.
+    pub fn take_delay_ns(&self) -> i64 {
+        std::mem::take(&mut lock(&self.defects).delay_ns)
+    }
+
+    fn delay_write(&self) {
+        let mut defects = lock(&self.defects);
+        if let Some(random) = &mut defects.slow
+            && random.u32(..SLOW_WRITES) == 0
+        {
+            let delay_ns = random.i64(1..=SLOWEST_WRITE_NS);
+            defects.delay_ns = defects.delay_ns.max(delay_ns);
+        }
     }
 }
 
@@ -416,6 +489,18 @@ impl StorageFile for SimulatedFile {
             kind => kind,
         };
         self.disk.reach(DiskStep::Write, kind);
+        self.disk.delay_write();
+        let stray = lock(&self.disk.defects)
+            .stray
+            .take_if(|stray| Some(stray.recording_id) == self.recording_id);
+        if let Some(stray) = stray {
+            self.disk
+                .storage
+                .overwrite(&stray.victim, bytes, stray.offset);
+            if !stray.is_doubled {
+                return Ok(bytes.len());
+            }
+        }
         unless_killed(&self.disk, self.file.write_at(bytes, offset))
     }
 
@@ -424,6 +509,17 @@ impl StorageFile for SimulatedFile {
     }
 
     fn sync(&self, level: SyncLevel) -> io::Result<()> {
+        let mut defects = lock(&self.disk.defects);
+        if level > SyncLevel::None
+            && self.kind.is_some()
+            && defects
+                .failed_sync
+                .take_if(|kind| Some(*kind) == self.kind)
+                .is_some()
+        {
+            self.disk.storage.fail_next_sync();
+        }
+        drop(defects);
         unless_killed(&self.disk, self.file.sync(level))
     }
 }

@@ -15,6 +15,11 @@ use crate::truth::Finding;
 /// Messages up to this length in bytes fit into one frame of each stream.
 const LONGEST_UNFRAGMENTED: usize = 200;
 
+/// Length of a sector in bytes.
+const SECTOR_LENGTH: i64 = 512;
+/// No schedule takes this time, in milliseconds.
+const LONGEST_SCHEDULE_MS: i64 = 600_000;
+
 /// A recording, as the clients of its archive know it.
 #[derive(Clone, Debug)]
 pub struct Tape {
@@ -92,6 +97,8 @@ pub struct Retention {
     pub may_be_expired: bool,
     /// Maximum number of bytes; `None` if no response has confirmed a policy with this limit.
     pub max_bytes: Option<i64>,
+    /// Whether a policy was requested that may delete data. If not, all ages are much longer than the schedule.
+    pub may_delete: bool,
 }
 
 /// The limits of a named reader, after which the reader no longer holds data.
@@ -220,6 +227,38 @@ impl Ledger {
         reading.published_ns = expected.map(|it| it.published_ns);
         self.received += 1;
         Ok(())
+    }
+
+    /// Returns the tape and the position of a sector of a stopped recording. If possible, a frame begins with the
+    /// sector.
+    pub fn any_sector(&self, archive: usize, random: &mut Rng) -> Option<(usize, i64)> {
+        let (tape, position) = self.any_byte(archive, random)?;
+        let it = &self.tapes[tape];
+        let is_sector =
+            |position: &i64| (position - it.segment_base(*position)) % SECTOR_LENGTH == 0;
+        let ends = it.messages.iter().map(|message| message.end);
+        let aligned: Vec<i64> = ends
+            .filter(|end| *end > it.start && *end < it.published && is_sector(end))
+            .collect();
+        let position = match aligned.get(random.usize(..aligned.len().max(1))) {
+            Some(aligned) => *aligned,
+            None => {
+                let base = it.segment_base(position);
+                base + (position - base) / SECTOR_LENGTH * SECTOR_LENGTH
+            }
+        };
+        Some((tape, position))
+    }
+
+    /// Returns the tape of an active recording that no replication reads.
+    pub fn any_active(&self, archive: usize, random: &mut Rng) -> Option<usize> {
+        let is_candidate = |tape: &Tape| {
+            tape.archive == archive && tape.is_certain() && tape.stop.is_none() && tape.readers == 0
+        };
+        let tapes: Vec<_> = (0..self.tapes.len())
+            .filter(|tape| is_candidate(&self.tapes[*tape]))
+            .collect();
+        tapes.get(random.usize(..tapes.len().max(1))).copied()
     }
 
     /// Returns the tape and the position of a recorded byte in which bits can be flipped. The byte is after a frame's
@@ -424,6 +463,10 @@ impl Tape {
     /// The position contradicts the known state of the recording.
     pub fn stopped_at(&mut self, position: i64) -> Result<(), Finding> {
         let id = self.recording_id;
+        if self.is_rotten {
+            // A write was lost. After a kill, the recording ends before it.
+            self.acknowledged = self.acknowledged.min(position);
+        }
         if position < self.acknowledged {
             return Err(format!(
                 "recording {id:?} has stopped at {position}, below {}, which was acknowledged",
@@ -563,6 +606,7 @@ impl Tape {
             committed_ms: requested_ms,
             may_be_expired: false,
             max_bytes: self.retention.and_then(|it| it.max_bytes),
+            may_delete: self.retention.is_some_and(|it| it.may_delete),
         });
     }
 
@@ -592,7 +636,7 @@ impl Tape {
             _ => end,
         };
         self.retention
-            .is_some_and(|it| it.may_be_expired || it.committed >= end)
+            .is_some_and(|it| it.may_delete && (it.may_be_expired || it.committed >= end))
     }
 
     /// Whether retention may have moved the start of the recording to a position.
@@ -603,7 +647,8 @@ impl Tape {
                 true => end,
                 false => it.committed.min(end),
             };
-            start > self.start
+            it.may_delete
+                && start > self.start
                 && start == self.segment_base(start)
                 && start <= self.segment_base(needed)
         })
@@ -652,9 +697,10 @@ impl Tape {
                 "a segment at {lowest} is left by retention: {text}"
             ));
         }
-        // A reader with a maximum age expires, because it no longer commits.
+        // A reader with a short maximum age expires, because it no longer commits.
         let limits = retention.limits;
-        let has_expired = limits.max_age_ms.is_some()
+        let is_short_age = |max_age_ms| max_age_ms < LONGEST_SCHEDULE_MS;
+        let has_expired = limits.max_age_ms.is_some_and(is_short_age)
             || limits
                 .max_lag
                 .is_some_and(|max| stop - retention.committed > max);

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use aeron_archive::memory_storage::StorageFault;
 use aeron_archive::recovery::OnTornFragment;
-use aeron_archive::server::context::ArchiveContext;
+use aeron_archive::server::context::{ArchiveContext, StepSizes};
 use aeron_archive::storage::SyncLevel;
 use aeron_protocol::archive::SourceLocation;
 use fastrand::Rng;
@@ -13,7 +13,9 @@ use super::compacting::{CompactionFault, PowerLoss};
 use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
+use crate::clock::ClockPlan;
 use crate::network::{HostId, LossPattern, Weather, ipv4};
+use crate::schedule::clocks;
 use crate::schedule::{DriverPlan, MS, SECOND, Timing, one_of, rarely};
 
 /// Start of the faults, in nanoseconds after the start of the schedule.
@@ -43,6 +45,8 @@ const COMPACTION_FAULTS: usize = 8;
 const COMPACTION_STEPS: u64 = 6;
 /// Number of steps from the creation of the new catalog to its first write.
 const WRITE_OF_A_COMPACTION: u64 = 1;
+/// Client liveness timeout in schedules with slow writes, in nanoseconds. It is more than two slow writes.
+const SLOW_LIVENESS_NS: i64 = 2_500 * MS;
 /// In schedules with policies, recordings wait for retention if the disk has at most this number of free bytes.
 const RETAINING_THRESHOLD: u64 = 128 * 1_024;
 
@@ -74,6 +78,13 @@ pub enum ArchiveEvent {
     CrashOperator(usize),
     /// A bit of a recording is flipped.
     Rot(usize),
+    /// The next write to an active recording goes to a wrong place in a stopped recording. If the flag is set, it also
+    /// goes to the right place.
+    Stray(usize, bool),
+    /// The next sync of a file of this kind fails, and the bytes that were not synced are lost.
+    FailSync(usize, FileKind),
+    /// Some writes of an archive take up to a second.
+    SlowDown(usize),
     /// The network conditions change.
     Weather(Weather),
     /// All faults end.
@@ -87,6 +98,8 @@ pub struct ArchiveSchedule {
     pub seed: u64,
     /// The drivers, one for each host.
     pub drivers: Vec<DriverPlan>,
+    /// The wall clocks, one for each host.
+    pub clocks: Vec<ClockPlan>,
     /// The archives, one for each host.
     pub archives: Vec<ArchivePlan>,
     /// The clients.
@@ -106,7 +119,7 @@ impl ArchiveSchedule {
     pub fn draw(seed: u64) -> Self {
         let mut random = Rng::with_seed(seed ^ 0xA5_C417_E000);
         let timing = Timing::draw(&mut random);
-        let drivers = (0..HOSTS).map(|_| driver(&mut random, &timing)).collect();
+        let mut drivers: Vec<_> = (0..HOSTS).map(|_| driver(&mut random, &timing)).collect();
         // Without indexes, an archive may regard a complete frame as torn. Recordings are replicated between the
         // archives, so both archives have the same setting.
         let is_indexed = !seed.is_multiple_of(4);
@@ -117,6 +130,7 @@ impl ArchiveSchedule {
         let retains = RETAINING_REMAINDERS.contains(&(seed % RETAINING_DIVISOR));
         for operator in &mut operators {
             operator.retains = retains;
+            operator.has_long_ages = !has_right_clocks(seed);
         }
         if retains {
             for archive in &mut archives {
@@ -144,10 +158,21 @@ impl ArchiveSchedule {
                 .iter_mut()
                 .for_each(|it| it.has_speeds = has_speeds);
         }
+        events.extend(disk_defects(seed, &archives, &mut drivers));
+        shorten_steps(seed, &mut archives);
+        let clocks = match has_right_clocks(seed) {
+            true => vec![ClockPlan::default(); HOSTS],
+            false => {
+                let starts = events.iter().filter(|(_, event)| event.is_start());
+                let starts: Vec<_> = starts.map(|(at_ns, _)| *at_ns).collect();
+                clocks::draw(seed, HOSTS, &starts, FAULTS_BEGIN_NS..HEAL_NS)
+            }
+        };
         events.push((HEAL_NS, ArchiveEvent::Heal));
         Self {
             seed,
             drivers,
+            clocks,
             archives,
             operators,
             fair,
@@ -155,6 +180,29 @@ impl ArchiveSchedule {
             step_ns: (random.i64(50_000..500_000), random.i64(8 * MS..24 * MS)),
             network_seed: random.u64(..),
         }
+    }
+}
+
+/// Whether the wall clocks of a schedule are right. Some checks rely on it: of replays at the recorded pace, and of
+/// short ages in half of the schedules with policies.
+fn has_right_clocks(seed: u64) -> bool {
+    let remainder = seed % RETAINING_DIVISOR;
+    remainder == SPEEDS_REMAINDER
+        || RETAINING_REMAINDERS.contains(&remainder) && (seed / RETAINING_DIVISOR).is_multiple_of(2)
+}
+
+impl ArchiveEvent {
+    /// Whether a process starts after this event.
+    fn is_start(&self) -> bool {
+        matches!(
+            self,
+            Self::Kill(..)
+                | Self::TearWrite(..)
+                | Self::FailWrite(..)
+                | Self::Restart(_)
+                | Self::CrashDriver(..)
+                | Self::LosePower(..)
+        )
     }
 }
 
@@ -245,6 +293,7 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         has_empty_pages: archives[0].context.index,
         replicates_from: None,
         retains: false,
+        has_long_ages: false,
         has_copies: false,
         has_speeds: false,
     };
@@ -335,6 +384,61 @@ fn events(
                 events.push((at_ns, ArchiveEvent::Weather(bad_weather(random, fair))));
                 events.push((end_ns, ArchiveEvent::Weather(fair.clone())));
             }
+        }
+    }
+    events
+}
+
+/// Makes the steps of long work short, so that little work also takes several steps. This was added later, so it has
+/// random numbers of its own.
+fn shorten_steps(seed: u64, archives: &mut [ArchivePlan]) {
+    let mut random = Rng::with_seed(seed ^ 0x57_E9_51_2E);
+    for archive in archives {
+        archive.context.step_sizes = StepSizes {
+            retention_recordings: random.usize(1..=3),
+            retention_reads: random.usize(1..=2),
+            copies: random.usize(1..=3),
+            extensions_length: random.u64(0..4_096),
+        };
+    }
+}
+
+/// Plans defects of the disks: failed syncs that lose data, writes at wrong places, and slow writes. They were added
+/// later, so they have random numbers of their own.
+fn disk_defects(
+    seed: u64,
+    archives: &[ArchivePlan],
+    drivers: &mut [DriverPlan],
+) -> Vec<(i64, ArchiveEvent)> {
+    let mut random = Rng::with_seed(seed ^ 0xD1_5C_DE_FE);
+    let mut events = Vec::new();
+    for (number, archive) in archives.iter().enumerate() {
+        let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS - SECOND);
+        match random.u8(..8) {
+            0 | 1 if archive.context.file_sync_level > SyncLevel::None => {
+                let file = one_of(
+                    &mut random,
+                    &[FileKind::Segment, FileKind::Catalog, FileKind::Index],
+                );
+                events.push((at_ns, ArchiveEvent::FailSync(number, file)));
+                let end_ns = at_ns + random.i64(50 * MS..SECOND);
+                events.push((end_ns, ArchiveEvent::HealDisk(number)));
+            }
+            2 | 3 if !archive.context.replay_checksum.is_empty() => {
+                let is_doubled = random.bool();
+                events.push((at_ns, ArchiveEvent::Stray(number, is_doubled)));
+            }
+            4 => {
+                // The archive keeps its client alive only between two writes.
+                for driver in &mut *drivers {
+                    driver.context.client_liveness_timeout_ns = SLOW_LIVENESS_NS;
+                    driver.context.publication_unblock_timeout_ns = SLOW_LIVENESS_NS + 500 * MS;
+                }
+                events.push((at_ns, ArchiveEvent::SlowDown(number)));
+                let end_ns = at_ns + random.i64(200 * MS..2 * SECOND);
+                events.push((end_ns, ArchiveEvent::HealDisk(number)));
+            }
+            _ => {}
         }
     }
     events

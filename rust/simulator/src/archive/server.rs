@@ -69,6 +69,8 @@ pub struct ArchiveServer {
     /// Number of processes that were started.
     lives: u64,
     starts_from_ns: i64,
+    /// Time until which the process waits for its disk, in nanoseconds.
+    waits_until_ns: i64,
     /// Time at which the process began to start, in milliseconds since the epoch.
     running_since_ms: i64,
     is_wanted: bool,
@@ -107,6 +109,7 @@ impl ArchiveServer {
             client: None,
             lives: 0,
             starts_from_ns: i64::MIN,
+            waits_until_ns: i64::MIN,
             running_since_ms: i64::MAX,
             is_wanted: true,
             must_restart: false,
@@ -236,7 +239,21 @@ impl ArchiveServer {
         self.disk.storage.forget_faults();
         self.disk.forget_tear();
         self.disk.forget_compaction_fault();
+        self.disk.forget_defects();
         self.disk.storage.set_capacity(i64::MAX as u64);
+    }
+
+    /// Makes the next sync of a file of this kind fail. The bytes that were not synced are lost.
+    pub fn fail_sync(&mut self, file: FileKind) {
+        self.is_disk_faulty = true;
+        self.disk_changes += 1;
+        self.disk.fail_sync(file);
+    }
+
+    /// Makes some writes take up to a second.
+    pub fn slow_down(&mut self) {
+        self.disk_changes += 1;
+        self.disk.slow_down(self.plan.seed);
     }
 
     /// Kills the process at once. It starts again at the given time.
@@ -294,6 +311,7 @@ impl ArchiveServer {
     /// Ends the process without a clean close of its objects.
     fn bury(&mut self, graveyard: &mut Graveyard) {
         let state = std::mem::replace(&mut self.state, ArchiveServerState::Down);
+        self.waits_until_ns = i64::MIN;
         self.has_crashed |= !matches!(state, ArchiveServerState::Down);
         if let Some((client, _)) = self.client.take() {
             let state: Box<dyn std::any::Any> = match state {
@@ -315,16 +333,20 @@ impl ArchiveServer {
         clock: &VirtualClock,
         graveyard: &mut Graveyard,
     ) -> Result<usize, Finding> {
-        let since_epoch = Duration::from_millis(clock.now_ms().unsigned_abs());
+        let since_epoch = Duration::from_millis(clock.now_ms(self.plan.host).unsigned_abs());
         self.disk.storage.set_time(since_epoch);
+        if clock.now_ns() < self.waits_until_ns {
+            return Ok(0);
+        }
         let outcome = match &mut self.state {
             ArchiveServerState::Down if !self.is_wanted || clock.now_ns() < self.starts_from_ns => {
                 Ok(Ok(0))
             }
             ArchiveServerState::Down => run_until_killed(|| self.begin(host, clock)),
             ArchiveServerState::Starting(_) => run_until_killed(|| self.go_on(clock)),
-            ArchiveServerState::Up(_) => run_until_killed(|| Ok(self.run(clock))),
+            ArchiveServerState::Up(_) => run_until_killed(|| self.run(host, clock)),
         };
+        self.waits_until_ns = clock.now_ns() + self.disk.take_delay_ns();
         match outcome {
             Ok(outcome) => outcome,
             // The caller cuts the power of the machine.
@@ -338,7 +360,7 @@ impl ArchiveServer {
     }
 
     fn begin(&mut self, host: &Host, clock: &VirtualClock) -> Result<usize, Finding> {
-        let mut context = client_context(clock);
+        let mut context = client_context(clock, self.plan.host);
         context.driver_timeout_ms = DRIVER_TIMEOUT_MS;
         context.keepalive_interval_ns = 200 * MS as u64;
         context.client_name = "archive".to_owned();
@@ -375,11 +397,11 @@ impl ArchiveServer {
             storage: self.disk.clone(),
             aeron,
             archive_id: self.plan.context.archive_id,
-            epoch_clock: clock.epoch_clock(),
+            epoch_clock: clock.epoch_clock(self.plan.host),
             nano_clock: clock.nano_clock(),
             random: Box::new(move || random.i64(..)),
             boot_id: BootId::from_bytes(self.boots.to_be_bytes()),
-            reports: self.reports(clock.now_ms()),
+            reports: self.reports(clock.now_ms(self.plan.host)),
         };
         let context = ArchiveContext {
             on_torn_fragment: self.on_torn_fragment,
@@ -389,7 +411,7 @@ impl ArchiveServer {
             .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?
             .with_objects(objects);
         self.state = ArchiveServerState::Starting(Box::new(start));
-        self.running_since_ms = clock.now_ms();
+        self.running_since_ms = clock.true_ms();
         Ok(1)
     }
 
@@ -469,18 +491,33 @@ impl ArchiveServer {
         }
     }
 
-    fn run(&mut self, clock: &VirtualClock) -> usize {
+    /// Runs one duty cycle, and ends the archive if it must end.
+    ///
+    /// # Errors
+    /// The archive ends by itself although its driver runs.
+    fn run(&mut self, host: &Host, clock: &VirtualClock) -> Result<usize, Finding> {
         let ArchiveServerState::Up(agent) = &mut self.state else {
-            return 0;
+            return Ok(0);
         };
         let must_end = !self.is_wanted || std::mem::take(&mut self.must_restart);
-        if !must_end && let Ok(work_count) = agent.do_work() {
-            return work_count;
+        if !must_end {
+            match agent.do_work() {
+                Ok(work_count) => return Ok(work_count),
+                Err(error) => {
+                    let starts = self.client.as_ref().map(|(_, starts)| *starts);
+                    if host.is_running() && starts == Some(host.starts()) {
+                        return Err(format!(
+                            "the archive of host {} ends by itself: {error:?}",
+                            self.plan.host
+                        ));
+                    }
+                }
+            }
         }
         // The order of the calls is the same as in a runner of the agent.
         let _ = agent.on_close();
         self.go_down(clock);
-        1
+        Ok(1)
     }
 
     fn go_down(&mut self, clock: &VirtualClock) {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use super::plan::{ArchiveEvent, ArchiveSchedule};
 use super::server::ArchiveServer;
+use crate::checks::check_timeouts;
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostId, HostNetwork, SharedWire, Weather, Wire, describe};
@@ -35,7 +36,7 @@ pub struct Site<E> {
 impl<E: Clone + From<ArchiveEvent>> Site<E> {
     /// Creates the machines at the beginning of a schedule, without its events.
     pub fn new(plan: &ArchiveSchedule) -> Self {
-        let clock = VirtualClock::new();
+        let clock = VirtualClock::new(&plan.clocks);
         let wire = SharedWire::new(Wire::new(
             plan.drivers.len(),
             plan.fair.clone(),
@@ -103,8 +104,9 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
     /// Runs drivers and archives. Returns a work count.
     ///
     /// # Errors
-    /// An archive does not start although it must.
+    /// An archive does not start although it must, or a driver has timed out a living client.
     pub fn run(&mut self) -> Result<usize, Finding> {
+        check_timeouts(&self.hosts, &self.graveyard)?;
         let mut work_count = 0;
         for host in &mut self.hosts {
             work_count += host.do_work(&self.clock);
@@ -142,6 +144,8 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
                 self.archives[archive].fail_compaction(steps, fault);
             }
             ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
+            ArchiveEvent::FailSync(archive, file) => self.archives[archive].fail_sync(file),
+            ArchiveEvent::SlowDown(archive) => self.archives[archive].slow_down(),
             ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
             ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),
             ArchiveEvent::CrashDriver(host, away_ns) => self.crash_driver(host, now_ns + away_ns),
@@ -150,7 +154,7 @@ impl<E: Clone + From<ArchiveEvent>> Site<E> {
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
             // A site has no operators, and it does not change recordings.
-            ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_) => {}
+            ArchiveEvent::CrashOperator(_) | ArchiveEvent::Rot(_) | ArchiveEvent::Stray(..) => {}
         }
     }
 

@@ -8,11 +8,12 @@ use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
 
 use super::damage::check_damaged_catalog;
+use super::disk::StrayWrite;
 use super::ledger::Ledger;
 use super::operator::{Goal, Operator, Stage};
 use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
 use super::server::ArchiveServer;
-use crate::checks::CounterChecks;
+use crate::checks::{CounterChecks, check_timeouts};
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostId, HostNetwork, SharedWire, Wire, describe};
@@ -121,7 +122,7 @@ pub struct ArchiveWorld {
 impl ArchiveWorld {
     /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: ArchiveSchedule) -> Self {
-        let clock = VirtualClock::new();
+        let clock = VirtualClock::new(&schedule.clocks);
         let wire = SharedWire::new(Wire::new(
             schedule.drivers.len(),
             schedule.fair.clone(),
@@ -258,6 +259,7 @@ impl ArchiveWorld {
         }
         if self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
             self.checks.look(&self.hosts)?;
+            check_timeouts(&self.hosts, &self.graveyard)?;
         }
         Ok(work_count)
     }
@@ -326,6 +328,9 @@ impl ArchiveWorld {
                 self.operators[operator].crash(&mut self.ledger, &mut self.graveyard);
             }
             ArchiveEvent::Rot(archive) => self.rot(archive),
+            ArchiveEvent::Stray(archive, is_doubled) => self.stray(archive, is_doubled),
+            ArchiveEvent::FailSync(archive, file) => self.archives[archive].fail_sync(file),
+            ArchiveEvent::SlowDown(archive) => self.archives[archive].slow_down(),
             ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
             ArchiveEvent::Heal => self.heal(),
         }
@@ -379,6 +384,29 @@ impl ArchiveWorld {
         tape.is_rotten |= storage.flip_bit(&name, (position - base) as u64, bit);
     }
 
+    /// Makes the next write to an active recording go astray, to a place in a stopped recording.
+    fn stray(&mut self, archive: usize, is_doubled: bool) {
+        let Some(source) = self.ledger.any_active(archive, &mut self.random) else {
+            return;
+        };
+        let Some((victim, position)) = self.ledger.any_sector(archive, &mut self.random) else {
+            return;
+        };
+        let tape = self.ledger.tape_mut(victim);
+        tape.is_rotten = true;
+        let base = tape.segment_base(position);
+        let name = format!("{}-{base}.rec", tape.recording_id.unwrap_or_default());
+        let source = self.ledger.tape_mut(source);
+        source.is_rotten |= !is_doubled;
+        let stray = StrayWrite {
+            recording_id: source.recording_id.unwrap_or_default(),
+            victim: name,
+            offset: (position - base) as u64,
+            is_doubled,
+        };
+        self.archives[archive].disk().go_astray(stray);
+    }
+
     fn heal(&mut self) {
         *self.wire.lock().weather() = self.schedule.fair.clone();
         self.agenda.clear();
@@ -429,7 +457,7 @@ impl ArchiveWorld {
 
     /// Copies each archive's directory, damages the catalog in the copy, and opens the copy.
     fn check_damaged_catalogs(&mut self) -> Result<(), Finding> {
-        let now_ms = self.clock.now_ms();
+        let now_ms = self.clock.true_ms();
         let mut archives = self.archives.iter();
         archives.try_for_each(|archive| check_damaged_catalog(archive, &mut self.random, now_ms))
     }

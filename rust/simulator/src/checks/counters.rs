@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aeron_driver::log_storage::LogId;
+use aeron_memory::counters::system::SystemCounter;
 use aeron_memory::counters::{CountersReader, types};
 use aeron_memory::log::frame::{
     FRAME_ALIGNMENT, HEADER_LENGTH, aligned_length, frame_type, offset as field,
@@ -11,6 +12,7 @@ use aeron_memory::{SharedBuffer, Words};
 
 use crate::host::Host;
 use crate::network::HostId;
+use crate::roles::Graveyard;
 use crate::truth::Finding;
 
 /// A counter of a driver.
@@ -49,6 +51,36 @@ const POSITIONS: [i32; 5] = [
     types::RECEIVER_POSITION,
     types::SUBSCRIBER_POSITION,
 ];
+
+/// Types of counters that exist as long as the driver: system counters, and the counters of a name resolver.
+const OF_DRIVER: [i32; 4] = [
+    types::SYSTEM,
+    types::RESOLVER_NEIGHBORS,
+    types::RESOLVER_CACHE_ENTRIES,
+    types::BOOTSTRAP_NEIGHBOR,
+];
+
+/// Checks that no driver has timed out a living client.
+///
+/// # Errors
+/// The drivers have timed out more clients than have died.
+pub fn check_timeouts(hosts: &[Host], graveyard: &Graveyard) -> Result<(), Finding> {
+    let timeouts = |host: &Host| {
+        let counter = host
+            .cnc()?
+            .counters()
+            .counter(SystemCounter::ClientTimeouts.id())?;
+        usize::try_from(counter.get()).ok()
+    };
+    let count: usize = hosts.iter().filter_map(timeouts).sum();
+    let dead = graveyard.count();
+    match count <= dead {
+        true => Ok(()),
+        false => Err(format!(
+            "{count} clients were timed out, and only {dead} have died or were paused"
+        )),
+    }
+}
 
 impl CounterChecks {
     /// Creates checks of streams that may append blocks of up to `longest_append` bytes. A block that begins below the
@@ -101,21 +133,25 @@ impl CounterChecks {
     /// Checks that a driver without clients has no resources of former clients.
     ///
     /// # Errors
-    /// A counter or a log of a former client still exists.
+    /// A counter, a log or another object of a former client still exists.
     pub fn check_left(&self, host: &Host) -> Result<(), Finding> {
         let Some(cnc) = host.cnc() else { return Ok(()) };
         let left: Vec<_> = cnc
             .counters()
             .records()
-            .filter(|record| record.type_id != types::SYSTEM)
+            .filter(|record| !OF_DRIVER.contains(&record.type_id))
             .map(|record| record.label)
             .collect();
         if !left.is_empty() {
             return Err(format!("host {}: counters are left: {left:?}", host.id()));
         }
         match host.log_count() {
-            0 => Ok(()),
-            logs => Err(format!("host {}: {logs} logs are left", host.id())),
+            0 => {}
+            logs => return Err(format!("host {}: {logs} logs are left", host.id())),
+        }
+        match host.remains() {
+            remains if remains.is_empty() => Ok(()),
+            remains => Err(format!("host {}: objects are left: {remains:?}", host.id())),
         }
     }
 

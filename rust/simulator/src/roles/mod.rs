@@ -14,6 +14,7 @@ use aeron_client::{Aeron, Context};
 
 use crate::clock::VirtualClock;
 use crate::host::Host;
+use crate::network::HostId;
 use crate::truth::Truth;
 
 pub use publisher::{Publisher, PublisherPlan};
@@ -37,8 +38,8 @@ pub struct RoleEnvironment<'a> {
     pub seed: u64,
 }
 
-/// Returns the settings of a client: no thread, and virtual time.
-pub fn client_context(clock: &VirtualClock) -> Context {
+/// Returns the settings of a client on a host: no thread, and virtual time.
+pub fn client_context(clock: &VirtualClock, host: HostId) -> Context {
     Context {
         driver_timeout_ms: DRIVER_TIMEOUT_MS,
         keepalive_interval_ns: 500_000_000,
@@ -46,7 +47,7 @@ pub fn client_context(clock: &VirtualClock) -> Context {
         resource_linger_duration_ns: 1_000_000_000,
         use_conductor_agent_invoker: true,
         error_handler: Arc::new(|_| {}),
-        epoch_clock: clock.epoch_clock(),
+        epoch_clock: clock.epoch_clock(host),
         nano_clock: clock.nano_clock() as Arc<dyn NanoClock>,
         ..Context::default()
     }
@@ -54,11 +55,24 @@ pub fn client_context(clock: &VirtualClock) -> Context {
 
 /// Clients that crashed, kept because their memory must stay mapped.
 #[derive(Default)]
-pub struct Graveyard(Vec<(Aeron, Box<dyn std::any::Any>)>);
+pub struct Graveyard {
+    buried: Vec<(Aeron, Box<dyn std::any::Any>)>,
+    paused: usize,
+}
 
 impl Graveyard {
     /// Keeps a crashed client with its handles, without running them again.
     pub fn bury(&mut self, client: Aeron, handles: impl std::any::Any) {
-        self.0.push((client, Box::new(handles)));
+        self.buried.push((client, Box::new(handles)));
+    }
+
+    /// Counts a client that is paused for so long that its driver may time it out.
+    pub fn on_paused(&mut self) {
+        self.paused += 1;
+    }
+
+    /// Returns how many clients the drivers may have timed out: those that crashed or were paused.
+    pub fn count(&self) -> usize {
+        self.buried.len() + self.paused
     }
 }

@@ -55,13 +55,15 @@ pub struct Publisher {
     /// Number of driver starts on the publisher's host at the time of the connection.
     driver: u64,
     state: PublisherState,
-    /// Destinations that the driver has not confirmed.
-    destinations: Vec<PendingOperation<i64>>,
+    /// Destinations that the driver has not confirmed, with their pending commands.
+    missing: Vec<(String, Option<PendingOperation<i64>>)>,
     /// Time at which the publisher repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
     backlog: usize,
     /// Length of the next message, kept until the publication accepts it.
     next_length: Option<usize>,
+    /// Length of all messages while a probe is in progress.
+    probe_length: Option<usize>,
 }
 
 enum PublisherState {
@@ -102,10 +104,11 @@ impl Publisher {
             client: None,
             driver: 0,
             state: PublisherState::Away,
-            destinations: Vec::new(),
+            missing: Vec::new(),
             adds_from_ns: i64::MIN,
             backlog: 0,
             next_length: None,
+            probe_length: None,
         }
     }
 
@@ -117,6 +120,22 @@ impl Publisher {
     /// Adds `count` messages to those that the publisher must publish.
     pub fn publish(&mut self, count: usize) {
         self.backlog += count;
+    }
+
+    /// Adds `count` messages of `length` bytes. Until the next call, all messages have this length. If `length` is 0,
+    /// the messages have the lengths of the plan again.
+    pub fn publish_long(&mut self, count: usize, length: usize) {
+        self.backlog += count;
+        self.probe_length = Some(length).filter(|length| *length > 0);
+        self.next_length = None;
+    }
+
+    /// Returns the registration id of the publisher's publication, if it has one.
+    pub fn registration_id(&self) -> Option<i64> {
+        match &self.state {
+            PublisherState::Open(handle, _) => Some(handle.original_registration_id()),
+            _ => None,
+        }
     }
 
     /// Returns the number of messages that the publication has not accepted yet.
@@ -147,7 +166,7 @@ impl Publisher {
         }
         if let Some(client) = self.client.take() {
             let state = std::mem::replace(&mut self.state, PublisherState::Away);
-            graveyard.bury(client, (state, std::mem::take(&mut self.destinations)));
+            graveyard.bury(client, (state, std::mem::take(&mut self.missing)));
         }
     }
 
@@ -185,7 +204,7 @@ impl Publisher {
         }
         if self.client.is_none() {
             let host = &surroundings.hosts[self.plan.host];
-            self.client = host.connect(client_context(surroundings.clock));
+            self.client = host.connect(client_context(surroundings.clock, self.plan.host));
             self.driver = host.starts();
         }
         let Some(client) = self.client.clone() else {
@@ -196,8 +215,7 @@ impl Publisher {
             self.leave();
             return Ok(1);
         }
-        self.destinations
-            .retain_mut(|operation| matches!(operation.poll(), Ok(None)));
+        self.add_missing(surroundings.clock.now_ns());
         match &self.state {
             PublisherState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
             PublisherState::Away => {
@@ -215,7 +233,7 @@ impl Publisher {
         if let Some(client) = self.client.take() {
             client.close();
         }
-        self.destinations.clear();
+        self.missing.clear();
     }
 
     fn add(&mut self, client: &Aeron) {
@@ -240,10 +258,8 @@ impl Publisher {
         match adding.poll() {
             Ok(None) => Ok(0),
             Ok(Some(handle)) => {
-                for destination in &self.plan.destinations {
-                    self.destinations
-                        .extend(handle.add_destination(destination));
-                }
+                let destinations = self.plan.destinations.iter().cloned();
+                self.missing = destinations.map(|channel| (channel, None)).collect();
                 let host = &surroundings.hosts[self.plan.host];
                 let origin = (host.id(), host.starts(), handle.original_registration_id());
                 let number = surroundings
@@ -255,7 +271,7 @@ impl Publisher {
             // A running driver refuses requests only temporarily: any other refusal is a finding. All other errors mean
             // that the driver or the client has ended.
             Err(Error::Registration {
-                code: ErrorCode::ResourceTemporarilyUnavailable,
+                code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
                 ..
             }) => {
                 self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
@@ -273,6 +289,30 @@ impl Publisher {
         }
     }
 
+    /// Adds destinations until the driver has accepted them. The driver refuses a destination while the lookup of its
+    /// name fails.
+    fn add_missing(&mut self, now_ns: i64) {
+        let PublisherState::Open(handle, _) = &self.state else {
+            return;
+        };
+        self.missing.retain_mut(|(channel, command)| match command {
+            None if now_ns < self.adds_from_ns => true,
+            None => {
+                *command = handle.add_destination(channel);
+                true
+            }
+            Some(operation) => match operation.poll() {
+                Ok(Some(_)) => false,
+                Ok(None) => true,
+                Err(_) => {
+                    *command = None;
+                    self.adds_from_ns = now_ns + RETRY_NS;
+                    true
+                }
+            },
+        });
+    }
+
     fn offer(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         let PublisherState::Open(handle, number) = &self.state else {
             return Ok(0);
@@ -285,7 +325,8 @@ impl Publisher {
         while self.backlog > 0 && taken < most {
             let (random, plan) = (&mut self.random, &self.plan);
             let length = *self.next_length.get_or_insert_with(|| {
-                plan.equal_length
+                self.probe_length
+                    .or(plan.equal_length)
                     .unwrap_or_else(|| message_length(random, plan.max_message_length))
             });
             if self.plan.aborts_one_in > 0 && self.aborts.u32(..self.plan.aborts_one_in) == 0 {
@@ -428,8 +469,7 @@ impl Handle {
         }
     }
 
-    /// Adds a destination. The caller need not check the response: a later check requires that data arrives at the
-    /// destination.
+    /// Adds a destination.
     fn add_destination(&self, channel: &str) -> Option<PendingOperation<i64>> {
         match self {
             Handle::Shared(publication) => publication.async_add_destination(channel).ok(),

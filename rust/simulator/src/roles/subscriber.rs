@@ -54,6 +54,8 @@ pub struct SimulatedSubscriber {
     adds_from_ns: i64,
     /// Destinations that the driver has not accepted yet, with their pending commands.
     missing: Vec<(String, Option<PendingOperation<()>>)>,
+    /// Commands for the removal of destinations. They are kept until the subscriber leaves.
+    removed: Vec<PendingOperation<()>>,
     /// Current images, by correlation id.
     images: BTreeMap<i64, Reading>,
     gone: GoneImages,
@@ -96,6 +98,7 @@ impl SimulatedSubscriber {
             state: SubscriberState::Away,
             adds_from_ns: i64::MIN,
             missing: Vec::new(),
+            removed: Vec::new(),
             images: BTreeMap::new(),
             gone: GoneImages::default(),
             ended: Vec::new(),
@@ -115,6 +118,28 @@ impl SimulatedSubscriber {
     /// Makes the subscriber read nothing until the given time.
     pub fn stall(&mut self, until_ns: i64) {
         self.polls_from_ns = until_ns;
+    }
+
+    /// Removes one of the destinations, now and for all later subscriptions.
+    pub fn remove_destination(&mut self, index: usize) {
+        let channel = self.plan.destinations.remove(index);
+        self.missing.retain(|(other, _)| *other != channel);
+        if let SubscriberState::Open(subscription) = &self.state {
+            self.removed
+                .extend(subscription.async_remove_destination(&channel));
+        }
+    }
+
+    /// Returns the number of active transports of each image.
+    pub fn active_transport_counts(&self) -> Vec<i32> {
+        match &self.state {
+            SubscriberState::Open(subscription) => subscription
+                .images()
+                .iter()
+                .map(Image::active_transport_count)
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Simulates the death of the subscriber's client.
@@ -225,7 +250,7 @@ impl SimulatedSubscriber {
         });
         Context {
             unavailable_image_handler: Some(handler),
-            ..client_context(surroundings.clock)
+            ..client_context(surroundings.clock, self.plan.host)
         }
     }
 
@@ -234,6 +259,7 @@ impl SimulatedSubscriber {
         if let Some(client) = self.client.take() {
             client.close();
         }
+        self.removed.clear();
         self.images.clear();
     }
 
@@ -250,7 +276,7 @@ impl SimulatedSubscriber {
                 Ok(1)
             }
             Err(Error::Registration {
-                code: ErrorCode::ResourceTemporarilyUnavailable,
+                code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
                 ..
             }) => {
                 self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;

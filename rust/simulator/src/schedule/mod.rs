@@ -1,16 +1,22 @@
 //! A schedule: all events of one run, generated from a seed before the run starts.
 
 mod additions;
+pub mod clocks;
 mod drivers;
 mod faults;
+pub mod names;
+pub mod probes;
 mod streams;
 
 use fastrand::Rng;
 
 pub use drivers::{DriverPlan, MS, SECOND, Timing};
 pub use faults::{Event, FaultKind, RoleId};
-pub use streams::StreamPlan;
+pub use names::NamePlan;
+pub use probes::{Probe, TermEndDeath};
+pub use streams::{GROUP_TAG, StreamPlan};
 
+use crate::clock::ClockPlan;
 use crate::network::Weather;
 
 /// Start of the faults, in nanoseconds after the start of the schedule.
@@ -21,6 +27,11 @@ pub const HEAL_NS: i64 = 30 * SECOND;
 pub const RECOVERY_LIMIT_NS: i64 = 14 * SECOND;
 /// Time for which connections must be unchanged before a check regards them as settled.
 pub const SETTLED_NS: i64 = 2 * SECOND;
+/// Time after the end of the faults until each driver has noticed the death of all its clients: the timeout and the
+/// longest timer interval.
+pub const DEATHS_NOTICED_NS: i64 = 5 * SECOND;
+/// Time limit for the end of a probe, in addition to the timeouts of the drivers on which the probe depends.
+pub const PROBE_LIMIT_NS: i64 = SECOND;
 /// Time limit until the last messages have arrived and subscribers know that their streams have ended.
 pub const PARTING_LIMIT_NS: i64 = 12 * SECOND;
 /// Time limit for the removal of all resources.
@@ -43,8 +54,10 @@ pub enum Edition {
     /// Only the features of the first simulator, so that seeds that found defects at that time still have the same
     /// faults.
     First,
-    /// All features.
+    /// The features of the first edition and the additions, without probes, names and wrong clocks.
     Second,
+    /// All features.
+    Third,
 }
 
 /// See the [module](self).
@@ -56,12 +69,18 @@ pub struct Schedule {
     pub edition: Edition,
     /// The drivers, one for each host.
     pub drivers: Vec<DriverPlan>,
+    /// The wall clocks, one for each host.
+    pub clocks: Vec<ClockPlan>,
     /// The streams, each with a different transport form.
     pub streams: Vec<StreamPlan>,
     /// Network conditions without faults.
     pub fair: Weather,
     /// Network conditions for the last messages, each with its start time.
     pub parting: Vec<(i64, Weather)>,
+    /// The resolution of names.
+    pub names: NamePlan,
+    /// Disturbances of single streams between the recovery and the last messages, while the network has no faults.
+    pub probes: Vec<Probe>,
     /// Kinds of faults.
     pub kinds: Vec<FaultKind>,
     /// Events with their times, in order.
@@ -84,19 +103,34 @@ impl Schedule {
         let mut streams = streams::draw(&mut random, hosts);
         let fair = Weather::fair(random.i64(5_000..2_000_000));
         let (kinds, mut events) = faults::draw(&mut random, hosts, &streams, &fair);
+        let clocks = match edition {
+            Edition::First | Edition::Second => vec![ClockPlan::default(); hosts],
+            Edition::Third => clocks::draw(seed, hosts, &[], 0..HEAL_NS),
+        };
         let parting = match edition {
             Edition::First => vec![(0, fair.clone())],
             // The additions use a separate random generator, so that the random numbers of the first edition do not
             // change.
-            Edition::Second => {
+            Edition::Second | Edition::Third => {
                 let mut random = Rng::with_seed(seed ^ 0x0D_D171_0450);
                 additions::draw(&mut random, &mut drivers, &mut streams, &mut events, &fair)
             }
         };
+        // Names are drawn first: a subscriber that joins has the channel of another one.
+        let (names, probes) = match edition {
+            Edition::First | Edition::Second => (NamePlan::default(), Vec::new()),
+            Edition::Third => (
+                names::draw(seed, &mut drivers, &mut streams),
+                probes::draw(seed, &streams),
+            ),
+        };
         Self {
             seed,
             edition,
+            names,
+            probes,
             parting,
+            clocks,
             drivers,
             streams,
             fair,

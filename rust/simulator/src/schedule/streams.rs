@@ -75,7 +75,8 @@ struct Draft {
     subscribing: Vec<String>,
 }
 
-const GROUP_TAG: i64 = 77;
+/// Tag of the receivers of a tagged group.
+pub const GROUP_TAG: i64 = 77;
 /// A session id in the reserved range. No driver assigns such an id.
 const UNKNOWN_SESSION_ID: i32 = 7;
 /// Offset from a used stream id to one without a publication.

@@ -4,11 +4,12 @@
 //! A phase ends as soon as its condition is true, so the next phase runs with drivers that have only just recovered. If
 //! the condition is not true within the time limit of the phase, this is a finding.
 
-use super::World;
+use super::probing::RunningProbe;
+use super::{SimulatedStream, World};
 use crate::clock::START_NS;
 use crate::schedule::{
-    Event, HEAL_NS, LAST_MESSAGES, LEAVING_LIMIT_NS, MESSAGES, PARTING_LIMIT_NS, PARTING_MESSAGES,
-    RECOVERY_LIMIT_NS, SETTLED_NS,
+    DEATHS_NOTICED_NS, Event, HEAL_NS, LAST_MESSAGES, LEAVING_LIMIT_NS, MESSAGES, PARTING_LIMIT_NS,
+    PARTING_MESSAGES, RECOVERY_LIMIT_NS, SETTLED_NS,
 };
 use crate::truth::Finding;
 
@@ -19,6 +20,8 @@ pub(super) enum Phase {
     Faults,
     /// The network has healed, and the roles connect again.
     Recovering(i64, Settling),
+    /// Single streams are disturbed, and must go on.
+    Probing(Vec<RunningProbe>),
     /// The last messages are published, and each publisher leaves after its last message.
     Parting(i64),
     /// Subscribers know that their streams have ended, and leave.
@@ -71,6 +74,7 @@ impl World {
                 }
                 Err(finding) => within(deadline_ns, finding),
             },
+            Phase::Probing(running) => self.go_on_with_probes(running),
             Phase::Parting(deadline_ns) => {
                 self.see_publishers_off();
                 match self.what_was_not_told() {
@@ -104,9 +108,19 @@ impl World {
                 since_ns,
             };
             self.phase = Phase::Recovering(deadline_ns, settling);
-        } else if now_ns - settling.since_ns > SETTLED_NS {
-            self.begin_last_messages();
+        } else if now_ns - settling.since_ns > SETTLED_NS && self.can_begin_probes() {
+            self.phase_times_ns[0] = now_ns - START_NS - HEAL_NS;
+            self.begin_probes();
         }
+    }
+
+    /// Whether the drivers have noticed the death of all clients, and all messages are published. A subscriber whose
+    /// death is not noticed holds back its publisher, so that a probe would take longer.
+    fn can_begin_probes(&self) -> bool {
+        let are_dead_noticed = self.clock.now_ns() > START_NS + HEAL_NS + DEATHS_NOTICED_NS;
+        let is_waiting = |stream: &SimulatedStream| stream.publisher.backlog() > 0;
+        let mut served = self.streams.iter().filter(|stream| stream.is_served());
+        self.schedule.probes.is_empty() || (are_dead_noticed && !served.any(is_waiting))
     }
 
     /// Returns the ids of all publications and images of streams that must be connected.
@@ -115,45 +129,59 @@ impl World {
     /// A stream is not connected, or a subscriber lacks messages.
     fn connections(&self) -> Result<Vec<i64>, Finding> {
         let mut connections = Vec::new();
-        for (index, stream) in self.streams.iter().enumerate() {
-            let publisher = &stream.publisher;
-            let number = publisher
-                .publication()
-                .filter(|_| publisher.is_client_of_running_driver(&self.hosts));
-            if !stream.is_served() {
-                number.ok_or_else(|| format!("stream {index} has no publication"))?;
-                continue;
-            }
-            let number = number.filter(|_| publisher.is_connected()).ok_or_else(|| {
-                format!("stream {index} is not connected long after the network has healed")
-            })?;
-            connections.push(number.into());
-            let record = self.truth.publication(number);
-            for (subscriber_number, subscriber) in stream.subscribers.iter().enumerate() {
-                let plan = subscriber.plan();
-                if !plan.is_served {
-                    continue;
-                }
-                let image = subscriber
-                    .image_of(record.stream.session_id)
-                    .filter(|_| subscriber.is_client_of_running_driver(&self.hosts));
-                let image = image.ok_or_else(|| {
-                    format!("subscriber {subscriber_number} of stream {index} has no image long after the network has healed")
-                })?;
-                let next = subscriber.next_of(number);
-                if plan.is_reliable && next.is_some_and(|next| next != record.count()) {
-                    return Err(format!(
-                        "subscriber {subscriber_number} of stream {index} waits for message {next:?} of {} long after the network has healed",
-                        record.count()
-                    ));
-                }
-                connections.push(image);
-            }
+        for index in 0..self.streams.len() {
+            self.check_connections(index, &mut connections)?;
         }
         Ok(connections)
     }
 
-    fn begin_last_messages(&mut self) {
+    /// Adds the ids of the publication and the images of a stream, if it must be connected.
+    ///
+    /// # Errors
+    /// The stream is not connected, or a subscriber lacks messages.
+    pub(super) fn check_connections(
+        &self,
+        index: usize,
+        connections: &mut Vec<i64>,
+    ) -> Result<(), Finding> {
+        let stream = &self.streams[index];
+        let publisher = &stream.publisher;
+        let number = publisher
+            .publication()
+            .filter(|_| publisher.is_client_of_running_driver(&self.hosts));
+        if !stream.is_served() {
+            number.ok_or_else(|| format!("stream {index} has no publication"))?;
+            return Ok(());
+        }
+        let number = number.filter(|_| publisher.is_connected()).ok_or_else(|| {
+            format!("stream {index} is not connected long after the network has healed")
+        })?;
+        connections.push(number.into());
+        let record = self.truth.publication(number);
+        for (subscriber_number, subscriber) in stream.subscribers.iter().enumerate() {
+            let plan = subscriber.plan();
+            if !plan.is_served {
+                continue;
+            }
+            let image = subscriber
+                .image_of(record.stream.session_id)
+                .filter(|_| subscriber.is_client_of_running_driver(&self.hosts));
+            let image = image.ok_or_else(|| {
+                format!("subscriber {subscriber_number} of stream {index} has no image long after the network has healed")
+            })?;
+            let next = subscriber.next_of(number);
+            if plan.is_reliable && next.is_some_and(|next| next != record.count()) {
+                return Err(format!(
+                    "subscriber {subscriber_number} of stream {index} waits for message {next:?} of {} long after the network has healed",
+                    record.count()
+                ));
+            }
+            connections.push(image);
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_last_messages(&mut self) {
         let now_ns = self.clock.now_ns();
         for (after_ns, weather) in self.schedule.parting.clone() {
             self.arrange(now_ns + after_ns, Event::Weather(weather));
@@ -162,7 +190,6 @@ impl World {
         for stream in served {
             stream.publisher.publish(PARTING_MESSAGES);
         }
-        self.phase_times_ns[0] = now_ns - START_NS - HEAL_NS;
         self.phase = Phase::Parting(now_ns + PARTING_LIMIT_NS);
     }
 
@@ -219,9 +246,15 @@ impl World {
         for host in &self.hosts {
             self.checks.check_left(host)?;
         }
+        let of_resolvers = match self.schedule.names.is_gossip {
+            true => self.hosts.len(),
+            false => 0,
+        };
         match self.wire.lock().socket_count() {
-            0 => Ok(()),
-            sockets => Err(format!("{sockets} sockets are still open")),
+            sockets if sockets == of_resolvers => Ok(()),
+            sockets => Err(format!(
+                "{sockets} sockets are still open, and {of_resolvers} belong to name resolvers"
+            )),
         }
     }
 

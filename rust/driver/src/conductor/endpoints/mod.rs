@@ -57,6 +57,21 @@ impl Endpoints {
         }
     }
 
+    /// Returns the number of send endpoints.
+    pub fn send_count(&self) -> usize {
+        self.send.len()
+    }
+
+    /// Returns the number of receive endpoints.
+    pub fn receive_count(&self) -> usize {
+        self.receive.len()
+    }
+
+    /// Returns the number of lookups in progress for names that may have moved.
+    pub fn re_resolution_count(&self) -> usize {
+        self.re_resolutions.len()
+    }
+
     /// Returns a new id for an endpoint or a destination.
     fn next_object_id(&mut self) -> u64 {
         self.last_object_id += 1;

@@ -57,6 +57,11 @@ impl Images {
         }
     }
 
+    /// Returns the number of images and of requests for images.
+    pub fn count(&self) -> usize {
+        self.requests.count() + self.pending.len() + self.live.len()
+    }
+
     pub fn all(&self) -> &[PublicationImage] {
         &self.live
     }

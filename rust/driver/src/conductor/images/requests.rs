@@ -51,6 +51,11 @@ impl ImageRequests {
         }
     }
 
+    /// Returns the number of waiting requests.
+    pub(super) fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// Adds a request, or returns it if the queue is full.
     pub(super) fn push(
         &mut self,

@@ -305,7 +305,7 @@ impl Follower {
             return Ok(0);
         }
         if self.client.is_none() {
-            let mut context = client_context(stage.clock);
+            let mut context = client_context(stage.clock, stage.host.id());
             context.keepalive_interval_ns = 200 * MS as u64;
             context.driver_timeout_ms = MESSAGE_TIMEOUT_NS / 1_000_000;
             self.client = stage.host.connect(context);

@@ -6,6 +6,7 @@ use fastrand::Rng;
 
 use super::super::disk::{DiskPoint, FileKind};
 use super::super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
+use crate::clock::ClockPlan;
 use crate::network::{HostId, ipv4};
 use crate::schedule::{MS, SECOND, one_of, rarely};
 
@@ -161,6 +162,8 @@ impl FollowingSchedule {
 
     fn without_faults(seed: u64, random: &mut Rng) -> Self {
         let mut archives = ArchiveSchedule::draw(seed);
+        // Searches by time are checked with the true time.
+        archives.clocks.fill(ClockPlan::default());
         archives
             .archives
             .iter_mut()
@@ -170,6 +173,7 @@ impl FollowingSchedule {
                 event,
                 ArchiveEvent::CrashOperator(_)
                     | ArchiveEvent::Rot(_)
+                    | ArchiveEvent::Stray(..)
                     | ArchiveEvent::FailCompaction(..)
             )
         });

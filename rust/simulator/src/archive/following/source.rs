@@ -88,7 +88,7 @@ impl FollowedSource {
             return 0;
         }
         if self.client.is_none() {
-            let mut context = client_context(clock);
+            let mut context = client_context(clock, host.id());
             context.keepalive_interval_ns = 200 * MS as u64;
             context.driver_timeout_ms = DRIVER_TIMEOUT_MS;
             self.client = host.connect(context);
@@ -154,7 +154,7 @@ impl FollowedSource {
             let Ok(end) = publication.offer(&bytes) else {
                 break;
             };
-            tape.add(message, end, clock.now_ms());
+            tape.add(message, end, clock.true_ms());
             self.next_length = None;
             accepted += 1;
         }

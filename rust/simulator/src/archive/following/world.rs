@@ -277,6 +277,7 @@ impl FollowingWorld {
             FollowingEvent::Die(victim) => self.die(victim),
             FollowingEvent::Stall(follower, length_ns) => {
                 self.followers[follower].stall(now_ns + length_ns);
+                self.site.graveyard.on_paused();
             }
             FollowingEvent::Archive(event) => {
                 self.site.happen(event.clone());

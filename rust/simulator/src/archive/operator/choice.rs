@@ -57,7 +57,7 @@ impl Operator {
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
         if self.plan.retains && self.random.u8(..4) == 0 {
-            return self.retain(archive, ledger, stage.clock.now_ms());
+            return self.retain(archive, ledger, stage.clock.true_ms());
         }
         match self.random.u8(..20) {
             0..=3 if self.recorded.len() < MAX_RUNNING => {

@@ -75,6 +75,8 @@ pub struct OperatorPlan {
     pub has_speeds: bool,
     /// Whether the operator commits positions of named readers and sets retention policies.
     pub retains: bool,
+    /// Whether maximum ages are much longer than the schedule, so that nothing may be deleted because of its age.
+    pub has_long_ages: bool,
 }
 
 /// Environment of an operator during a turn.
@@ -269,7 +271,7 @@ impl Operator {
             return Ok(0);
         }
         if self.client.is_none() {
-            let mut context = client_context(stage.clock);
+            let mut context = client_context(stage.clock, self.plan.host);
             context.keepalive_interval_ns = 200 * MS as u64;
             context.driver_timeout_ms = MESSAGE_TIMEOUT_NS / 1_000_000;
             self.client = stage.hosts[self.plan.host].connect(context);
@@ -413,7 +415,7 @@ impl Operator {
     /// Notes which readers of the operator may have expired.
     fn expire_readers(&self, stage: &mut Stage<'_>) {
         let running_since_ms = stage.archives[self.plan.archive].running_since_ms();
-        let now_ms = stage.clock.now_ms();
+        let now_ms = stage.clock.true_ms();
         for tape in &self.tapes {
             let tape = stage.ledger.tape_mut(*tape);
             tape.expire_reader(running_since_ms, now_ms);

@@ -21,6 +21,9 @@ const AGES_MS: std::ops::Range<i64> = 200..3_000;
 /// Range of the maximum age of a reader, in milliseconds. The time between two commits may be longer than the age.
 const READER_AGES_MS: std::ops::Range<i64> = 300..2_000;
 
+/// Maximum age in schedules with wrong clocks, in milliseconds. No data and no reader becomes so old.
+const LONG_AGE_MS: i64 = 24 * 3_600_000;
+
 /// A request for retention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetentionRequest {
@@ -74,7 +77,10 @@ impl Operator {
         let fraction = self.random.f64();
         let it = ledger.tape_mut(tape);
         let Some(retention) = &mut it.retention else {
-            let limits = reader_limits(&mut self.random, it.segment_length);
+            let mut limits = reader_limits(&mut self.random, it.segment_length);
+            if self.plan.has_long_ages {
+                limits.max_age_ms = limits.max_age_ms.map(|_| LONG_AGE_MS);
+            }
             let start = it.start;
             return commit(archive, (tape, it), start, limits, now_ms);
         };
@@ -93,10 +99,14 @@ impl Operator {
         let segments = self.random.i64(0..=MAX_SEGMENTS);
         let max_bytes = self.random.bool().then(|| segments * it.segment_length);
         retention.max_bytes = None;
+        retention.may_delete |= max_bytes.is_some() || !self.plan.has_long_ages;
         let policy = RetentionPolicy {
             scope: RetentionScope::Recording(it.recording_id?),
             max_bytes,
-            max_age_ms: max_bytes.is_none().then(|| self.random.i64(AGES_MS)),
+            max_age_ms: max_bytes.is_none().then(|| match self.plan.has_long_ages {
+                true => LONG_AGE_MS,
+                false => self.random.i64(AGES_MS),
+            }),
         };
         let operation = archive.set_retention(&policy);
         Some(Activity::Retaining(

@@ -43,6 +43,7 @@ impl PublishingSchedule {
                 event,
                 ArchiveEvent::CrashOperator(_)
                     | ArchiveEvent::Rot(_)
+                    | ArchiveEvent::Stray(..)
                     | ArchiveEvent::FailCompaction(..)
             )
         });

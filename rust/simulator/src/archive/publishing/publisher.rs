@@ -245,7 +245,7 @@ impl PublishingProcess {
             return Ok(0);
         };
         process.client.fill(|| {
-            let mut context = client_context(clock);
+            let mut context = client_context(clock, host.id());
             context.keepalive_interval_ns = 200 * MS as u64;
             context.driver_timeout_ms = MESSAGE_TIMEOUT_NS / 1_000_000;
             host.connect(context)
