@@ -438,6 +438,23 @@ fn flow_control_has_a_name_and_options_in_any_order() {
     assert!(channel("aeron:udp?fc=max,t:5s").flow_control().is_err());
 }
 
+/// 05-28
+#[test]
+fn names_of_the_java_drivers_classes_are_flow_control_strategies() {
+    use FlowControlStrategy::{Max, Min, Tagged};
+    for (name, expected) in [("Max", Max), ("Min", Min), ("Tagged", Tagged)] {
+        for end in ["", "Supplier"] {
+            let class = format!("io.aeron.driver.{name}MulticastFlowControl{end}");
+            let uri = channel(&format!("aeron:udp?endpoint=a:1|fc={class},rrwm:3"));
+            let flow_control = uri.flow_control().unwrap().unwrap();
+            assert_eq!(flow_control.strategy, expected);
+        }
+    }
+    let refused = channel("aeron:udp?endpoint=a:1|fc=com.acme.Mine").flow_control();
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.ends_with(", use max, min or tagged"), "{refused}");
+}
+
 /// A channel sets where the driver writes timestamps: `reserved` is -8, and a negative offset means no timestamp.
 #[test]
 fn timestamp_offsets_are_read_from_the_channel() {

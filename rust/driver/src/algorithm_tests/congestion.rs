@@ -320,6 +320,21 @@ fn the_channel_chooses_congestion_control_unless_the_setting_names_one() {
     for (cc, supplier, expected) in [
         ("", "default", Static),
         ("|cc=static", "default", Static),
+        (
+            "|cc=io.aeron.driver.StaticWindowCongestionControl",
+            "default",
+            Static,
+        ),
+        (
+            "|cc=io.aeron.driver.ext.CubicCongestionControl",
+            "default",
+            Cubic,
+        ),
+        (
+            "|cc=io.aeron.driver.ext.CubicCongestionControlSupplier",
+            "default",
+            Cubic,
+        ),
         ("|cc=cubic", "default", Cubic),
         ("|cc=cubic", "static", Static),
         ("", "cubic", Cubic),

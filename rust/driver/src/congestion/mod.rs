@@ -126,10 +126,16 @@ impl CongestionStrategy {
             return Ok(strategy);
         }
         match uri.get(key::CONGESTION_CONTROL) {
-            None | Some("static") => Ok(Self::Static),
-            Some("cubic") => Ok(Self::Cubic),
+            None | Some("static" | "io.aeron.driver.StaticWindowCongestionControl") => {
+                Ok(Self::Static)
+            }
+            Some(
+                "cubic"
+                | "io.aeron.driver.ext.CubicCongestionControl"
+                | "io.aeron.driver.ext.CubicCongestionControlSupplier",
+            ) => Ok(Self::Cubic),
             Some(name) => Err(DriverError::invalid_argument(format!(
-                "Invalid congestion control strategy name: {name} from URI: {uri}"
+                "Invalid congestion control strategy name: {name} from URI: {uri}, use static or cubic"
             ))),
         }
     }

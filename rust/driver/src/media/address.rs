@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use aeron_protocol::ErrorCode;
+
 use crate::error::DriverError;
 
 /// An address family.
@@ -16,7 +18,8 @@ pub enum Family {
 /// A host and a port. The host is a name or an address, and is not resolved yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostAndPort<'a> {
-    /// The host, without brackets and without the scope of an IPv6 address.
+    /// The host, without brackets and without the scope of an IPv6 address. If the text has no host, the host is
+    /// [`LOOPBACK`].
     pub host: &'a str,
     /// The port.
     pub port: u16,
@@ -24,6 +27,8 @@ pub struct HostAndPort<'a> {
     pub is_bracketed: bool,
 }
 
+/// The host of an address such as `:40134`, as in the Java driver.
+const LOOPBACK: &str = "127.0.0.1";
 const MAX_HOST_LENGTH: usize = 383;
 const MAX_PORT_TEXT_LENGTH: usize = 7;
 
@@ -57,8 +62,17 @@ impl<'a> HostAndPort<'a> {
     /// Parses `host:port` or `[IPv6 address]:port`.
     ///
     /// # Errors
-    /// Error code 11 with the reason, usually an invalid port.
+    /// Error code 11 with the reason, usually an invalid port. Code 1 if the text has a character that separates
+    /// something else, such as `&`.
     pub fn parse(text: &'a str) -> Result<Self, DriverError> {
+        if let Some(separator) = text.chars().find(|c| matches!(c, '&' | ',')) {
+            return Err(DriverError::coded(
+                ErrorCode::InvalidChannel,
+                format_args!(
+                    "invalid format: {text}, '{separator}' is not part of an address, and '|' separates parameters"
+                ),
+            ));
+        }
         let (host, port, is_bracketed) = match split_brackets(text) {
             Some((inside, after)) => (without_scope(inside), after.strip_prefix(':'), true),
             None => match text.rsplit_once(':') {
@@ -77,7 +91,10 @@ impl<'a> HostAndPort<'a> {
         let port = parse_port(port)?;
         check_host(host, is_bracketed)?;
         Ok(Self {
-            host,
+            host: match host {
+                "" if !is_bracketed => LOOPBACK,
+                host => host,
+            },
             port,
             is_bracketed,
         })
@@ -89,7 +106,7 @@ pub(super) fn split_brackets(text: &str) -> Option<(&str, &str)> {
     text.strip_prefix('[')?.split_once(']')
 }
 
-/// Returns an IPv6 address without its scope. The C driver ignores the scope too.
+/// Returns an IPv6 address without its scope. The drivers for C and Java ignore the scope too.
 pub(super) fn without_scope(address: &str) -> &str {
     address.split_once('%').map_or(address, |(plain, _)| plain)
 }

@@ -43,6 +43,35 @@ fn ports_are_decimal_and_at_most_65535() {
     );
 }
 
+/// 05-8: as the Java driver.
+#[test]
+fn an_address_without_a_host_is_the_loopback_address() {
+    let of_endpoint = channel("aeron:udp?endpoint=:40134");
+    assert_eq!(of_endpoint.remote_data.to_string(), "127.0.0.1:40134");
+    let publication = publication("aeron:udp?control=:40137|control-mode=dynamic").unwrap();
+    assert_eq!(publication.local_data.to_string(), "127.0.0.1:40137");
+    let empty = subscription("aeron:udp?endpoint=[]:40152");
+    assert_refused(empty, UnknownHost, "Unable to resolve host=()");
+}
+
+/// 05-8
+#[test]
+fn characters_that_do_not_separate_parameters_are_named() {
+    for (endpoint, character) in [("a:1&control=b:2", '&'), ("a:1,b:2", ','), ("a:1&x", '&')] {
+        let refused = publication(&format!("aeron:udp?endpoint={endpoint}"));
+        let words = format!(
+            "invalid format: {endpoint}, '{character}' is not part of an address, and '|' separates parameters"
+        );
+        assert_refused(refused, InvalidChannel, &words);
+    }
+    let refused = publication("aeron:udp");
+    assert_refused(
+        refused,
+        InvalidChannel,
+        "URIs for UDP must specify endpoint",
+    );
+}
+
 #[test]
 fn ipv6_addresses_need_brackets_and_their_scope_is_ignored() {
     let channel = channel("aeron:udp?endpoint=[fe80::1%eth0]:40123");

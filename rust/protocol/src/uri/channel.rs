@@ -232,7 +232,13 @@ fn split_media(channel: &str) -> Result<(Media, &str), UriError> {
             _ => None,
         })
         .ok_or_else(|| {
-            UriError::invalid_channel(format!("invalid URI scheme or transport: {channel}"))
+            let reason = match channel == "aeron:udp" {
+                true => ", URIs for UDP must specify endpoint, control, tags, or control-mode=manual/response",
+                false => "",
+            };
+            UriError::invalid_channel(format!(
+                "invalid URI scheme or transport: {channel}{reason}"
+            ))
         })
 }
 

@@ -58,16 +58,25 @@ impl ChannelUri {
         Ok(Some(flow_control))
     }
 
+    /// Returns the strategy with a short name, or with the name of the Java driver's class.
     fn strategy(&self, name: &str) -> Result<FlowControlStrategy, UriError> {
         match name {
-            "max" => Ok(FlowControlStrategy::Max),
-            "min" => Ok(FlowControlStrategy::Min),
-            "tagged" => Ok(FlowControlStrategy::Tagged),
+            "max"
+            | "io.aeron.driver.MaxMulticastFlowControl"
+            | "io.aeron.driver.MaxMulticastFlowControlSupplier" => Ok(FlowControlStrategy::Max),
+            "min"
+            | "io.aeron.driver.MinMulticastFlowControl"
+            | "io.aeron.driver.MinMulticastFlowControlSupplier" => Ok(FlowControlStrategy::Min),
+            "tagged"
+            | "io.aeron.driver.TaggedMulticastFlowControl"
+            | "io.aeron.driver.TaggedMulticastFlowControlSupplier" => {
+                Ok(FlowControlStrategy::Tagged)
+            }
             "" => Err(UriError::generic(format!(
                 "No flow control strategy name specified, URI: {self}"
             ))),
             _ => Err(UriError::generic(format!(
-                "Invalid flow control strategy name: {name} from URI: {self}"
+                "Invalid flow control strategy name: {name} from URI: {self}, use max, min or tagged"
             ))),
         }
     }

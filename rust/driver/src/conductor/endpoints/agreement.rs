@@ -1,7 +1,7 @@
 //! Rules for both send and receive endpoints. They decide which endpoint a channel uses, and which parameters must
 //! match.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{TimestampOffsets, key};
@@ -158,12 +158,21 @@ pub(super) fn multicast_spec(
 /// Creates the error for a socket that could not be opened.
 pub(super) fn socket_error(error: &std::io::Error, spec: &SocketSpec) -> DriverError {
     let bind = spec.bind;
+    let is_link_local = |address: SocketAddr| match address.ip() {
+        IpAddr::V6(address) => address.is_unicast_link_local(),
+        IpAddr::V4(_) => false,
+    };
+    // The system refuses these addresses with `Invalid argument`, which does not name the reason.
+    let hint = match is_link_local(bind) || spec.connect.is_some_and(is_link_local) {
+        true => ": a link-local address needs its scope, which drivers ignore: use another address",
+        false => "",
+    };
     match spec.connect {
         Some(peer) => DriverError::io(
             error,
-            format!("failed to bind({bind}) or failed to connect to address: {peer}"),
+            format!("failed to bind({bind}) or failed to connect to address: {peer}{hint}"),
         ),
-        None => DriverError::io(error, format!("failed to bind({bind})")),
+        None => DriverError::io(error, format!("failed to bind({bind}){hint}")),
     }
 }
 
