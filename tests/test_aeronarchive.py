@@ -276,3 +276,28 @@ def test_the_settings_of_driver_and_archive_are_printed_on_request(aeronarchive:
     names = [line.partition("=")[0].strip() for line in printed.partition("\n}")[0].splitlines()]
     assert all(name.startswith("aeron.") for name in names)
     assert len(names) == len(set(names)) >= 40
+
+
+def test_settings_without_effect_end_the_start_with_strict(aeronarchive: Start, tmp_path: Path) -> None:
+    """05-57"""
+    given = (
+        "-Daeron.archive.max.catalog.entries=5",
+        "-Daeron.archive.segment.file.lenght=64k",
+        "-Daeron.multicast.flow.control.strategy=x",
+    )
+    archive = "WARNING: known to Aeron's Java archive, has no effect here: aeron.archive.max.catalog.entries"
+    driver = "WARNING: known to Aeron's Java driver, has no effect here: aeron.multicast.flow.control.strategy"
+    unknown = (
+        "WARNING: aeron.archive.segment.file.lenght is not a setting of Aeron and has no effect: "
+        "the nearest name is aeron.archive.segment.file.length"
+    )
+    strict = "ERROR: --strict, and there are warnings"
+    process = aeronarchive("--strict", *settings(tmp_path, *given))
+    assert process.communicate(timeout=20)[1].splitlines() == [archive, unknown, strict]
+    process = aeronarchive("--with-driver", "--strict", *settings(tmp_path, *given))
+    assert process.communicate(timeout=20)[1].splitlines() == [driver, archive, unknown, strict]
+    assert process.returncode == 1
+    process = aeronarchive("--with-driver", *settings(tmp_path, *given))
+    eventually(lambda: is_ready(tmp_path))
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=30)[1].splitlines() == [driver, archive, unknown]

@@ -234,3 +234,28 @@ def test_a_variable_that_only_this_driver_has_is_an_error_if_it_is_not_a_boolean
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 1
     assert ended.stderr.startswith("ERROR: AERON_UDP_GSO=no is neither true nor false")
+
+
+def test_names_without_effect_and_unknown_names_are_told_at_the_start(tmp_path: Path) -> None:
+    """05-57"""
+    properties = tmp_path / "driver.properties"
+    # The comment is in Latin-1.
+    properties.write_bytes(b"# Gr\xf6\xdfe\naeron.mtu.lenght=8k\naeron.multicast.flow.control.strategy=x\n")
+    command = [sys.executable, "-m", "aeron", "driver", "--dir", tmp_path / "driver", properties, "--strict"]
+    given = {
+        "AERON_EVENT_LOG": "all",
+        "AERON_CLIENT_NAME": "me",
+        "AERON_ARCHIVE_OBJECTS_URL": "x",
+        "AERON_TERM_BUFER_LENGTH": "64k",
+    }
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=clean | given)
+    assert ended.returncode == 1
+    unknown = "is not a setting of Aeron and has no effect: the nearest name is"
+    assert ended.stderr.splitlines() == [
+        "WARNING: known to Aeron's Java driver, has no effect here: AERON_EVENT_LOG, "
+        "aeron.multicast.flow.control.strategy",
+        f"WARNING: aeron.mtu.lenght {unknown} aeron.mtu.length",
+        f"WARNING: AERON_TERM_BUFER_LENGTH {unknown} AERON_TERM_BUFFER_LENGTH",
+        "ERROR: --strict, and there are warnings",
+    ]

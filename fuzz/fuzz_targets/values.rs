@@ -2,7 +2,7 @@
 #![no_main]
 
 use aeron_agent::IdleStrategySpec;
-use aeron_agent::properties::{self, Dialect};
+use aeron_agent::properties;
 use aeron_agent::value::{
     format_duration_ns, format_size, parse_config_bool, parse_duration_ns, parse_size,
 };
@@ -12,7 +12,6 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(parsed) = properties::parse(data) {
         assert!(parsed.iter().all(|property| !property.name.is_empty()));
     }
-    let _ = Dialect::Java.parse(data);
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

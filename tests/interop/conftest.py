@@ -45,6 +45,12 @@ def _started(start):
 
 
 @pytest.fixture(scope="session")
+def started():
+    """Returns the function that skips a test if a tool is missing."""
+    return _started
+
+
+@pytest.fixture(scope="session")
 def run_directory():
     """Returns a directory in shared memory for the Aeron directories of this run."""
     path = _SHARED_MEMORY / f"aeron-interop-{os.getpid()}-{uuid.uuid4().hex[:8]}"

@@ -137,6 +137,11 @@ class Archive:
         users_file: TOML file of users, their secrets and their roles; mode 0600. Default: none.
         max_idle_park_ns: Longest park of an idle agent in nanoseconds, after a second without work. 0 keeps
             the strategy's own limit. Default: `10000000`.
+        authenticator: Function that decides about clients, `authenticator(session, credentials)`, with an
+            `AuthenticatingSession` and bytes. It returns an `AuthenticationDecision`. A thread of the
+            archive calls it for one client at a time, so the archive and other clients continue. After 5 s,
+            or nine tenths of the connect timeout, the client is rejected. An exception rejects the client
+            too: the error log gets its text. Default: `None`: the users in `users_file`, or everybody.
 
     Raises:
         ConfigurationError: If a setting is not valid, or contradicts another setting.

@@ -39,7 +39,8 @@ class MediaDriver:
         driver_timeout_ms: Age of the driver's heartbeat, in milliseconds, after which the driver counts as
             dead. Default: `10000` milliseconds.
         print_configuration: Print all settings to stdout at the start. Default: `False`.
-        termination_validator: Validator of termination commands: `allow` or `deny`. Default: `'deny'`.
+        termination_validator: Validator of termination commands: `allow` or `deny`, or a class name such as
+            `io.aeron.driver.DefaultAllowTerminationValidator`. Default: `'deny'`.
         enable_experimental_features: Has no effect. Default: `False`.
         perform_storage_checks: Check the free space before a log file is created. Default: `True`.
         low_file_store_warning_threshold: Warn in the error log when less space than this is free. Default:
@@ -121,21 +122,26 @@ class MediaDriver:
         nak_unicast_delay_ns: Delay of a unicast NAK. Default: `1000` nanoseconds.
         nak_unicast_retry_delay_ratio: Interval between repeated unicast NAKs for the same gap, as a
             multiple of the NAK's delay. Default: `100`.
-        unicast_flow_control_supplier: Flow control of unicast publications. Default: `'unicast_max'`.
-        multicast_flow_control_supplier: Flow control of multicast publications whose channel has no `fc`.
-            Default: `'multicast_max'`.
+        unicast_flow_control_supplier: Flow control of unicast publications: a short name, or a class name
+            such as `io.aeron.driver.DefaultUnicastFlowControlSupplier`. Default: `'unicast_max'`.
+        multicast_flow_control_supplier: Flow control of multicast publications whose channel has no `fc`:
+            `multicast_max`, `multicast_min` or `multicast_tagged`, or a class name such as
+            `io.aeron.driver.MinMulticastFlowControlSupplier`. Default: `'multicast_max'`.
         flow_control_group_tag: Default group tag of tagged flow control. Default: `-1`.
         flow_control_group_min_size: Default number of receivers that flow control requires. Default: `0`.
         flow_control_receiver_timeout_ns: Time without a status message after which flow control removes a
             receiver. Default: `5000000000` nanoseconds.
         receiver_group_tag: Default of the channel's `gtag`. Default: none.
-        congestion_control_supplier: Congestion control of channels without `cc`. Default: `'default'`.
+        congestion_control_supplier: Congestion control of channels without `cc`: `default`, `static` or
+            `cubic`, or a class name such as `io.aeron.driver.ext.CubicCongestionControlSupplier`. Default:
+            `'default'`.
         cubic_measure_rtt: Whether cubic congestion control measures the round trip. Default: `False`.
         cubic_initial_rtt_ns: Round trip that cubic congestion control assumes before the first measurement.
             Default: `100000` nanoseconds.
         cubic_tcp_mode: Whether the window of cubic congestion control grows at least as fast as the window
             of TCP. Default: `False`.
-        name_resolver_supplier: Name resolver: `default`, `driver` or `csv_table`. Default: `'default'`.
+        name_resolver_supplier: Name resolver: `default`, `driver` or `csv_table`, or the class name
+            `io.aeron.driver.DefaultNameResolver`. Default: `'default'`.
         name_resolver_init_args: Arguments of the name resolver. Default: none.
         resolver_name: Name under which this driver announces itself to other drivers. Default: none.
         resolver_interface: Local address for the protocol between name resolvers. Default: none.

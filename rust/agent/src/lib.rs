@@ -12,6 +12,7 @@
 
 pub mod clock;
 pub mod console;
+pub mod known;
 pub mod properties;
 pub mod setting;
 pub mod sources;

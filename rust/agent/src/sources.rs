@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::download::fetch;
-use crate::properties::{self, Dialect, PropertiesError, Property};
+use crate::properties::{self, PropertiesError, Property, environment_name};
 
 /// Prefix of the names of all settings.
 const PREFIX: &str = "AERON_";
@@ -13,7 +13,8 @@ const PREFIX: &str = "AERON_";
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     variables: BTreeMap<String, String>,
-    dialect: Dialect,
+    /// Names of the properties that set the variables, as written.
+    properties: BTreeMap<String, String>,
 }
 
 /// A definition or properties file that cannot be used.
@@ -50,14 +51,8 @@ impl Sources {
         });
         Self {
             variables: variables.collect(),
-            dialect: Dialect::default(),
+            properties: BTreeMap::new(),
         }
-    }
-
-    /// Sets the dialect in which further properties files are read.
-    #[must_use]
-    pub fn with_dialect(self, dialect: Dialect) -> Self {
-        Self { dialect, ..self }
     }
 
     /// Applies the argument of `-D`: `name=text` or `name:text`; an empty text removes the setting.
@@ -88,7 +83,7 @@ impl Sources {
         } else {
             properties::read(file.strip_prefix("file://").unwrap_or(file)).map_err(unreadable)?
         };
-        let properties = self.dialect.parse(&bytes);
+        let properties = properties::parse(&bytes);
         self.overlay(properties.map_err(unreadable)?);
         Ok(())
     }
@@ -98,7 +93,23 @@ impl Sources {
         self.variables.get(variable).map(String::as_str)
     }
 
+    /// Returns the variables of settings: those that begin with `AERON_`. After each variable follows the name as
+    /// written: the name of the property, or of the variable itself.
+    pub fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let names = self.variables.keys().map(String::as_str);
+        names
+            .filter(|variable| variable.starts_with(PREFIX))
+            .map(|variable| {
+                let property = self.properties.get(variable);
+                (variable, property.map_or(variable, String::as_str))
+            })
+    }
+
     fn overlay(&mut self, properties: impl IntoIterator<Item = Property>) {
+        let properties = properties.into_iter().inspect(|property| {
+            let variable = environment_name(&property.name);
+            self.properties.insert(variable, property.name.clone());
+        });
         properties::overlay(&mut self.variables, properties);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use aeron_agent::known::{self, Program};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
 
@@ -12,6 +13,9 @@ const FAILURE: i32 = 1;
 
 const USAGE: &str =
     "Usage: aeronmd [-v][-Dname=value] [--dir directory] [--strict] [properties-file ...]";
+
+/// Error of a command with `--strict` after warnings.
+pub const STRICT_ERROR: &str = "ERROR: --strict, and there are warnings";
 
 /// Variables that Aeron's drivers do not have. A wrong text is an error: no other driver ignores it.
 const OUR_VARIABLES: [&str; 2] = ["AERON_UDP_GSO", "AERON_UDP_GRO"];
@@ -107,16 +111,22 @@ fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
 }
 
 fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
-    if let Some(reason) = Context::misread(sources, |name| OUR_VARIABLES.contains(&name)) {
+    if let Some(reason) = refused_setting(sources) {
         return fail(format_args!("ERROR: {reason}"));
     }
     let mut context = Context::default();
-    let warnings = context.apply(sources);
+    let mut warnings = context.apply(sources);
+    warnings.extend(known::without_effect(
+        sources,
+        Program::Driver,
+        Context::has_variable,
+    ));
+    warnings.extend(known::unknown(sources, Context::has_variable));
     for warning in &warnings {
         console::warn(warning);
     }
     if is_strict && !warnings.is_empty() {
-        return fail("ERROR: --strict, and there are warnings");
+        return fail(STRICT_ERROR);
     }
     let signals = match ShutdownSignalBarrier::new() {
         Ok(signals) => signals,
@@ -139,6 +149,11 @@ fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
         Some(Shutdown::Signal(number)) => number,
         _ => 0,
     }
+}
+
+/// Returns why a text of a setting is refused; `None` if every text is accepted, possibly with a warning.
+pub fn refused_setting(sources: &Sources) -> Option<String> {
+    Context::misread(sources, |name| OUR_VARIABLES.contains(&name))
 }
 
 fn version_line() -> String {

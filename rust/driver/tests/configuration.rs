@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use aeron_agent::known;
 use aeron_driver::config::{
     Context, SETTINGS, Sources, TerminationValidator, ThreadingMode, Value,
 };
@@ -89,6 +90,15 @@ fn a_property_sets_the_variable_with_the_corresponding_name() {
     assert_eq!(context.unicast_flow_control_supplier, "x");
 }
 
+/// 05-57
+#[test]
+fn each_setting_is_in_the_list_of_known_names() {
+    for setting in SETTINGS {
+        assert!(known::is_known(setting.variable), "{}", setting.variable);
+        assert!(Context::has_variable(setting.variable));
+    }
+}
+
 /// 05-47: variables for the event log of the C driver are accepted and have no effect.
 #[test]
 fn variables_that_are_not_settings_are_ignored() {
@@ -99,8 +109,8 @@ fn variables_that_are_not_settings_are_ignored() {
 
 /// 05-48
 #[test]
-fn properties_files_are_read_as_the_c_driver_reads_them() {
-    let text = "# comment\n! comment\n\n  aeron.mtu.length = 4k\naeron.ipc.mtu.length:8k\r\naeron.dir=/some\\\n   where\n";
+fn properties_files_are_read_with_comments_continuation_lines_and_escapes() {
+    let text = "# comment\n! comment\n\n  aeron.mtu.length = 4k\naeron.ipc.mtu.length:8k\r\naeron.dir=/some\\\n   where\naeron.driver.resolver.name=a\\:b";
     let file = properties_file(text);
     let mut sources = Sources::default();
     sources.define("aeron.timer.interval=5s").unwrap();
@@ -120,18 +130,16 @@ fn properties_files_are_read_as_the_c_driver_reads_them() {
     assert_eq!((context.mtu_length, context.ipc_mtu_length), (4096, 8192));
     assert_eq!(context.dir.to_str(), Some("/somewhere"));
     assert_eq!(context.timer_interval_ns, 1_000_000_000);
-    for (text, reason) in [
-        (
-            "aeron.mtu.length=4k",
-            "properties file line 1 too long or does not end with newline",
-        ),
-        ("\nnothing\n", "properties file line 2 malformed"),
-    ] {
-        let error = sources
-            .load_file(properties_file(text).path().to_str().unwrap())
-            .unwrap_err();
-        assert!(error.to_string().contains(reason), "{error}");
-    }
+    assert_eq!(context.resolver_name, "a:b");
+    let error = sources
+        .load_file(properties_file("\nnothing\n").path().to_str().unwrap())
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("properties file line 2 malformed"),
+        "{error}"
+    );
     let error = sources.load_file("/no/such/file").unwrap_err();
     assert!(
         error

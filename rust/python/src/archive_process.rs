@@ -4,9 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_agent::ShutdownSignalBarrier;
 use aeron_agent::console;
+use aeron_agent::known::{self, Program};
 use aeron_agent::sources::Sources;
 use aeron_archive::server::command_line::{Command, RunArchive, fail, one_line, run_archive};
-use aeron_archive::server::context::InvokedDriver;
+use aeron_archive::server::context::{ArchiveContext, InvokedDriver};
+use aeron_driver::command_line::{STRICT_ERROR, refused_setting};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
 use aeron_objects::open_objects;
 use pyo3::prelude::*;
@@ -48,10 +50,21 @@ fn run(arguments: Vec<String>) -> i32 {
 
 /// Runs the archive. If the archive has its own driver, the driver starts before the archive and ends after it.
 fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
-    if !run.is_with_driver {
-        return run_archive(&run.sources, open_objects, signals, None, || false);
+    let mut context = run.is_with_driver.then(Context::default);
+    if let (true, Some(reason)) = (run.is_with_driver, refused_setting(&run.sources)) {
+        return fail(format_args!("ERROR: {reason}"));
     }
-    let driver = match OwnDriver::launch(&run.sources) {
+    let warnings = warnings(&run.sources, context.as_mut());
+    for warning in &warnings {
+        console::warn(warning);
+    }
+    if run.is_strict && !warnings.is_empty() {
+        return fail(STRICT_ERROR);
+    }
+    let Some(context) = context else {
+        return run_archive(&run.sources, open_objects, signals, None, || false);
+    };
+    let driver = match OwnDriver::launch(context) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
@@ -65,6 +78,22 @@ fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
     }
 }
 
+/// Applies the settings of the driver in this process, if there is one. Returns the warnings about all settings.
+fn warnings(sources: &Sources, driver: Option<&mut Context>) -> Vec<String> {
+    let is_with_driver = driver.is_some();
+    let has_effect = |variable: &str| {
+        ArchiveContext::has_variable(variable)
+            || (is_with_driver && Context::has_variable(variable))
+    };
+    let mut warnings = driver.map_or_else(Vec::new, |driver| driver.apply(sources));
+    if is_with_driver {
+        warnings.extend(known::without_effect(sources, Program::Driver, has_effect));
+    }
+    warnings.extend(known::without_effect(sources, Program::Archive, has_effect));
+    warnings.extend(known::unknown(sources, has_effect));
+    warnings
+}
+
 /// The driver of this process. In mode INVOKER, the archive's thread runs it.
 struct OwnDriver {
     driver: Arc<Mutex<MediaDriver>>,
@@ -72,11 +101,7 @@ struct OwnDriver {
 }
 
 impl OwnDriver {
-    fn launch(sources: &Sources) -> Result<Self, StartError> {
-        let mut context = Context::default();
-        for warning in context.apply(sources) {
-            console::warn(warning);
-        }
+    fn launch(context: Context) -> Result<Self, StartError> {
         let is_invoked = context.threading_mode == ThreadingMode::Invoker;
         let driver = match is_invoked {
             true => MediaDriver::launch_with_main_loop(context),

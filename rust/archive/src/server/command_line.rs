@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-use aeron_agent::properties::Dialect;
 use aeron_agent::setting::{Grammar, Value};
 use aeron_agent::sources::{Sources, SourcesError};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
@@ -20,13 +19,13 @@ const PRINT_CONFIGURATION: &str = "AERON_PRINT_CONFIGURATION";
 /// Interval of the polls for the driver. A signal ends the wait.
 const DRIVER_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [properties-file ...]";
+const USAGE: &str = "Usage: aeronarchive [-v][-Dname=value] [--dir directory] [--archive-dir directory] [--with-driver] [--strict] [properties-file ...]";
 
 const HELP: &str = "
 Runs an archive in the foreground until SIGINT or SIGTERM ends it, or its driver ends. The archive works with the media driver of a directory, or
 with a driver of its own in the same process.
 
-Settings are AERON_* environment variables, then -Daeron.name=value, then Java properties files: later ones win, and the options
+Settings are AERON_* environment variables, then -Daeron.name=value, then properties files: later ones win, and the options
 for directories win over them all. The exit status is the signal's number (2, 15). It is 1 after a failure, and if the archive ends by
 itself because its driver ended or timed it out. With --with-driver, it is 0 after a terminate command.
 
@@ -36,6 +35,7 @@ itself because its driver ended or timed it out. With --with-driver, it is 0 aft
   --archive-dir directory  directory of the recordings
   --with-driver            run a media driver too; it ends with the archive. With -Daeron.threading.mode=INVOKER, the archive's thread runs
                            it; aeron.archive.threading.mode must then be SHARED or INVOKER
+  --strict                 end with status 1 if there is a warning about a setting
   -h, --help               print this text";
 
 /// The meaning of the command's arguments.
@@ -54,6 +54,8 @@ pub struct RunArchive {
     pub sources: Sources,
     /// Whether a driver runs in the same process.
     pub is_with_driver: bool,
+    /// Whether a warning about a setting ends the start.
+    pub is_strict: bool,
 }
 
 impl Command {
@@ -62,9 +64,9 @@ impl Command {
     /// # Errors
     /// An argument is wrong. The error is a text about this argument.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
-        let mut sources = Sources::environment().with_dialect(Dialect::Java);
+        let mut sources = Sources::environment();
         let mut late = OverridingArguments::default();
-        let mut is_with_driver = false;
+        let (mut is_with_driver, mut is_strict) = (false, false);
         let mut arguments = arguments.into_iter();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -76,6 +78,7 @@ impl Command {
                     late.set("aeron.archive.dir", "archive-dir", arguments.next())?;
                 }
                 "--with-driver" => is_with_driver = true,
+                "--strict" => is_strict = true,
                 option if option.starts_with("-D") => define(&mut sources, &option[2..])?,
                 option if option.starts_with('-') => {
                     let option = option.trim_start_matches('-');
@@ -91,6 +94,7 @@ impl Command {
         Ok(Self::Run(RunArchive {
             sources,
             is_with_driver,
+            is_strict,
         }))
     }
 }

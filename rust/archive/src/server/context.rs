@@ -268,6 +268,12 @@ impl ArchiveContext {
         format!("aeron_archive_context {{\n{lines}}}")
     }
 
+    /// Returns whether an archive reads this environment variable.
+    pub fn has_variable(variable: &str) -> bool {
+        let mut settings = ARCHIVE_SETTINGS.iter();
+        settings.any(|setting| setting.variable() == variable)
+    }
+
     /// Applies every setting of `sources`. Two settings of the driver are also applied, because
     /// they are the defaults of archive settings.
     ///
@@ -295,7 +301,6 @@ impl ArchiveContext {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aeron_agent::properties::Dialect;
 
     fn applied(definitions: &[&str]) -> Result<ArchiveContext, ArchiveConfigurationError> {
         let mut sources = Sources::default();
@@ -339,6 +344,8 @@ mod tests {
                     .all(|other| other.get(&context) == other.get(&default));
                 assert!(others, "{name} changes another setting");
             }
+            assert!(aeron_agent::known::is_known(&setting.variable()));
+            assert!(ArchiveContext::has_variable(&setting.variable()));
             assert!(!setting.meaning().is_empty() && !setting.meaning().starts_with(' '));
         }
         let variable = ArchiveContext::setting("archive_dir").unwrap().variable();
@@ -401,7 +408,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "aeron.archive.control.channel aeron\\:udp?endpoint\\=localhost\\:8010\naeron.archive.dir = /tmp/\\u00fc";
         std::fs::write(file.path(), text).unwrap();
-        let mut sources = Sources::default().with_dialect(Dialect::Java);
+        let mut sources = Sources::default();
         sources.load_file(file.path().to_str().unwrap()).unwrap();
         let mut context = ArchiveContext::default();
         context.apply(&sources).unwrap();

@@ -95,7 +95,8 @@ settings! {
     driver_timeout_ms: i64 = 10_000, "AERON_DRIVER_TIMEOUT" LeadingDigits(0, MAX);
     /// Print all settings to stdout at the start.
     print_configuration: bool = false, "AERON_PRINT_CONFIGURATION" Boolean;
-    /// Validator of termination commands: `allow` or `deny`.
+    /// Validator of termination commands: `allow` or `deny`, or a class name such as
+    /// `io.aeron.driver.DefaultAllowTerminationValidator`.
     termination_validator: TerminationValidator = TerminationValidator::Deny, "AERON_DRIVER_TERMINATION_VALIDATOR" Text;
     /// Has no effect.
     enable_experimental_features: bool = false, "AERON_ENABLE_EXPERIMENTAL_FEATURES" Boolean;
@@ -205,9 +206,11 @@ settings! {
     nak_unicast_delay_ns: i64 = US, "AERON_NAK_UNICAST_DELAY" Duration(US, MAX);
     /// Interval between repeated unicast NAKs for the same gap, as a multiple of the NAK's delay.
     nak_unicast_retry_delay_ratio: i64 = 100, "AERON_NAK_UNICAST_RETRY_DELAY_RATIO" Integer(1, MAX);
-    /// Flow control of unicast publications.
+    /// Flow control of unicast publications: a short name, or a class name such as
+    /// `io.aeron.driver.DefaultUnicastFlowControlSupplier`.
     unicast_flow_control_supplier: String = "unicast_max".into(), "AERON_UNICAST_FLOWCONTROL_SUPPLIER" Text;
-    /// Flow control of multicast publications whose channel has no `fc`.
+    /// Flow control of multicast publications whose channel has no `fc`: `multicast_max`, `multicast_min` or
+    /// `multicast_tagged`, or a class name such as `io.aeron.driver.MinMulticastFlowControlSupplier`.
     multicast_flow_control_supplier: String = "multicast_max".into(), "AERON_MULTICAST_FLOWCONTROL_SUPPLIER" Text;
     /// Default group tag of tagged flow control.
     flow_control_group_tag: i64 = -1, "AERON_FLOW_CONTROL_GROUP_TAG" Integer(i64::MIN, MAX);
@@ -217,7 +220,8 @@ settings! {
     flow_control_receiver_timeout_ns: i64 = 5 * SECOND, "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT" Duration(0, MAX);
     /// Default of the channel's `gtag`.
     receiver_group_tag: Option<i64> = None, "AERON_RECEIVER_GROUP_TAG" Integer(i64::MIN, MAX);
-    /// Congestion control of channels without `cc`.
+    /// Congestion control of channels without `cc`: `default`, `static` or `cubic`, or a class name such as
+    /// `io.aeron.driver.ext.CubicCongestionControlSupplier`.
     congestion_control_supplier: String = "default".into(), "AERON_CONGESTIONCONTROL_SUPPLIER" Text;
     /// Whether cubic congestion control measures the round trip.
     cubic_measure_rtt: bool = false, "AERON_CUBICCONGESTIONCONTROL_MEASURERTT" Boolean;
@@ -226,7 +230,7 @@ settings! {
     /// Whether the window of cubic congestion control grows at least as fast as the window of TCP.
     cubic_tcp_mode: bool = false, "AERON_CUBICCONGESTIONCONTROL_TCPMODE" Boolean;
 
-    /// Name resolver: `default`, `driver` or `csv_table`.
+    /// Name resolver: `default`, `driver` or `csv_table`, or the class name `io.aeron.driver.DefaultNameResolver`.
     name_resolver_supplier: String = "default".into(), "AERON_NAME_RESOLVER_SUPPLIER" Text;
     /// Arguments of the name resolver.
     name_resolver_init_args: String = String::new(), "AERON_NAME_RESOLVER_INIT_ARGS" Text;
@@ -425,6 +429,11 @@ impl Context {
     pub fn misread(sources: &Sources, is_meant: impl Fn(&str) -> bool) -> Option<String> {
         let mut meant = SETTINGS.iter().filter(|setting| is_meant(setting.variable));
         meant.find_map(|setting| setting.misread(sources.get(setting.variable)?))
+    }
+
+    /// Returns whether a driver reads this environment variable.
+    pub fn has_variable(variable: &str) -> bool {
+        SETTINGS.iter().any(|setting| setting.variable == variable)
     }
 
     /// Sets every setting that has its variable in `sources`. Returns warnings for the operator.

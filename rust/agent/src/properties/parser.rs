@@ -1,13 +1,20 @@
-//! The dialect of Java's properties files: escapes, blanks as separators, and Latin-1.
+//! Reads the lines of properties files: comments, continuation lines, separators and escapes.
 
 use super::{PropertiesError, Property};
 
 const BLANKS: [char; 3] = [' ', '\t', '\x0c'];
 const SEPARATORS: [char; 2] = ['=', ':'];
 
-/// Parses the bytes of a file. Returns its properties in order. A name without a value gets an empty value.
-pub(super) fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
-    let text: String = bytes.iter().copied().map(char::from).collect();
+/// Parses the bytes of a file. Returns its properties in order.
+///
+/// # Errors
+/// A line has no separator or no name, or an escape is not valid.
+pub fn parse(bytes: &[u8]) -> Result<Vec<Property>, PropertiesError> {
+    // The C driver takes the bytes as they are, usually UTF-8. Java takes Latin-1.
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => bytes.iter().copied().map(char::from).collect(),
+    };
     logical_lines(&text)
         .into_iter()
         .map(|line| property(&line.text).ok_or(PropertiesError::Malformed(line.number)))
@@ -49,7 +56,8 @@ fn logical_lines(text: &str) -> Vec<LogicalLine> {
     lines
 }
 
-/// Splits a line at its first separator that is not escaped. `None` if an escape is malformed.
+/// Splits a line at its first separator that is not escaped. `None` if there is no separator or no name, or an escape
+/// is malformed.
 fn property(line: &str) -> Option<Property> {
     let mut is_escaped = false;
     let name_end = line.find(|c| {
@@ -57,7 +65,10 @@ fn property(line: &str) -> Option<Property> {
         is_escaped = !is_escaped && c == '\\';
         ends
     });
-    let (name, rest) = line.split_at(name_end.unwrap_or(line.len()));
+    let (name, rest) = line.split_at(name_end?);
+    if name.is_empty() {
+        return None;
+    }
     let rest = rest.trim_start_matches(BLANKS);
     let value = rest.strip_prefix(SEPARATORS).unwrap_or(rest);
     Some(Property {
@@ -119,10 +130,11 @@ mod tests {
         assert_eq!(pairs(text), expected, "{text:?}");
     }
 
+    /// 05-48
     #[test]
     fn names_end_at_blanks_equals_signs_and_colons() {
         check(
-            "a=1\nb:2\nc 3\nd\t=\t4 \ne",
+            "a=1\n  b : 2\nc 3\n\td\t=\t4 \ne=",
             &[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4 "), ("e", "")],
         );
         check(
@@ -132,12 +144,14 @@ mod tests {
         check("a==1\nb=:2", &[("a", "=1"), ("b", ":2")]);
     }
 
+    /// 05-48
     #[test]
     fn escapes_are_decoded_to_characters() {
         check(r"a\:b\=c\ d=\t\\e\q", &[("a:b=c d", "\t\\eq")]);
         check(r"snow=\u2603 \ud83d\ude00", &[("snow", "☃ 😀")]);
     }
 
+    /// 05-48
     #[test]
     fn comments_and_blank_lines_are_skipped_and_lines_continued() {
         check(
@@ -147,15 +161,27 @@ mod tests {
         check("a=1\\\\\nb=2\\", &[("a", "1\\"), ("b", "2")]);
     }
 
+    /// 05-48
     #[test]
-    fn bytes_are_latin_1() {
-        let properties = parse(b"dir=/f\xfcr").unwrap();
-        assert_eq!(properties[0].value, "/für");
+    fn bytes_are_utf_8_or_else_latin_1_and_comments_may_have_any_bytes() {
+        for bytes in [&b"dir=/f\xfcr"[..], "dir=/für".as_bytes()] {
+            assert_eq!(parse(bytes).unwrap()[0].value, "/für");
+        }
+        let properties = parse(b"# Gr\xf6\xdfe \x00\xff \\u12 \\\na=1\n! \xc3").unwrap();
+        assert_eq!((properties.len(), properties[0].value.as_str()), (1, "1"));
     }
 
+    /// 05-48
     #[test]
-    fn the_error_for_a_malformed_escape_has_the_line_number() {
-        for text in ["\na=\\u12g4", "\na=\\u12", "\n\\ud83d=1"] {
+    fn the_error_for_a_malformed_line_has_the_line_number() {
+        for text in [
+            "\na=\\u12g4",
+            "\na=\\u12",
+            "\n\\ud83d=1",
+            "\nnonsense\n",
+            "a=1\n=1",
+            "a=1\nb\\\nc",
+        ] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert_eq!(error.to_string(), "properties file line 2 malformed");
         }
