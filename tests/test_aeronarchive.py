@@ -158,10 +158,8 @@ def test_an_archive_waits_for_a_driver_and_a_signal_ends_the_wait(aeronarchive: 
     process = aeronarchive(*settings(tmp_path))
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(timeout=0.5)
-    begin = time.monotonic()
     process.terminate()
     assert process.wait(timeout=10) == signal.SIGTERM
-    assert time.monotonic() - begin < 1
 
 
 def test_an_archive_without_a_driver_fails_after_the_driver_timeout(aeronarchive: Start, tmp_path: Path) -> None:

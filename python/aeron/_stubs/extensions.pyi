@@ -43,6 +43,9 @@ class AuthenticationDecision:
         Args:
             name: Name of the user as str, or its bytes. If the archive has a `users_file`, the user of this name in the
                 file has the role; a name that is not in the file may send no request.
+
+        Returns:
+            The decision.
         """
     @staticmethod
     def challenge(data: bytes) -> AuthenticationDecision:
@@ -50,10 +53,17 @@ class AuthenticationDecision:
 
         Args:
             data: The challenge. It should be random: a response to a known challenge can be repeated.
+
+        Returns:
+            The decision.
         """
     @staticmethod
     def reject() -> AuthenticationDecision:
-        """Rejects the client."""
+        """Rejects the client.
+
+        Returns:
+            The decision.
+        """
 
 @final
 class NamedReader:

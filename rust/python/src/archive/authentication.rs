@@ -49,6 +49,9 @@ snapshot! {
     /// Args:
     ///     name: Name of the user as str, or its bytes. If the archive has a `users_file`, the user of this name in the
     ///         file has the role; a name that is not in the file may send no request.
+    ///
+    /// Returns:
+    ///     The decision.
     #[staticmethod]
     #[pyo3(signature = (name = None))]
     fn accept(name: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
@@ -60,12 +63,18 @@ snapshot! {
     ///
     /// Args:
     ///     data: The challenge. It should be random: a response to a known challenge can be repeated.
+    ///
+    /// Returns:
+    ///     The decision.
     #[staticmethod]
     fn challenge(#[pyo3(from_py_with = crate::argument::data)] data: Octets) -> Self {
         Self { kind: CHALLENGE.to_owned(), data }
     }
 
     /// Rejects the client.
+    ///
+    /// Returns:
+    ///     The decision.
     #[staticmethod]
     fn reject() -> Self {
         Self { kind: REJECT.to_owned(), data: Octets(Vec::new()) }
