@@ -429,6 +429,9 @@ impl PyArchiveFiles {
     }
 }
 
+/// The recordings of a rebuilt catalog with notes about their entries, and those that were left out with the reason.
+type RebuiltEntries = (Vec<(i64, Vec<String>)>, Vec<(i64, String)>);
+
 /// Writes a lost catalog again from the segment files of an archive. Returns the recordings with notes about their
 /// entries, and the recordings that were left out with the reason.
 #[pyfunction(name = "_rebuild_archive_catalog", signature = (directory, channel, on_progress))]
@@ -437,7 +440,7 @@ fn rebuild_archive_catalog(
     directory: PathBuf,
     channel: Option<&str>,
     on_progress: Py<PyAny>,
-) -> PyResult<(Vec<(i64, Vec<String>)>, Vec<(i64, String)>)> {
+) -> PyResult<RebuiltEntries> {
     let channel = channel
         .map(RebuiltChannel::parse)
         .transpose()
