@@ -29,6 +29,10 @@ const OTHER_REASONS: [(&str, &str); 6] = [
         "python/src/batch.rs",
         "columns of a batch in Python's pickle",
     ),
+    (
+        "simulator/src/death.rs",
+        "the words of an encoded header, which a dying publisher stores one by one",
+    ),
     ("simulator/src/payload.rs", "messages of the simulator"),
 ];
 

@@ -321,10 +321,18 @@ fn a_damaged_catalog_is_refused_with_its_name() {
     assert!(matches!(error, PrivateError::Store(StoreError::Catalog(_))));
     assert!(error.to_string().contains(CATALOG), "{error}");
 
-    // A missing catalog means a new archive only if no recordings are known.
+    // A missing catalog means a new archive only if no recordings are known, and if there are no segment files.
     dead.disk.remove(CATALOG).unwrap();
     let known = dead.known(0, 0);
     assert!(PrivateArchive::open(dead.disk.clone(), &known, ONE_GIB, NOW_MS).is_err());
+    let error = PrivateArchive::open(dead.disk.clone(), &[], ONE_GIB, NOW_MS).unwrap_err();
+    assert!(matches!(
+        error,
+        PrivateError::Store(StoreError::LostCatalog { segments: 3, .. })
+    ));
+    for name in dead.names(".rec") {
+        dead.disk.remove(&name).unwrap();
+    }
     let (archive, _) = dead.open(&[]);
     assert_eq!(archive.recordings().count(), 0);
 }
