@@ -14,7 +14,7 @@ const SIGNS: [&str; 5] = [
 ];
 
 /// Files that contain such a text for another reason.
-const OTHER_REASONS: [(&str, &str); 6] = [
+const OTHER_REASONS: [(&str, &str); 7] = [
     (
         "driver/src/media/udp/linux.rs",
         "memory for control messages of the kernel",
