@@ -50,7 +50,8 @@ struct SeenId {
     label: String,
     /// Time of the last check at which the counter existed.
     existed: Moment,
-    /// Time of the first check at which the counter was freed; `None` while it exists.
+    /// Time of the first check at which the counter was freed, with the latest time that the wall clock could show when
+    /// it was freed; `None` while it exists.
     freed: Option<Moment>,
 }
 
@@ -86,7 +87,10 @@ impl SeenIds {
     ) -> Result<(), Finding> {
         let largest = self.ids.keys().next_back().copied();
         for seen in self.ids.values_mut() {
-            seen.freed.get_or_insert(now);
+            // If the wall clock was set back since the last check, the id may have been freed before that.
+            let since_ns = now.monotonic_ns - seen.existed.monotonic_ns;
+            let wall_ns = now.wall_ns.max(seen.existed.wall_ns + since_ns);
+            seen.freed.get_or_insert(Moment { wall_ns, ..now });
         }
         for id in counters.ids() {
             let (Some(type_id), Some(counter)) = (counters.type_id(id), counters.counter(id))
