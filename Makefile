@@ -281,7 +281,7 @@ MUTANTS ?= 100
 mutants: $(STAMPS)/venv
 	$(call say,random changes that tests must find)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
-	$(BIN)/python tools/mutants.py --count $(MUTANTS) $(if $(MUTANTS_SEED),--seed $(MUTANTS_SEED))
+	$(BIN)/python tools/random_mutants.py --count $(MUTANTS) $(if $(MUTANTS_SEED),--seed $(MUTANTS_SEED))
 
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)

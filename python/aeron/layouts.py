@@ -34,7 +34,7 @@ def layout_text(dtype: npt.DTypeLike) -> str:
     try:
         record: np.dtype[np.void] = np.dtype(dtype)
     except TypeError as error:
-        raise ArgumentTypeError(f"{dtype!r} is not a layout: pass its text, or a structured dtype") from error
+        raise ArgumentTypeError(f"layout={dtype!r} is not a layout: pass its text, or a structured dtype") from error
     if record.fields is None or record.names is None:
         raise InvalidArgumentError(f"{record} has no fields; give a structured dtype")
     parts, packed = [], 0

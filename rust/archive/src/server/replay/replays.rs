@@ -102,7 +102,7 @@ pub(in crate::server) struct Replays {
     requested: Vec<RequestedReplay>,
     running: Vec<RunningReplay>,
     /// Publications of replays that ended in the last duty cycle. The client may receive their images only now.
-    ended: Vec<ReplayPublication>,
+    ended: Vec<ReplayIdentity>,
     tokens: ReplayTokens,
     /// Upper 32 bits of the next replay id.
     next_number: i64,
@@ -131,7 +131,7 @@ struct RunningReplay {
     recording_id: i64,
     replay_session_id: i64,
     publication: ExclusivePublication,
-    identity: ReplayPublication,
+    identity: ReplayIdentity,
     position: Arc<AtomicI64>,
     local_start: Arc<AtomicI64>,
     is_started: bool,
@@ -140,14 +140,14 @@ struct RunningReplay {
 }
 
 /// Identity of the publication of a replay, to recognise its images.
-struct ReplayPublication {
+struct ReplayIdentity {
     registration_id: i64,
     session_id: i32,
     stream_id: i32,
     port: Option<String>,
 }
 
-impl ReplayPublication {
+impl ReplayIdentity {
     /// Returns whether an image is of this publication. `port` is the port on which the image arrived.
     fn is_source_of(&self, image: &Image, port: Option<&str>) -> bool {
         // In IPC and for a spy, the image has the id of its publication. Over the network, a live publisher may have
@@ -454,7 +454,7 @@ impl Replays {
         self.running.push(RunningReplay {
             requester: replay.requester,
             owner: replay.owner,
-            identity: ReplayPublication {
+            identity: ReplayIdentity {
                 registration_id: publication.registration_id(),
                 session_id: publication.session_id(),
                 stream_id: publication.stream_id(),

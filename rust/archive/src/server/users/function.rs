@@ -61,9 +61,9 @@ impl fmt::Debug for AuthenticateFunction {
     }
 }
 
-type Verdict = Result<AuthenticationDecision, String>;
+type FunctionVerdict = Result<AuthenticationDecision, String>;
 
-impl CheckResult for Verdict {
+impl CheckResult for FunctionVerdict {
     fn is_right(&self) -> bool {
         !matches!(self, Err(_) | Ok(AuthenticationDecision::Reject))
     }
@@ -71,20 +71,20 @@ impl CheckResult for Verdict {
 
 /// Asks a function on a thread.
 pub(in crate::server) struct FunctionAuthenticator {
-    thread: CheckThread<CredentialsCheck, Verdict>,
+    thread: CheckThread<CredentialsCheck, FunctionVerdict>,
     limit: Duration,
-    attempts: HashMap<i64, Attempt>,
+    attempts: HashMap<i64, FunctionAttempt>,
     /// Session of the call that was last abandoned.
     abandoned: Option<i64>,
     failure: Option<String>,
 }
 
-struct Attempt {
+struct FunctionAttempt {
     origin: ClientOrigin,
-    state: AttemptState,
+    state: FunctionAttemptState,
 }
 
-enum AttemptState {
+enum FunctionAttemptState {
     /// The credentials have arrived. The call is queued when the client subscribes to its responses.
     Received {
         credentials: Vec<u8>,
@@ -120,7 +120,7 @@ impl FunctionAuthenticator {
         let Some(attempt) = self.attempts.get_mut(&control_session_id) else {
             return;
         };
-        attempt.state = AttemptState::Asked {
+        attempt.state = FunctionAttemptState::Asked {
             challenge: challenge.clone(),
         };
         let check = CredentialsCheck {
@@ -146,11 +146,11 @@ impl FunctionAuthenticator {
     }
 
     /// Notes a decision. It has no effect if the session has ended, or if its call was abandoned.
-    fn decide(&mut self, control_session_id: i64, verdict: Verdict) {
+    fn decide(&mut self, control_session_id: i64, verdict: FunctionVerdict) {
         let Some(attempt) = self.attempts.get_mut(&control_session_id) else {
             return;
         };
-        let AttemptState::Asked { challenge } = &attempt.state else {
+        let FunctionAttemptState::Asked { challenge } = &attempt.state else {
             return;
         };
         let checked = verdict.and_then(|decision| match decision {
@@ -162,14 +162,14 @@ impl FunctionAuthenticator {
         });
         attempt.state = match checked {
             Ok(AuthenticationDecision::Challenge(challenge)) => {
-                AttemptState::Challenged { challenge }
+                FunctionAttemptState::Challenged { challenge }
             }
-            Ok(decision) => AttemptState::Decided(decision),
+            Ok(decision) => FunctionAttemptState::Decided(decision),
             Err(reason) => {
                 self.failure = Some(format!(
                     "authenticator failed, the client is rejected: {reason}"
                 ));
-                AttemptState::Decided(AuthenticationDecision::Reject)
+                FunctionAttemptState::Decided(AuthenticationDecision::Reject)
             }
         };
     }
@@ -183,9 +183,9 @@ impl Authenticator for FunctionAuthenticator {
         encoded_credentials: &[u8],
         _: i64,
     ) {
-        let attempt = Attempt {
+        let attempt = FunctionAttempt {
             origin: origin.clone(),
-            state: AttemptState::Received {
+            state: FunctionAttemptState::Received {
                 credentials: encoded_credentials.to_vec(),
             },
         };
@@ -199,7 +199,9 @@ impl Authenticator for FunctionAuthenticator {
         _: i64,
     ) {
         let attempt = self.attempts.get_mut(&control_session_id);
-        if let Some(AttemptState::Challenged { challenge }) = attempt.map(|it| &mut it.state) {
+        if let Some(FunctionAttemptState::Challenged { challenge }) =
+            attempt.map(|it| &mut it.state)
+        {
             let challenge = Some(std::mem::take(challenge));
             self.ask(control_session_id, challenge, encoded_credentials.to_vec());
         }
@@ -207,19 +209,21 @@ impl Authenticator for FunctionAuthenticator {
 
     fn on_connected_session(&mut self, control_session_id: i64, _: i64) -> AuthenticationDecision {
         let attempt = self.attempts.get_mut(&control_session_id);
-        if let Some(AttemptState::Received { credentials }) = attempt.map(|it| &mut it.state) {
+        if let Some(FunctionAttemptState::Received { credentials }) =
+            attempt.map(|it| &mut it.state)
+        {
             let credentials = std::mem::take(credentials);
             self.ask(control_session_id, None, credentials);
         }
         self.take_results();
         match self.attempts.get(&control_session_id).map(|it| &it.state) {
-            Some(AttemptState::Received { .. } | AttemptState::Asked { .. }) => {
+            Some(FunctionAttemptState::Received { .. } | FunctionAttemptState::Asked { .. }) => {
                 AuthenticationDecision::Pending
             }
-            Some(AttemptState::Challenged { challenge }) => {
+            Some(FunctionAttemptState::Challenged { challenge }) => {
                 AuthenticationDecision::Challenge(challenge.clone())
             }
-            Some(AttemptState::Decided(decision)) => decision.clone(),
+            Some(FunctionAttemptState::Decided(decision)) => decision.clone(),
             None => AuthenticationDecision::Reject,
         }
     }
@@ -230,7 +234,7 @@ impl Authenticator for FunctionAuthenticator {
         now_ms: i64,
     ) -> AuthenticationDecision {
         match self.attempts.get(&control_session_id).map(|it| &it.state) {
-            Some(AttemptState::Challenged { .. }) => AuthenticationDecision::Pending,
+            Some(FunctionAttemptState::Challenged { .. }) => AuthenticationDecision::Pending,
             _ => self.on_connected_session(control_session_id, now_ms),
         }
     }
@@ -257,7 +261,7 @@ mod tests {
 
     fn connected(
         connect_timeout: Duration,
-        function: impl Fn(CredentialsCheck) -> Verdict + Send + Sync + 'static,
+        function: impl Fn(CredentialsCheck) -> FunctionVerdict + Send + Sync + 'static,
     ) -> FunctionAuthenticator {
         let function = AuthenticateFunction::new(function);
         let mut authenticator = FunctionAuthenticator::start(function, connect_timeout).unwrap();
@@ -326,7 +330,7 @@ mod tests {
     /// 07-201
     #[test]
     fn an_error_a_second_challenge_and_no_decision_reject_the_client_with_a_reason() {
-        type Case = (fn(CredentialsCheck) -> Verdict, &'static str);
+        type Case = (fn(CredentialsCheck) -> FunctionVerdict, &'static str);
         let cases: [Case; 3] = [
             (|_| Err("KeyError: 'ada'".to_owned()), "KeyError: 'ada'"),
             (

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Changes single expressions and statements at random, and reports the changes that no test finds.
 
-usage: mutants.py [--count 100] [--seed N] [--crates memory,client]
+usage: random_mutants.py [--count 100] [--seed N] [--crates memory,client]
 
 `cargo mutants` makes the changes. The sample has the same number of mutants of each crate. Each mutant is tested with
 the tests of its crate. If these pass, the native module is built with the mutant and the quick Python tests run. A
