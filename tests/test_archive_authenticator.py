@@ -35,7 +35,7 @@ def sign(challenge: bytes) -> bytes:
 def errors(tmp_path: Path) -> list[str]:
     mark = _read_archive_mark(tmp_path / "archive")
     assert mark is not None
-    # A client that disconnects before the archive has closed its session is in the log too.
+    # The tests share a driver, so a late request of a former test's client may be in the log too.
     return [error.text for error in mark.errors if error.text.startswith("authenticator")]
 
 
