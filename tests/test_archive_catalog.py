@@ -53,8 +53,7 @@ def test_an_odd_entry_is_listed_and_reported_once_and_all_others_are_served(
             archive.replay(0, stream_id=99)
         mark = _read_archive_mark(tmp_path)
         assert mark is not None
-        # On a busy machine, the log may also have "control request for unknown session": a request of the former archive's
-        # client arrived late.
+        # A late request of the former archive's client adds "control request for unknown session".
         [error] = [error for error in mark.errors if error.text.startswith("recording 0 ")]
         assert error.text.startswith("recording 0 cannot be served: startPosition")
         assert error.observation_count == 1
