@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench import PROJECT
@@ -14,9 +15,6 @@ PEER_PACKAGES = ("pyaeron==0.1.0", "pyzmq==27.3.0", "iceoryx2==0.10.0", "uvloop=
 _BUILD_TIMEOUT_S = 1800
 PEERS = PROJECT / "bench" / "peers"
 
-programs = None
-"""Directory that already contains our driver and native program. `None` builds them."""
-
 
 @functools.cache
 def peers():
@@ -24,39 +22,61 @@ def peers():
     return toolchain.environment("bench-peers", *PEER_PACKAGES)
 
 
+_chosen = []
+
+
+@contextmanager
+def using(build):
+    """Makes the benchmarks use the programs of a build: an environment that `made_build` has made. `None` chooses the
+    build of this checkout."""
+    _chosen.append(build)
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
 @functools.cache
-def ours():
-    """Returns the path of a Python with our package from a release wheel. The version of Python is that of `peers`."""
+def made_build():
+    """Builds the release wheel and the native program of this checkout. Returns the environment that contains both.
+
+    The version of Python is that of `peers`.
+    """
     wheels = toolchain.CACHE / "bench-wheel"
     shutil.rmtree(wheels, ignore_errors=True)
     _run(sys.executable, "-m", "maturin", "build", "--release", "--quiet", "--out", wheels)
     [wheel] = wheels.glob("*.whl")
     python = toolchain.environment("bench-ours", "numpy", "pyarrow", "uvloop==0.23.0", "click", "rich")
     _run(python, "-m", "pip", "install", "-q", "--force-reinstall", "--no-deps", wheel)
-    return python
+    _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
+    target = Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target"))
+    shutil.copy(target / "release" / "aeron-bench", python.parent)
+    return python.parent.parent
 
 
-@functools.cache
+def _program(name):
+    build = (_chosen and _chosen[-1]) or made_build()
+    return Path(build).resolve() / "bin" / name
+
+
+def ours():
+    """Returns the path of a Python with our package."""
+    return _program("python")
+
+
 def native():
     """Returns the path of the program with our Rust client."""
-    if programs:
-        return programs / "aeron-bench"
-    _run("cargo", "build", "--release", "--quiet", "-p", "aeron-bench")
-    return Path(os.environ.get("CARGO_TARGET_DIR", PROJECT / "target")) / "release" / "aeron-bench"
+    return _program("aeron-bench")
 
 
-@functools.cache
 def aeronmd():
     """Returns the path of our driver."""
-    if programs:
-        return programs / "examples" / "aeronmd"
-    return ours().parent / "aeronmd"
+    return _program("aeronmd")
 
 
-@functools.cache
 def aeronarchive():
     """Returns the path of our archive."""
-    return ours().parent / "aeronarchive"
+    return _program("aeronarchive")
 
 
 def java(main, classes=None):

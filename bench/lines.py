@@ -1,10 +1,13 @@
 """Cells and goals of the benchmarks over IPC, and the list of all parts."""
 
+from dataclasses import replace
+
 from bench import environments as env
 from bench.archive import server
 from bench.archive.lines import ARCHIVE_GROUPS
+from bench.goals import Goal, Group, Part
 from bench.measure import STOCK, BareMemory, Idle, JavaSample, OneWay, RoundTrip
-from bench.runner import Goal, Group, Part
+from bench.placement import PLACEMENTS
 from bench.spark import kafka_broker
 from bench.spark.lines import KAFKA_GROUPS, SPARK_GROUPS
 from bench.spark.session import missing, versions
@@ -16,16 +19,21 @@ LARGEST_CLAIM = 65504 - 32
 LARGEST_MTU = "aeron:ipc?mtu=65504"
 
 
-def _script(python, name):
-    return (python, "-u", env.PEERS / f"{name}.py")
+# Commands are functions: only a measured cell needs its program.
+def _native():
+    return (env.native(),)
+
+
+def _c_client():
+    return (env.c_client(),)
 
 
 def _peer(name):
-    return _script(env.peers(), name)
+    return lambda: (env.peers(), "-u", env.PEERS / f"{name}.py")
 
 
 def _ours(name):
-    return _script(env.ours(), name)
+    return lambda: (env.ours(), "-u", env.PEERS / f"{name}.py")
 
 
 def _native_one_way(length, terms):
@@ -35,13 +43,12 @@ def _native_one_way(length, terms):
     c_cells = (f"C client, {size}", f"C client as it comes, {size}")
     ours, batch = f"ours native, {size}", f"ours native in batches, {size}"
     return Group(
-        f"one way, native, {size}",
         [
-            OneWay(c_cells[0], (env.c_client(),), "c", settings),
-            OneWay(c_cells[1], (env.c_client(),), "c", stock, STOCK),
-            OneWay(ours, (env.native(),), "ours", settings),
-            OneWay(batch, (env.native(),), "ours", {**settings, "how": "batch"}),
-            BareMemory(f"bare memory, {size}", (env.native(),), {"length": length, "term_length": terms << 20}),
+            OneWay(c_cells[0], _c_client, "c", settings),
+            OneWay(c_cells[1], _c_client, "c", stock, STOCK),
+            OneWay(ours, _native, "ours", settings),
+            OneWay(batch, _native, "ours", {**settings, "how": "batch"}),
+            BareMemory(f"bare memory, {size}", _native, {"length": length, "term_length": terms << 20}),
             JavaSample(f"Java sample in one process, {size}", length),
         ],
         [
@@ -59,9 +66,8 @@ def _python_one_way():
     native, rows = "ours native in batches, 32 B again", "ours from Python, rows"
     listed, single = "ours from Python, lists of bytes", "ours from Python, one call per message"
     return Group(
-        "one way, from Python, 32 B",
         [
-            OneWay(native, (env.native(),), "ours", {"how": "batch"}),
+            OneWay(native, _native, "ours", {"how": "batch"}),
             one(rows, "rows"),
             one(listed, "list"),
             one(single, "single"),
@@ -93,26 +99,25 @@ def _large():
             c_client, ours = (f"{who}, {what}, terms of {terms} MiB" for who in ("C client", "ours from Python"))
             with_terms = {**settings, "channel": f"{channel}term-length={terms}m"}
             cells += [
-                OneWay(c_client, (env.c_client(),), "c", with_terms),
+                OneWay(c_client, _c_client, "c", with_terms),
                 OneWay(ours, _ours("ours_peer"), "ours", with_terms),
             ]
             text = f"{what}, terms of {terms} MiB, compared with the C client"
             goals.append(Goal(text, ours, (c_client,), at_least=1.5))
             if settings["how"] == "claim":
                 bare = {"length": LARGEST_CLAIM, "term_length": terms << 20}
-                cells.append(BareMemory(f"bare memory, {what}, terms of {terms} MiB", (env.native(),), bare))
+                cells.append(BareMemory(f"bare memory, {what}, terms of {terms} MiB", _native, bare))
         goals.append(Goal(f"{what}, compared with iceoryx2", ours, (iceoryx2,), at_least=0.8))
-    return Group("one way, 64 KiB", cells, goals)
+    return Group(cells, goals)
 
 
 def _round_trips():
     c_client, native = "C client, round trip", "ours native, round trip"
     pyaeron, python = "pyaeron, round trip", "ours from Python, round trip"
     return Group(
-        "round trip, 32 B",
         [
-            RoundTrip(c_client, (env.c_client(),), "c"),
-            RoundTrip(native, (env.native(),), "ours"),
+            RoundTrip(c_client, _c_client, "c"),
+            RoundTrip(native, _native, "ours"),
             RoundTrip(pyaeron, _peer("pyaeron_peer"), "c"),
             RoundTrip(python, _ours("ours_peer"), "ours"),
         ],
@@ -144,7 +149,30 @@ def _asyncio():
         ]
         text = f"request and response on {loop}, time compared with zmq.asyncio"
         goals.append(Goal(text, mine, (theirs,), "p50", at_most=1 / bound, unit="ns"))
-    return Group("asyncio, 32 B", cells, goals)
+    return Group(cells, goals)
+
+
+def _elsewhere(group, goals):
+    """Returns the first goals of a group, with their cells, in each placement other than that of the group."""
+    placed = Group([], [])
+    for placement in PLACEMENTS[1:]:
+        for goal in group.goals[:goals]:
+            names = {name: f"{name}, {placement.name}" for name in (goal.ours, *goal.peers)}
+            placed.goals.append(
+                replace(
+                    goal,
+                    text=f"{goal.text}, {placement.name}",
+                    ours=names[goal.ours],
+                    peers=tuple(names[peer] for peer in goal.peers),
+                )
+            )
+            known = {cell.name for cell in placed.cells}
+            placed.cells += [
+                replace(group.cell(name), name=new, placement=placement)
+                for name, new in names.items()
+                if new not in known
+            ]
+    return placed
 
 
 def _idle():
@@ -155,13 +183,12 @@ def _idle():
     ours, theirs = "idle aeronmd, defaults of C", "idle C driver, its defaults"
     defaults = {"AERON_THREADING_MODE": "DEDICATED"}
     return Group(
-        "idle",
         [
             Idle(sync, idle, "ours", {"how": "sync"}),
             Idle(asynchronous, idle, "ours", {"how": "async"}),
             Idle(embedded, idle, None, {"how": "embedded"}),
-            Idle(ours, (), "ours", driver_settings=defaults),
-            Idle(theirs, (), "c", driver_settings=defaults),
+            Idle(ours, None, "ours", driver_settings=defaults),
+            Idle(theirs, None, "c", driver_settings=defaults),
         ],
         [
             *(Goal(f"{name}: CPU", name, None, "cpu", at_most=1, unit=core) for name in (sync, asynchronous, embedded)),
@@ -180,26 +207,38 @@ IPC_GROUPS = {
     "roundtrip": _round_trips,
     "asyncio": _asyncio,
     "idle": _idle,
+    "placed32": lambda: _elsewhere(_native_one_way(32, 16), 1),
+    "placed1k": lambda: _elsewhere(_native_one_way(1024, 16), 1),
+    "placedroundtrip": lambda: _elsewhere(_round_trips(), 4),
 }
 
 PARTS = {
-    "ipc": Part("ipc", IPC_GROUPS, seconds=2.0),
-    "udp": Part("udp", UDP_GROUPS, seconds=1.25),
+    "ipc": Part("ipc", IPC_GROUPS, seconds=0.7, minutes=60),
+    "udp": Part("udp", UDP_GROUPS, seconds=0.7, minutes=40),
     "archive": Part(
         "archive",
         ARCHIVE_GROUPS,
-        seconds=1.25,
-        runs=5,
+        seconds=1.0,
+        minutes=30,
         versions=lambda: (toolchain.JAR,),
         missing=server.missing,
     ),
-    "spark": Part("spark", SPARK_GROUPS, seconds=1.0, runs=5, versions=versions, missing=missing),
+    "spark": Part(
+        "spark",
+        SPARK_GROUPS,
+        seconds=1.0,
+        minutes=30,
+        versions=versions,
+        missing=missing,
+        runs_in_this_process=True,
+    ),
     "kafka": Part(
         "kafka",
         KAFKA_GROUPS,
         seconds=1.0,
-        runs=5,
+        minutes=15,
         versions=lambda: (*versions(("pyspark", "pyarrow")), *kafka_broker.VERSIONS),
         missing=lambda: missing() or kafka_broker.missing(),
+        runs_in_this_process=True,
     ),
 }

@@ -9,11 +9,14 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.environments import aeronmd
+from bench import environments as env
+from bench.conditions import add_migrations
+from bench.placement import SPLIT, Placement, cpus
 from interop import toolchain
 from interop.drivers import Driver
 from interop.processes import LineProcess
@@ -27,6 +30,9 @@ _TIMEOUTS = {
     "AERON_IMAGE_LIVENESS_TIMEOUT": "10s",
 }
 SPARE_TIME_S = 60
+WARM_UP_S = 0.3
+"""Seconds of sending at the start of a run that do not count. In this time, all pages of the logs are made."""
+_PROBE_S = 0.02
 _IDLE_SETTLE_S = 3
 _GRACE_S = 0.5
 
@@ -50,11 +56,12 @@ def running_driver(kind, settings, place=()):
             shutil.rmtree(directory, ignore_errors=True)
         return
     with tempfile.TemporaryDirectory() as logs:
-        program = aeronmd() if kind == "ours" else None
+        program = env.aeronmd() if kind == "ours" else None
         driver = Driver(kind, directory, Path(logs) / "driver.txt", {**_TIMEOUTS, **settings}, program, place=place)
         try:
             yield driver.directory, driver.process
         finally:
+            add_migrations(driver.process.pid)
             driver.remove()
 
 
@@ -68,6 +75,7 @@ def started(command, directory, words, place=(), environment=None):
         try:
             yield process
         finally:
+            add_migrations(process.pid)
             process.finish(_GRACE_S)
 
 
@@ -79,26 +87,39 @@ def words_of(settings):
     return [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in settings.items()]
 
 
+def timed(settings, seconds):
+    """Returns the words for settings and for the time of a run: a warm-up, and `seconds` that count."""
+    return words_of({**settings, "seconds": WARM_UP_S + seconds, "warmup": WARM_UP_S})
+
+
+def probe():
+    """Returns the time of a round trip of a cache line between the first two CPUs, in nanoseconds."""
+    first, second = cpus()[:2]
+    words = words_of({"seconds": _PROBE_S, "cpus": f"{first},{second}"})
+    with started((env.native(),), "-", ["probe", *words]) as process:
+        return json.loads(process.read(SPARE_TIME_S))["p50"]
+
+
 @dataclass
 class OneWay:
     """Messages per second from one process to another."""
 
     name: str
-    command: tuple
+    command: Callable
     driver: str | None = None
     settings: dict = field(default_factory=dict)
     driver_settings: dict = field(default_factory=lambda: SHARED)
-    receiver: tuple = ()
+    placement: Placement = SPLIT
     unit: str = "messages/s"
 
     def measure(self, seconds):
-        words = words_of({**self.settings, "seconds": seconds})
+        words, place = timed(self.settings, seconds), self.placement.prefix
         with (
-            running_driver(self.driver, self.driver_settings) as (directory, _),
-            started(self.receiver or self.command, directory, ["sub", *words]) as receiver,
+            running_driver(self.driver, self.driver_settings, place("driver")) as (directory, _),
+            started(self.command(), directory, ["sub", *words], place("subscriber")) as receiver,
         ):
             expect_ready(receiver)
-            with started(self.command, directory, ["pub", *words]) as sender:
+            with started(self.command(), directory, ["pub", *words], place("publisher")) as sender:
                 sent = json.loads(_after_ready(sender, seconds + SPARE_TIME_S))
                 got = json.loads(receiver.read(seconds + SPARE_TIME_S))
         if got["faults"] or (got["received"], got["sum"]) != (sent["sent"], sent["sum"]):
@@ -111,20 +132,21 @@ class RoundTrip:
     """Round-trip time. The next message is sent after the previous one has come back."""
 
     name: str
-    command: tuple
+    command: Callable
     driver: str | None = None
     settings: dict = field(default_factory=dict)
     driver_settings: dict = field(default_factory=lambda: SHARED)
+    placement: Placement = SPLIT
     unit: str = "ns"
 
     def measure(self, seconds):
-        words = words_of({**self.settings, "seconds": seconds})
+        words, place = timed(self.settings, seconds), self.placement.prefix
         with (
-            running_driver(self.driver, self.driver_settings) as (directory, _),
-            started(self.command, directory, ["pong", *words]) as echo,
+            running_driver(self.driver, self.driver_settings, place("driver")) as (directory, _),
+            started(self.command(), directory, ["pong", *words], place("subscriber")) as echo,
         ):
             expect_ready(echo)
-            with started(self.command, directory, ["ping", *words]) as caller:
+            with started(self.command(), directory, ["ping", *words], place("publisher")) as caller:
                 return json.loads(caller.read(seconds * 4 + SPARE_TIME_S))
 
 
@@ -134,12 +156,12 @@ class BareMemory:
     the buffer. The value is shown without a goal."""
 
     name: str
-    command: tuple
+    command: Callable
     settings: dict
     unit: str = "messages/s"
 
     def measure(self, seconds):
-        with started(self.command, "-", ["bare", *words_of({**self.settings, "seconds": seconds})]) as process:
+        with started(self.command(), "-", ["bare", *timed(self.settings, seconds)]) as process:
             return json.loads(process.read(seconds + SPARE_TIME_S))
 
 
@@ -175,10 +197,11 @@ def _java_rate(line):
 
 @dataclass
 class Idle:
-    """Resources of a process without work: CPU time as a share of one core, and resident memory."""
+    """Resources of a process without work: CPU time as a share of one core, and resident memory. Without a command,
+    the process is the driver."""
 
     name: str
-    command: tuple
+    command: Callable | None
     driver: str | None = None
     settings: dict = field(default_factory=dict)
     driver_settings: dict = field(default_factory=lambda: SHARED)
@@ -188,7 +211,7 @@ class Idle:
         with running_driver(self.driver, self.driver_settings) as (directory, driver_process):
             if not self.command:
                 return usage(driver_process.pid, seconds)
-            with started(self.command, directory, ["idle", *words_of(self.settings)]) as process:
+            with started(self.command(), directory, ["idle", *words_of(self.settings)]) as process:
                 expect_ready(process)
                 return usage(process.pid, seconds)
 

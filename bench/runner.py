@@ -1,120 +1,85 @@
-"""Runs groups of cells. A round measures each cell of a group once, so ours and its peers run under the same load."""
+"""Runs groups of cells in rounds, until each line has its verdict or the time is over."""
 
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import time
+from dataclasses import asdict, dataclass
 
-from bench.environments import PEER_PACKAGES
+from bench import measure
+from bench.conditions import Observation
+from bench.evaluation import evaluate
 from bench.measure import VoidError
-from interop import toolchain
+from bench.placement import FREE, cpus
+from bench.results import Run
+from bench.statistics import LOOKS, OPEN
 
-_COST = "CPU s/M"
-_UNITS = {
-    **dict.fromkeys(("rss", "retained", "freed", "scrubbed"), "MiB"),
-    **dict.fromkeys(("record cost", "replay cost"), "ns/KiB"),
-    **dict.fromkeys(("first message", "start", "over driver", "listing"), "ms"),
-    **dict.fromkeys(("cost", "JVM", "Python", "driver", "archive", "broker"), _COST),
-}
-
-
-@dataclass
-class Goal:
-    """Goal of a line: a limit for the ratio to the best peer, or for the value itself if the line has no peers."""
-
-    text: str
-    ours: str
-    peers: tuple | None
-    metric: str = "rate"
-    at_least: float | None = None
-    at_most: float | None = None
-    unit: str = "messages/s"
-
-    @property
-    def sign(self):
-        """1 if the highest value is the best, as for a rate. -1 if the lowest value is the best, as for a time."""
-        return 1 if self.at_least else -1
+REPEATS = 3
+"""Number of times that a void run is repeated."""
+_LONGEST_REASON = 200
+"""Characters of the reason of a void run that the raw results keep: the end of the output of a failed process."""
 
 
-@dataclass
-class Group:
-    """Cells that are measured one after the other in each round, and the goals for them."""
+@dataclass(frozen=True)
+class Limits:
+    """How long a group is measured."""
 
-    name: str
-    cells: list
-    goals: list
-
-
-@dataclass
-class Part:
-    """Groups of cells with a common table. A part sets the number of rounds and the seconds for which publishers send.
-
-    `versions` returns the measured peers with their versions. `missing` returns the reason why this machine cannot run
-    the part. If it can, `missing` returns `None` or an empty text.
-    """
-
-    name: str
-    groups: dict
     seconds: float
-    runs: int = 7
-    versions: Callable = lambda: (*PEER_PACKAGES[:-1], toolchain.JAR)
-    missing: Callable = lambda: None
+    """Seconds of a run that count."""
+    minutes: float
+    """Longest time for all rounds. The first round is always measured."""
+    rounds: int = LOOKS[-1]
+    may_be_busy: bool = False
+    """Whether runs count even if other programs use the processors."""
 
 
-@dataclass
-class Results:
-    """All measured values, by cell and metric."""
+def in_order(cells, number):
+    """Returns the cells in the order of a round: each cell twice, mirrored. Each round begins with another cell.
 
-    groups: list
-    runs: int
-    seconds: float
-    versions: str
-    machine: dict
-    voids: list = field(default_factory=list)
-    """Names of cells that could not be measured, one entry for each such round."""
-    _values: dict = field(default_factory=dict)
-
-    def add(self, cell, measured):
-        for metric, value in measured.items():
-            self._values.setdefault((cell.name, metric), []).append(value)
-
-    def values(self, name, metric):
-        return self._values[name, metric]
-
-    def has(self, goal):
-        return all((name, goal.metric) in self._values for name in (goal.ours, *(goal.peers or ())))
-
-    def figures(self):
-        """Yields the name, metric, unit and values of each measurement."""
-        for group in self.groups:
-            for cell in group.cells:
-                for (name, metric), values in self._values.items():
-                    if name == cell.name and metric != "count":
-                        yield name, metric, _UNITS.get(metric, cell.unit), values
-
-
-def measure(results):
-    """Runs the groups one after the other. A round measures each cell of a group once.
-
-    Each round begins with another cell, because the first cell of a round may be slower: if the kernel has reclaimed
-    memory, that cell must obtain the memory again.
+    A slow change of the machine's state then affects all cells of a round equally.
     """
-    for group in results.groups:
-        for turn in range(results.runs):
-            first = turn % len(group.cells)
-            for cell in group.cells[first:] + group.cells[:first]:
-                print(f"{group.name}, run {turn + 1} of {results.runs}: {cell.name}", file=sys.stderr, flush=True)
-                _measure_cell(results, cell)
+    first = number % len(cells)
+    turned = cells[first:] + cells[:first]
+    return turned + turned[::-1]
 
 
-def _measure_cell(results, cell, attempts=3):
-    """Measures a cell. A run with a loss or without a response is repeated. There are at most `attempts` runs.
-
-    If no run succeeds, the cell has no value in this round.
-    """
-    for _ in range(attempts):
-        try:
-            results.add(cell, cell.measure(results.seconds))
+def measure_group(results, group, limits):
+    """Measures rounds of a group. Ends if all goals are decided at a look, or if the next round would end too late."""
+    begin = time.monotonic()
+    for number in range(limits.rounds):
+        for turn, cell in enumerate(in_order(group.cells, number)):
+            print(f"{group.name}, round {number + 1}, run {turn + 1}: {cell.name}", file=sys.stderr, flush=True)
+            _measure_cell(results, cell, limits, group=group.name, round=number, turn=turn)
+        done = number + 1
+        if done in LOOKS and all(_is_decided(results, group, goal) for goal in group.goals):
             return
-        except (VoidError, AssertionError) as void:
-            print(f"VOID: {void}", file=sys.stderr, flush=True)
-    results.voids.append(cell.name)
+        if (time.monotonic() - begin) * (done + 1) / done > limits.minutes * 60:
+            return
+
+
+def _is_decided(results, group, goal):
+    line = evaluate(results, group.name, goal)
+    return line is not None and line.verdict != OPEN
+
+
+def _measure_cell(results, cell, limits, **place):
+    """Measures a cell. A void run is repeated. If no run counts, neither does the round, for the lines of this cell."""
+    place["placement"] = getattr(cell, "placement", FREE).name
+    for _ in range(1 + REPEATS):
+        values, conditions, void = _observed(cell, limits)
+        rounded = {metric: float(f"{value:.6g}") for metric, value in values.items()}
+        kept = void and void[-_LONGEST_REASON:]
+        results.add(Run(cell=cell.name, values=rounded, conditions=asdict(conditions), void=kept, **place))
+        if not void:
+            return
+        print(f"VOID: {void}", file=sys.stderr, flush=True)
+
+
+def _observed(cell, limits):
+    """Runs a cell once. Returns its values, the conditions of the run, and the reason why it does not count."""
+    observation = Observation(measure.probe if len(cpus()) > 1 else None)
+    values, void = {}, None
+    try:
+        values = cell.measure(limits.seconds)
+    except (VoidError, AssertionError) as error:
+        void = str(error)
+    conditions = observation.end()
+    return values, conditions, void or (None if limits.may_be_busy else conditions.objection())

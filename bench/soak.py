@@ -157,11 +157,11 @@ def _watch(ends, seconds):
 def main():
     parser = argparse.ArgumentParser(prog="python -m bench.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=DEFAULT_SECONDS, help=f"duration ({DEFAULT_SECONDS})")
-    parser.add_argument("--programs", type=Path, help="directory that already contains our driver and native program")
+    parser.add_argument("--build", type=Path, help="environment with our programs (default: builds them)")
     chosen = parser.parse_args()
-    env.programs = chosen.programs
     try:
-        soak(chosen.seconds)
+        with env.using(chosen.build):
+            soak(chosen.seconds)
     except SoakError as error:
         sys.exit(f"soak: {error}")
 

@@ -14,8 +14,9 @@ from bench.measure import (
     expect_ready,
     running_driver,
     started,
-    words_of,
+    timed,
 )
+from bench.placement import SPLIT, Placement
 
 SUBSCRIBERS = 4
 _SPARE_TIME_S = 15
@@ -53,23 +54,28 @@ class UdpOneWay:
     settings: dict = field(default_factory=dict)
     channels: Callable = unicast
     between_hosts: bool = False
+    placement: Placement = SPLIT
     unit: str = "messages/s"
 
     def measure(self, seconds):
-        words = words_of({**self.settings, "seconds": seconds})
+        words, place = timed(self.settings, seconds), self.placement.prefix
         with ExitStack() as stack:
             sending, receiving = stack.enter_context(two_hosts()) if self.between_hosts else (HERE, HERE)
             ends = [
-                stack.enter_context(running_driver(kind, self.driver_settings, host.place))
+                stack.enter_context(running_driver(kind, self.driver_settings, (*host.place, *place("driver"))))
                 for kind, host in zip(self.drivers, (sending, receiving), strict=False)
             ]
             to, at = self.channels(receiving)
+            at_subscriber, at_publisher = (
+                (*receiving.place, *place("subscriber")),
+                (*sending.place, *place("publisher")),
+            )
             receiver = stack.enter_context(
-                started((env.native(),), ends[-1][0], ["sub", f"channel={' '.join(at)}", *words], receiving.place)
+                started((env.native(),), ends[-1][0], ["sub", f"channel={' '.join(at)}", *words], at_subscriber)
             )
             expect_ready(receiver)
             sender = stack.enter_context(
-                started((env.native(),), ends[0][0], ["pub", f"channel={to}", *words], sending.place)
+                started((env.native(),), ends[0][0], ["pub", f"channel={to}", *words], at_publisher)
             )
             expect_ready(sender)
             before = _used(ends)
@@ -93,21 +99,23 @@ class UdpRoundTrip:
     driver_settings: dict
     settings: dict = field(default_factory=dict)
     between_hosts: bool = False
+    placement: Placement = SPLIT
     unit: str = "ns"
 
     def measure(self, seconds):
-        words = words_of({**self.settings, "seconds": seconds})
+        words, place = timed(self.settings, seconds), self.placement.prefix
         with ExitStack() as stack:
             calling, answering = stack.enter_context(two_hosts()) if self.between_hosts else (HERE, HERE)
             directories = [
-                stack.enter_context(running_driver(kind, self.driver_settings, host.place))[0]
+                stack.enter_context(running_driver(kind, self.driver_settings, (*host.place, *place("driver"))))[0]
                 for kind, host in zip(self.drivers, (calling, answering), strict=False)
             ]
             there, back = unicast(answering)[0], unicast(calling)[0]
             words += [f"channel={there}", f"reply={back}"]
-            echo = stack.enter_context(started((env.native(),), directories[-1], ["pong", *words], answering.place))
+            at_echo, at_caller = (*answering.place, *place("subscriber")), (*calling.place, *place("publisher"))
+            echo = stack.enter_context(started((env.native(),), directories[-1], ["pong", *words], at_echo))
             expect_ready(echo)
-            caller = stack.enter_context(started((env.native(),), directories[0], ["ping", *words], calling.place))
+            caller = stack.enter_context(started((env.native(),), directories[0], ["ping", *words], at_caller))
             times = json.loads(caller.read(seconds * 4 + _SPARE_TIME_S))
             caller.kill()
             echo.kill()
@@ -124,17 +132,18 @@ class EmbeddedRoundTrip:
     """Mode of the embedded driver: `invoked` by the loop of the process, or on its own `threads`."""
     driver_settings: dict
     settings: dict = field(default_factory=dict)
+    placement: Placement = SPLIT
     unit: str = "ns"
 
     def measure(self, seconds):
         there, back = unicast(HERE)[0], unicast(HERE)[0]
-        settings = {**self.settings, "seconds": seconds, "driver": self.driver, "channel": there, "reply": back}
+        words = timed({**self.settings, "driver": self.driver, "channel": there, "reply": back}, seconds)
         with ExitStack() as stack:
             roles = []
-            for role in ("pong", "ping"):
+            for role, place in (("pong", "subscriber"), ("ping", "publisher")):
                 directory, _ = stack.enter_context(running_driver(None, {}))
-                words = [role, *words_of(settings)]
-                process = started((self.command(),), f"{directory}/driver", words, environment=self.driver_settings)
+                command, at = (self.command(),), self.placement.prefix(place)
+                process = started(command, f"{directory}/driver", [role, *words], at, self.driver_settings)
                 roles.append(stack.enter_context(process))
                 if role == "pong":
                     expect_ready(roles[0])

@@ -2,7 +2,7 @@
 client."""
 
 from bench import environments as env
-from bench.runner import Goal, Group
+from bench.goals import Goal, Group
 from bench.udp import EmbeddedRoundTrip, UdpOneWay, UdpRoundTrip, multicast, several_destinations
 
 _YIELDS = {
@@ -38,7 +38,7 @@ SIZES = {
     "1 KiB": {"length": 1024},
     "32 to 256 B": {"length": 32, "max_length": 256},
 }
-CLIENTS = {"idle": "backoff", "warmup": 0.25}
+CLIENTS = {"idle": "backoff"}
 COST = "CPU s/M"
 
 
@@ -66,7 +66,7 @@ def _throughput(size, at_least):
         plain = _one_way(f"ours, UDP without GSO and GRO, {size}", ("ours",), PLAIN, size)
         cells.append(plain)
         goals.append(Goal(f"UDP {size}, GSO and GRO off", plain.name, (c_driver.name,), at_least=1.1))
-    return Group(f"UDP, one way, {size}", cells, goals)
+    return Group(cells, goals)
 
 
 def _largest_mtu():
@@ -75,7 +75,7 @@ def _largest_mtu():
         ours, c_driver = _both("UDP, MTU 65504", LARGEST_MTU, size)
         cells += [ours, c_driver]
         goals.append(Goal(f"UDP {size}, MTU 65504", ours.name, (c_driver.name,), at_least=1.1))
-    return Group("UDP, one way, MTU 65504", cells, goals)
+    return Group(cells, goals)
 
 
 def _mixed_ends():
@@ -85,7 +85,7 @@ def _mixed_ends():
         for name, drivers in (("C to C", ("c", "c")), ("ours to C", ("ours", "c")), ("C to ours", ("c", "ours")))
     )
     goal = Goal("UDP 32 B, our driver sends to the real one", sending.name, (real.name,), at_least=1.5)
-    return Group("UDP, ours at one end", [real, sending, receiving], [goal])
+    return Group([real, sending, receiving], [goal])
 
 
 def _fan_out():
@@ -94,13 +94,13 @@ def _fan_out():
         ours, c_driver = _both(f"1 to 4 by {what}", TUNED, "32 B", channels=channels)
         cells += [ours, c_driver]
         goals.append(Goal(f"1 to 4 subscribers by {what}", ours.name, (c_driver.name,), at_least=1))
-    return Group("UDP, 1 to 4", cells, goals)
+    return Group(cells, goals)
 
 
 def _lossy():
     ours, c_driver = _both("UDP, 1 % loss", LOSS, "32 B")
     goal = Goal("UDP 32 B, goodput at 1 % loss", ours.name, (c_driver.name,), at_least=1)
-    return Group("UDP, 1 % loss", [ours, c_driver], [goal])
+    return Group([ours, c_driver], [goal])
 
 
 def _round_trips():
@@ -122,7 +122,7 @@ def _round_trips():
     goals.append(_slower("UDP round trip, INVOKER", invoked, c_invoked.name, "p50", 1))
     text = "UDP round trip, embedded as by default, compared with C's SHARED"
     goals.append(_slower(text, embedded, shared["SHARED"], "p50", 0.7))
-    return Group("UDP, round trip, 32 B", cells, goals)
+    return Group(cells, goals)
 
 
 def _slower(text, ours, peer, metric, bound):
@@ -145,7 +145,7 @@ def _between_hosts():
     cells += [ours, c_driver]
     for metric, bound in (("p50", 0.9), ("p99", 1.1)):
         goals.append(_slower("UDP round trip between two hosts, SHARED", ours, c_driver.name, metric, bound))
-    return Group("UDP, two hosts", cells, goals)
+    return Group(cells, goals)
 
 
 UDP_GROUPS = {

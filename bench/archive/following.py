@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from bench import environments as env
 from bench.archive.streams import rig
-from bench.measure import SPARE_TIME_S, VoidError, expect_ready, started, words_of
+from bench.measure import SPARE_TIME_S, VoidError, expect_ready, started, timed
 
 
 @dataclass
@@ -18,9 +18,9 @@ class LiveEdge:
 
     def measure(self, seconds):
         program = (env.ours(), "-u", env.PEERS / "archive_follower.py")
-        with rig("ours") as stand, started(program, stand.driver, ["pub", f"seconds={seconds}"]) as publisher:
+        with rig("ours") as stand, started(program, stand.driver, ["pub", *timed({}, seconds)]) as publisher:
             recording = json.loads(publisher.read(SPARE_TIME_S))["recording"]
-            words = words_of({"how": self.how, "recording": recording})
+            words = timed({"how": self.how, "recording": recording}, seconds)
             with started(program, stand.driver, ["sub", *words]) as reader:
                 expect_ready(reader)
                 publisher.write("go")

@@ -28,7 +28,7 @@ def publish(arguments):
 def subscribe(arguments):
     with aeron.connect(arguments.directory) as client, aeron.connect_archive(client) as archive:
         reader = READERS[arguments.how](client, archive, arguments)
-        poll_batch, check, dtype = reader.poll_batch, Check(arguments.length), record_type(arguments.length)
+        poll_batch, check, dtype = reader.poll_batch, Check(arguments), record_type(arguments.length)
         while not is_live(reader):
             assert not poll_batch(), "a message before the publisher sends"
             time.sleep(0.001)

@@ -73,9 +73,9 @@ static struct
 {
     const char *channel, *reply, *how;
     size_t length, limit;
-    double seconds;
+    double seconds, warmup;
     bool assemble, concurrent, invokes;
-} arguments = { "aeron:ipc", NULL, "offer", 32, 256, 2.0, false, false, false };
+} arguments = { "aeron:ipc", NULL, "offer", 32, 256, 2.0, 0.0, false, false, false };
 
 /* The embedded driver, which the loops of this process run. NULL if the driver runs in another process. */
 static driver_t *driver;
@@ -242,7 +242,7 @@ static void subscribe(client_t *client)
     }
     printf("ready\n");
     fflush(stdout);
-    double start = 0;
+    double warm = 0, start = 0;
     int64_t before = 0;
     while (!check.ended)
     {
@@ -254,8 +254,13 @@ static void subscribe(client_t *client)
         }
         else if (0 == start)
         {
-            start = now();
-            before = check.received;
+            const double time = now();
+            if (0 == warm) warm = time + arguments.warmup;
+            if (time >= warm)
+            {
+                start = time;
+                before = check.received;
+            }
         }
     }
     printf(
@@ -276,24 +281,24 @@ static void ping(client_t *client)
     while (!is_connected(publication) || !aeron_subscription_is_connected(subscription)) spend_turn(client);
     uint8_t *message = calloc(1, arguments.length);
     int64_t *times = calloc(MAX_COUNT, sizeof(int64_t));
-    size_t turn = 0;
-    for (const double deadline = now() + arguments.seconds; now() < deadline && turn < MAX_COUNT; turn++)
+    size_t count = 0;
+    const double begin = now(), warm = begin + arguments.warmup, deadline = begin + arguments.seconds;
+    double time = begin;
+    for (int64_t turn = 0; (time = now()) < deadline && count < MAX_COUNT; turn++)
     {
         struct timespec start, end;
-        write_record((int64_t)turn, message);
-        check_t check = { .next = (int64_t)turn };
+        write_record(turn, message);
+        check_t check = { .next = turn };
         clock_gettime(CLOCK_MONOTONIC, &start);
         while (offer(publication, message) < 0) spend_turn(client);
         while (0 == aeron_subscription_poll(subscription, take, &check, 1)) spend_turn(client);
         clock_gettime(CLOCK_MONOTONIC, &end);
-        times[turn] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
+        if (time >= warm) times[count++] = (end.tv_sec - start.tv_sec) * INT64_C(1000000000) + end.tv_nsec - start.tv_nsec;
         if (check.faults != 0) fail("another message came back");
     }
     write_record(END, message);
     while (offer(publication, message) < 0) spend_turn(client);
     spend_turn(client);
-    const size_t early = turn / 10, count = turn - early;
-    times += early;
     qsort(times, count, sizeof(int64_t), compare);
 #define AT(share) times[(size_t)((double)(count - 1) * (share))]
     printf(
@@ -340,6 +345,7 @@ static void parse(const char *word)
     else if (IS("length")) arguments.length = strtoul(value, NULL, 10);
     else if (IS("limit")) arguments.limit = strtoul(value, NULL, 10);
     else if (IS("seconds")) arguments.seconds = strtod(value, NULL);
+    else if (IS("warmup")) arguments.warmup = strtod(value, NULL);
     else if (IS("assemble")) arguments.assemble = 0 == strcmp(value, "true");
     else if (IS("concurrent")) arguments.concurrent = 0 == strcmp(value, "true");
     else exit(2);

@@ -56,7 +56,7 @@ def subscribe(arguments):
     _node, service = open_service(arguments)
     subscriber = service.subscriber_builder().create()
     ready()
-    check = Check(arguments.length)
+    check = Check(arguments)
     while not check.ended:
         sample = subscriber.receive()
         if sample is None:

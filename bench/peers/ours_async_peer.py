@@ -11,14 +11,12 @@ from records import Check, last, ready, record_type, report_times, ring_of_bytes
 
 import aeron
 
-_WARM_UP = 200
-
 
 async def subscribe(arguments):
     async with aeron.connect(arguments.directory) as client:
         subscription = await client.async_add_subscription(arguments.channel, STREAM)
         ready()
-        check, dtype = Check(arguments.length), record_type(arguments.length)
+        check, dtype = Check(arguments), record_type(arguments.length)
         async for batch in subscription:
             check.take(batch.as_records(dtype))
             if check.ended:
@@ -30,21 +28,25 @@ async def ping(arguments):
     async with aeron.connect(arguments.directory) as client:
         subscription = await client.async_add_subscription(arguments.channel, PONG_STREAM)
         publication = await client.async_add_exclusive_publication(arguments.channel, PING_STREAM)
-        messages, times = ring_of_bytes(arguments.length), []
-        answers = aiter(subscription)
-        deadline = float("inf")
-        while time.perf_counter() < deadline:
-            message = messages[len(times) % len(messages)]
-            start = time.perf_counter_ns()
-            await publication.offer_async(message)
-            [answer] = await anext(answers)
-            times.append(time.perf_counter_ns() - start)
-            assert answer == message
-            if len(times) == _WARM_UP:
-                deadline = time.perf_counter() + arguments.seconds
+        messages, answers = ring_of_bytes(arguments.length), aiter(subscription)
+
+        async def round_trips(deadline):
+            times = []
+            while time.perf_counter() < deadline:
+                message = messages[len(times) % len(messages)]
+                start = time.perf_counter_ns()
+                await publication.offer_async(message)
+                [answer] = await anext(answers)
+                times.append(time.perf_counter_ns() - start)
+                assert answer == message
+            return times
+
+        begin = time.perf_counter()
+        await round_trips(begin + arguments.warmup)
+        times = await round_trips(begin + arguments.seconds)
         await publication.offer_async(last(arguments.length).tobytes())
         await anext(answers)
-        report_times(times[_WARM_UP:])
+        report_times(times)
 
 
 async def pong(arguments):

@@ -9,7 +9,6 @@ from records import RING, Check, last, ready, record_type, report_sent, report_t
 import aeron
 
 STREAM, PING_STREAM, PONG_STREAM = 1001, 1002, 1003
-WARM_UP = 10_000
 HEAD = struct.Struct("<qq")
 
 
@@ -91,7 +90,7 @@ def subscribe(arguments):
     with aeron.connect(arguments.directory) as client:
         subscription = client.add_subscription(arguments.channel, STREAM)
         ready()
-        check = Check(arguments.length)
+        check = Check(arguments)
         RECEIVERS[arguments.how or "rows"](subscription, arguments, check)
         check.report()
 
@@ -148,27 +147,31 @@ def ping(arguments):
         publication = client.add_exclusive_publication(arguments.channel, PING_STREAM)
         publication.wait_connected(timeout=10)
         subscription.wait_connected(timeout=10)
-        messages, times, got = ring_of_bytes(arguments.length), [], []
+        messages, got = ring_of_bytes(arguments.length), []
 
         def on_message(payload, header):
             got.append(payload)
 
-        clock, offer, poll, turn = time.perf_counter_ns, publication.offer, subscription.poll, 0
-        deadline = float("inf")
-        while time.perf_counter() < deadline:
-            message = messages[turn % len(messages)]
-            start = clock()
-            while not offer(message):
-                pass
-            while not poll(on_message, 1):
-                pass
-            times.append(clock() - start)
-            assert got.pop() == message
-            turn += 1
-            if turn == WARM_UP:
-                deadline = time.perf_counter() + arguments.seconds
+        clock, offer, poll = time.perf_counter_ns, publication.offer, subscription.poll
+
+        def round_trips(deadline):
+            times = []
+            while time.perf_counter() < deadline:
+                message = messages[len(times) % len(messages)]
+                start = clock()
+                while not offer(message):
+                    pass
+                while not poll(on_message, 1):
+                    pass
+                times.append(clock() - start)
+                assert got.pop() == message
+            return times
+
+        begin = time.perf_counter()
+        round_trips(begin + arguments.warmup)
+        times = round_trips(begin + arguments.seconds)
         publication.publish(b"", timeout=10)
-        report_times(times[WARM_UP:])
+        report_times(times)
 
 
 def pong(arguments):

@@ -7,7 +7,6 @@ import pyaeron
 from records import Check, last, ready, report_sent, report_times, ring_of_bytes, run
 
 STREAM, PING_STREAM, PONG_STREAM = 1001, 1002, 1003
-WARM_UP = 10_000
 
 
 def publish(arguments):
@@ -33,7 +32,7 @@ def subscribe(arguments):
     with pyaeron.Aeron(dir=arguments.directory) as client:
         subscription = client.add_subscription(arguments.channel, STREAM)
         ready()
-        check, payloads = Check(arguments.length), []
+        check, payloads = Check(arguments), []
         keep = payloads.append
 
         def on_message(view, header):
@@ -57,28 +56,32 @@ def ping(arguments):
         publication = client.add_exclusive_publication(arguments.channel, PING_STREAM)
         publication.await_connected()
         subscription.await_connected()
-        messages, times, got = ring_of_bytes(arguments.length), [], []
+        messages, got = ring_of_bytes(arguments.length), []
 
         def on_message(view, header):
             got.append(view.tobytes())
 
-        clock, offer, poll, turn = time.perf_counter_ns, publication.offer, subscription.poll, 0
-        deadline = float("inf")
-        while time.perf_counter() < deadline:
-            message = messages[turn % len(messages)]
-            start = clock()
-            while not offer(message):
-                pass
-            while not poll(on_message, 1, assemble=False):
-                pass
-            times.append(clock() - start)
-            assert got.pop() == message
-            turn += 1
-            if turn == WARM_UP:
-                deadline = time.perf_counter() + arguments.seconds
+        clock, offer, poll = time.perf_counter_ns, publication.offer, subscription.poll
+
+        def round_trips(deadline):
+            times = []
+            while time.perf_counter() < deadline:
+                message = messages[len(times) % len(messages)]
+                start = clock()
+                while not offer(message):
+                    pass
+                while not poll(on_message, 1, assemble=False):
+                    pass
+                times.append(clock() - start)
+                assert got.pop() == message
+            return times
+
+        begin = time.perf_counter()
+        round_trips(begin + arguments.warmup)
+        times = round_trips(begin + arguments.seconds)
         while not offer(b""):
             pass
-        report_times(times[WARM_UP:])
+        report_times(times)
 
 
 def pong(arguments):

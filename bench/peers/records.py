@@ -22,6 +22,7 @@ class Arguments:
         self.role, self.directory = words[1:3]
         self._values = dict(word.split("=", 1) for word in words[3:])
         self.seconds = float(self._values.get("seconds", 2))
+        self.warmup = float(self._values.get("warmup", 0))
         self.length = int(self._values.get("length", 32))
         self.channel = self._values.get("channel", "aeron:ipc")
         self.how = self._values.get("how", "")
@@ -58,12 +59,14 @@ def last(length):
 
 
 class Check:
-    """Checks the sequence of received records and adds up their values."""
+    """Checks the sequence of received records and adds up their values. The rate is measured after the warm-up, which
+    begins with the first record."""
 
-    def __init__(self, length):
-        self._type = record_type(length)
+    def __init__(self, arguments):
+        self._type = record_type(arguments.length)
         self._expected = np.concatenate([np.arange(RING)] * 2)
         self.received, self.sum, self.faults, self.ended = 0, 0, 0, False
+        self._warmup, self._warm = arguments.warmup, None
         self._start, self._before = None, 0
 
     def take(self, payloads):
@@ -76,7 +79,7 @@ class Check:
 
     def take_records(self, records):
         if self._start is None:
-            self._start, self._before = time.perf_counter(), self.received + len(records)
+            self._begin(self.received + len(records))
         for at in range(0, len(records), RING):
             part = records[at : at + RING]
             first = self.received % RING
@@ -87,13 +90,21 @@ class Check:
     def take_one(self, number, value):
         """Checks and adds one record. The caller has read its number and value from a message without a copy."""
         if self._start is None:
-            self._start, self._before = time.perf_counter(), 1
+            self._begin(self.received + 1)
         if number == END:
             self.ended = True
             return
         self.faults += number != self.received % RING
         self.sum += value
         self.received += 1
+
+    def _begin(self, received):
+        """Begins the measurement if the warm-up is over."""
+        now = time.perf_counter()
+        if self._warm is None:
+            self._warm = now + self._warmup
+        if now >= self._warm:
+            self._start, self._before = now, received
 
     def report(self):
         seconds = time.perf_counter() - self._start

@@ -11,15 +11,13 @@ import zmq.asyncio
 from records import Check, last, ready, report_times, ring_of_bytes, run
 from zmq_peer import address, publish
 
-_WARM_UP = 200
-
 
 async def subscribe(arguments):
     it = zmq.asyncio.Context.instance().socket(zmq.PULL)
     it.set_hwm(arguments.queue)
     it.bind(address(arguments))
     ready()
-    check = Check(arguments.length)
+    check = Check(arguments)
     while not check.ended:
         check.take(await it.recv())
     check.report()
@@ -28,20 +26,25 @@ async def subscribe(arguments):
 async def ping(arguments):
     it = zmq.asyncio.Context.instance().socket(zmq.REQ)
     it.connect(address(arguments))
-    messages, times = ring_of_bytes(arguments.length), []
-    deadline = float("inf")
-    while time.perf_counter() < deadline:
-        message = messages[len(times) % len(messages)]
-        start = time.perf_counter_ns()
-        await it.send(message)
-        answer = await it.recv()
-        times.append(time.perf_counter_ns() - start)
-        assert answer == message
-        if len(times) == _WARM_UP:
-            deadline = time.perf_counter() + arguments.seconds
+    messages = ring_of_bytes(arguments.length)
+
+    async def round_trips(deadline):
+        times = []
+        while time.perf_counter() < deadline:
+            message = messages[len(times) % len(messages)]
+            start = time.perf_counter_ns()
+            await it.send(message)
+            answer = await it.recv()
+            times.append(time.perf_counter_ns() - start)
+            assert answer == message
+        return times
+
+    begin = time.perf_counter()
+    await round_trips(begin + arguments.warmup)
+    times = await round_trips(begin + arguments.seconds)
     await it.send(last(arguments.length).tobytes())
     await it.recv()
-    report_times(times[_WARM_UP:])
+    report_times(times)
 
 
 async def pong(arguments):

@@ -53,7 +53,7 @@ def subscribe(arguments):
     it = socket(arguments, zmq.PULL)
     it.bind(address(arguments))
     ready()
-    check, recv = Check(arguments.length), it.recv
+    check, recv = Check(arguments), it.recv
     many = 1 if arguments.how == "packed" else 1024
     while not check.ended:
         payloads = [recv()]

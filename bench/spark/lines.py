@@ -2,7 +2,7 @@
 
 import tempfile
 
-from bench.runner import Goal, Group
+from bench.goals import Goal, Group
 from bench.spark import content
 from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
 from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency, SharedArchiveDrain
@@ -49,7 +49,7 @@ def _source(kind):
     bound = 1.5 if kind is LARGE else 2
     text = f"recording, compared with readStream, {kind.name}"
     goals.append(Goal(text, recording.name, drained, at_least=bound, unit=_ROWS))
-    return Group(f"Spark, source, {kind.name}", cells, goals)
+    return Group(cells, goals)
 
 
 def _shared():
@@ -60,13 +60,13 @@ def _shared():
         _goal("shared archive, files, compared with the private one", files, ours, 0.95),
         _goal("shared archive, replays, compared with the private one", replay, ours, 0.5),
     ]
-    return Group("Spark, shared archive", [ours, files, replay], goals)
+    return Group([ours, files, replay], goals)
 
 
 def _by_hand():
     ours, peer = Drain("readStream beside tuples", SMALL), ByHand("tuples from pyzmq, 64 B", SMALL)
     goal = _goal("source, compared with tuples by hand, 64 B", ours, peer, 4)
-    return Group("Spark, by hand", [ours, peer], [goal])
+    return Group([ours, peer], [goal])
 
 
 def _from_json(frame):
@@ -93,7 +93,7 @@ def _typed():
         _goal("typed decode, compared with from_json", ours, json, 5),
         _goal("typed decode, compared with arrow_udf", ours, udf, 1.3),
     ]
-    return Group("Spark, typed decode", [ours, json, udf], goals)
+    return Group([ours, json, udf], goals)
 
 
 def _sink():
@@ -115,12 +115,12 @@ def _sink():
         ("sink, compared with pyzmq for each row", default, zmq, 5),
     ):
         goals.append(Goal(text, ours, (peer.name,), at_least=bound, unit=_ROWS))
-    return Group("Spark, sink", cells, goals)
+    return Group(cells, goals)
 
 
 def _round():
     ours, peer = Round("readStream to writeStream", TYPED), PrebuiltRound("prebuilt to counting", TYPED)
-    return Group("Spark, round", [ours, peer], [_goal("round, 48 B typed", ours, peer, 0.6)])
+    return Group([ours, peer], [_goal("round, 48 B typed", ours, peer, 0.6)])
 
 
 def _triggers():
@@ -129,7 +129,7 @@ def _triggers():
         Goal("latestOffset and partitions, p50", ours.name, None, "hooks", at_most=5, unit="ms"),
         Goal("trigger of 100 rows, p50", ours.name, (peer.name,), "p50", at_most=1.1, unit="ms"),
     ]
-    return Group("Spark, triggers", [ours, peer], goals)
+    return Group([ours, peer], goals)
 
 
 def _over_time():
@@ -140,7 +140,7 @@ def _over_time():
         Goal("idle query: CPU of all", idle.name, None, "all", at_most=3, unit=_CORE),
         Goal("source process: growth in 10^8 messages", memory.name, None, "growth", at_most=64, unit="MiB"),
     ]
-    return Group("Spark, over time", [*live, idle, memory], goals)
+    return Group([*live, idle, memory], goals)
 
 
 def _kafka_drain():
@@ -151,14 +151,14 @@ def _kafka_drain():
     ):
         cells += [ours, peer]
         goals += _kafka_goals(what, ours, peer)
-    return Group("Spark beside Kafka, drained", cells, goals)
+    return Group(cells, goals)
 
 
 def _kafka_shared():
     # The default columns of both sources, with arrival times.
     ours = SharedArchiveDrain("shared archive, binary", PLAIN, schema=None)
     peer = KafkaDrain("Kafka, binary, beside the shared archive", PLAIN)
-    return Group("Spark beside Kafka, shared archive", [ours, peer], _kafka_goals("shared archive, binary", ours, peer))
+    return Group([ours, peer], _kafka_goals("shared archive, binary", ours, peer))
 
 
 def _kafka_goals(what, ours, peer):
@@ -175,7 +175,7 @@ def _kafka_latency():
     goals = [
         Goal(f"{text}, {metric}", ours.name, (peer.name,), metric, at_most=1, unit="ms") for metric in ("p50", "p99")
     ]
-    return Group("Spark beside Kafka, latency", [ours, peer], goals)
+    return Group([ours, peer], goals)
 
 
 KAFKA_GROUPS = {"kafka-drain": _kafka_drain, "kafka-shared": _kafka_shared, "kafka-latency": _kafka_latency}

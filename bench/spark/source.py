@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import aeron
-from aeron.cli.counter_keys import stream_key
 from bench.environments import PEERS
 from bench.measure import VoidError, started
 from bench.spark import content
@@ -114,7 +113,7 @@ def _least_position(client):
     """Returns the lowest subscriber position of the stream. The recorder moves its position only after it has
     written."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
-    return min((each.value for each in positions if stream_key(each).stream_id == STREAM), default=0)
+    return min((each.value for each in positions if each.stream_id == STREAM), default=0)
 
 
 def batches(query):

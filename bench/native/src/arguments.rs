@@ -14,10 +14,14 @@ pub struct Arguments {
     pub length: usize,
     /// Length of the longest message in bytes, if lengths vary.
     pub max_length: usize,
-    /// Duration of sending, or of measuring round trips, in seconds.
+    /// Duration of sending in seconds, with the warm-up.
     pub seconds: f64,
-    /// Seconds for which a subscriber receives before it measures, so that all pages of the logs exist.
+    /// Seconds at the start that do not count, in which all pages of the logs are made.
     pub warmup: f64,
+    /// Nanoseconds of a busy wait for each message. It shows whether the benchmark finds a known slowness.
+    pub delay_ns: f64,
+    /// The two CPUs of the probe.
+    pub cpus: (usize, usize),
     /// Term length in bytes for roles without a channel.
     pub term_length: usize,
     /// Number of bytes to write to files.
@@ -55,6 +59,8 @@ impl Arguments {
             max_length: 0,
             seconds: 2.0,
             warmup: 0.0,
+            delay_ns: 0.0,
+            cpus: (0, 1),
             term_length: 16 << 20,
             bytes: 1 << 30,
             how: "offer".into(),
@@ -75,6 +81,8 @@ impl Arguments {
                 "max_length" => arguments.max_length = number(name, value)?,
                 "seconds" => arguments.seconds = number(name, value)?,
                 "warmup" => arguments.warmup = number(name, value)?,
+                "delay_ns" => arguments.delay_ns = number(name, value)?,
+                "cpus" => arguments.cpus = two_numbers(name, value)?,
                 "assemble" => arguments.assemble = number(name, value)?,
                 "bytes" => arguments.bytes = number(name, value)?,
                 "term_length" => arguments.term_length = number(name, value)?,
@@ -89,6 +97,11 @@ impl Arguments {
         }
         Ok(arguments)
     }
+}
+
+fn two_numbers(name: &str, value: &str) -> Result<(usize, usize), String> {
+    let (first, second) = value.split_once(',').unwrap_or((value, ""));
+    Ok((number(name, first)?, number(name, second)?))
 }
 
 fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {

@@ -5,7 +5,7 @@
 //! this length and with the same window.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::words::{Words, align};
@@ -38,18 +38,24 @@ pub fn copy(arguments: &Arguments) {
     let positions = Positions::default();
     std::thread::scope(|scope| {
         scope.spawn(|| clear(&ring, &positions, window / 8));
-        let messages = write(&ring, &positions, window, arguments);
+        let rate = write(&ring, &positions, window, arguments);
         positions.done.store(true, Ordering::Relaxed);
-        println!("{{\"rate\": {}}}", messages / arguments.seconds);
+        println!("{{\"rate\": {rate}}}");
     });
 }
 
+/// Writes messages, and returns the rate after the warm-up.
 fn write(ring: &SharedBuffer, positions: &Positions, window: u64, arguments: &Arguments) -> f64 {
     let message = vec![1; arguments.length];
     let framed = align(HEADER_LENGTH + arguments.length, HEADER_LENGTH) as u64;
-    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
+    let begin = Instant::now();
+    let mut start = None;
     let (mut position, mut limit, mut count) = (0, window, 0);
-    while count % 1024 != 0 || Instant::now() < deadline {
+    while count % 1024 != 0 || begin.elapsed().as_secs_f64() < arguments.seconds {
+        if count % 1024 == 0 && start.is_none() && begin.elapsed().as_secs_f64() >= arguments.warmup
+        {
+            start = Some((Instant::now(), count));
+        }
         while position >= limit {
             std::hint::spin_loop();
             limit = positions.cleared.0.load(Ordering::Acquire) + window;
@@ -62,7 +68,8 @@ fn write(ring: &SharedBuffer, positions: &Positions, window: u64, arguments: &Ar
         position += framed;
         positions.written.0.store(position, Ordering::Release);
     }
-    f64::from(count)
+    let (start, before) = start.expect("the run is longer than the warm-up");
+    f64::from(count - before) / start.elapsed().as_secs_f64()
 }
 
 fn clear(ring: &SharedBuffer, positions: &Positions, step: u64) {

@@ -3,7 +3,8 @@
 //! * `pub` sends numbered records for the given time, and `sub` checks the records and adds up their values.
 //! * `ping` measures round trips, and `pong` sends the messages of `ping` back.
 //! * `recorded` measures the time until an archive has recorded a message.
-//! * `bare` measures the speed of the memory, and `files` that of the file system. Both need no other process.
+//! * `bare` measures the speed of the memory, `files` that of the file system, and `probe` the time that a cache line
+//!   needs from one CPU to another and back. They need no other process.
 //!
 //! Each role prints one line of JSON at its end. Some roles first print `ready`: `sub` and `pong` when they can
 //! receive, `pub` when it is connected, and the role `recorded` when an archive records its stream. `peers/c_client.c`
@@ -14,8 +15,10 @@
 
 mod arguments;
 mod bare;
+mod delay;
 mod files;
 mod one_way;
+mod probe;
 mod record;
 mod recorded;
 mod round_trip;
@@ -39,12 +42,14 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse(std::env::args().skip(1))?;
-    if arguments.role == "bare" {
-        bare::copy(&arguments);
-        return Ok(());
-    }
-    if arguments.role == "files" {
-        return files::measure(&arguments);
+    match arguments.role.as_str() {
+        "bare" => {
+            bare::copy(&arguments);
+            return Ok(());
+        }
+        "files" => return files::measure(&arguments),
+        "probe" => return probe::measure(&arguments),
+        _ => {}
     }
     let mut turns = Turns::begin(&arguments)?;
     match arguments.role.as_str() {
@@ -54,7 +59,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         "pong" => round_trip::pong(&mut turns, &arguments)?,
         "recorded" => recorded::measure(&mut turns, &arguments)?,
         other => {
-            let roles = "pub, sub, ping, pong, recorded, bare or files";
+            let roles = "pub, sub, ping, pong, recorded, bare, files or probe";
             return Err(format!("unknown role {other}: {roles}").into());
         }
     }

@@ -8,6 +8,7 @@ use aeron_client::{
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::arguments::Arguments;
+use crate::delay::Delay;
 use crate::record::{self, Check};
 use crate::turns::Turns;
 
@@ -55,12 +56,14 @@ fn send_messages(
     turns: &mut Turns,
 ) -> i64 {
     let mut writer = writer(publication);
+    let mut delay = Delay::in_lumps(arguments.delay_ns);
     let mut message = vec![0; arguments.length];
     let mut number = 0;
     let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     while number % CLOCK_INTERVAL != 0 || Instant::now() < deadline {
         record::write(number, &mut message);
         turns.until(|| writer.offer(&message).ok());
+        delay.after(1);
         number += 1;
     }
     number
@@ -69,6 +72,7 @@ fn send_messages(
 /// Sends messages of random lengths with a uniform distribution.
 fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: &mut Turns) -> i64 {
     let mut writer = writer(publication);
+    let mut delay = Delay::in_lumps(arguments.delay_ns);
     let lengths = lengths(arguments.length, arguments.max_length);
     let mut message = vec![0; arguments.max_length];
     let mut number = 0;
@@ -77,6 +81,7 @@ fn send_mixed(publication: &ExclusivePublication, arguments: &Arguments, turns: 
         record::write(number, &mut message);
         let length = lengths[number as usize % LENGTHS];
         turns.until(|| writer.offer(&message[..length]).ok());
+        delay.after(1);
         number += 1;
     }
     number
@@ -98,6 +103,7 @@ fn send_claims(
     turns: &mut Turns,
 ) -> i64 {
     let mut writer = writer(publication);
+    let mut delay = Delay::in_lumps(arguments.delay_ns);
     let mut message = vec![0; arguments.length];
     let mut number = 0;
     let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
@@ -107,6 +113,7 @@ fn send_claims(
         let claim = publication.attach(frame);
         claim.put(0, &message);
         claim.commit();
+        delay.after(1);
         number += 1;
     }
     number
@@ -118,6 +125,7 @@ fn send_batches(
     turns: &mut Turns,
 ) -> i64 {
     let mut writer = writer(publication);
+    let mut delay = Delay::in_lumps(arguments.delay_ns);
     let (length, batch) = (arguments.length, arguments.batch);
     let mut bytes = vec![0; length * batch];
     let mut number = 0;
@@ -135,6 +143,7 @@ fn send_batches(
                 .until(|| writer.offer_batch(&records, first).ok())
                 .messages;
         }
+        delay.after(batch);
     }
     number
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use aeron_client::Error;
 
 use crate::arguments::Arguments;
+use crate::delay::Delay;
 use crate::record::{self, Check};
 use crate::turns::Turns;
 
@@ -13,8 +14,7 @@ const PONG_STREAM_ID: i32 = 1003;
 /// Maximum number of measured round trips. It limits the memory that keeps the time of each round trip.
 const MAX_COUNT: usize = 50_000_000;
 
-/// Measures round trips for the given time. Prints percentiles in nanoseconds. The first tenth of the round trips does
-/// not count.
+/// Measures round trips for the given time. Prints percentiles in nanoseconds. Round trips of the warm-up do not count.
 pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let aeron = turns.aeron();
     let subscription = aeron.add_subscription(&arguments.reply, PONG_STREAM_ID)?;
@@ -26,13 +26,16 @@ pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
     let mut writer = publication.writer().expect("only this thread writes");
     let mut poller = subscription.poller()?;
     let mut times: Vec<u64> = Vec::new();
-    let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
+    let mut delay = Delay::in_each(arguments.delay_ns);
     let mut now = Instant::now();
+    let warm = now + Duration::from_secs_f64(arguments.warmup);
+    let deadline = now + Duration::from_secs_f64(arguments.seconds);
+    let mut turn = 0;
     while now < deadline && times.len() < MAX_COUNT {
-        let turn = times.len() as i64;
         record::write(turn, &mut message);
         let mut check = Check::expecting(turn);
         let start = Instant::now();
+        delay.after(1);
         turns.until(|| writer.offer(&message).ok());
         loop {
             let returned = poller.poll(|fragment| check.take(&fragment), 1)?;
@@ -42,13 +45,15 @@ pub fn ping(turns: &mut Turns, arguments: &Arguments) -> Result<(), Error> {
             turns.after(0);
         }
         now = Instant::now();
-        times.push((now - start).as_nanos() as u64);
+        if start >= warm {
+            times.push((now - start).as_nanos() as u64);
+        }
+        turn += 1;
         assert_eq!(check.faults, 0, "another message came back");
     }
     record::write(record::END, &mut message);
     turns.until(|| writer.offer(&message).ok());
     turns.after(0);
-    times.drain(..times.len() / 10);
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize];
     println!(
