@@ -5,14 +5,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
+# The goal is built for the whole workspace: with the features of this one package, cargo would build its crates again.
+SIMULATOR := $(or $(CARGO_TARGET_DIR),target)/debug/aeron-simulator
 # A separate path: the loom build has other flags, and would otherwise rebuild all crates each time.
 LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help demo quick check check-python test test-waiting test-computing test-rust test-loom test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants mutants \
-	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench soak soak-kills soak-shipped fuzz wheel clean
+.PHONY: help faketime tmux prometheus demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -22,7 +24,8 @@ help:
 	@echo "make test    Rust tests, loom models, the simulator, all Python tests, including the real Aeron and Spark"
 	@echo "make lint    rustfmt, clippy, the documentation, plain English, ruff, mypy, stubtest, and whether docstrings are up to date"
 	@echo "make reference  docstrings of the stubs and the pages of settings, from the native module"
-	@echo "make bench   benchmarks against peers; prints the table of docs/performance.md"
+	@echo "make bench   benchmarks against peers, for up to three hours; writes bench/results and the tables of docs/performance.md"
+	@echo "make bench-build  builds what the benchmarks measure, and prints its directory, for a comparison of two builds"
 	@echo "make soak    long tests: lossy streams, differential tests, kills of Spark and of an archive, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    each fuzz target for FUZZ_SECONDS (default 120) seconds"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
@@ -44,13 +47,25 @@ $(STAMPS)/venv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
 	@mkdir -p $(STAMPS) && touch $@
 
+# $(call install,OPTIONS OF THE BUILD,EXTRAS) builds the native module, and installs the package. The packages of the
+# extras are fetched while the compiler runs: PySpark alone is 450 MB, and pip makes a wheel of it.
+list_extras = import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+	print(*(line for name in sys.argv[1].split(",") for line in extras[name]), sep="\n")
+pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+maturin = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet
+define install
+	@$(BIN)/python -c '$(list_extras)' $(2) | $(pip) --requirement /dev/stdin & fetching=$$!; \
+	$(maturin) $(1) --skip-install && wait $$fetching
+	$(maturin) $(1) --extras $(2)
+endef
+
 # Each goal installs the extras that it needs: `make demo` does not install the tools of the test suite.
-# The name of a stamp has the profile of the build and the extras: `installed-thin-spark+demo`.
+# The name of a stamp has the profile of the build and the extras: `installed-demo-spark+demo`.
 profile = $(firstword $(subst -, ,$*))
 extras = $(subst +,$(comma),$(lastword $(subst -, ,$*)))
 $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module ($(profile)) and installing aeron-py with: $(extras))
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --profile $(profile) --quiet --extras $(extras)
+	$(call install,--profile $(profile),$(extras))
 	@rm -f $(QUICK) $(STAMPS)/installed-* && touch $@
 
 # The same with the profile of the Rust tests: it shares their builds, and checks overflows and assertions. Only this
@@ -58,13 +73,13 @@ $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 QUICK := $(STAMPS)/quick
 $(QUICK): $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module (unoptimised) and installing aeron-py with all extras)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet --features test-hooks --extras arrow,spark,test,lint,docs
+	$(call install,--features test-hooks,arrow$(comma)spark$(comma)test$(comma)lint$(comma)docs)
 	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
-# The demo and the tests of the shipped module need no fat link-time optimisation, which takes most of the build time.
+# The demo and the tests of the shipped module need no optimisation across crates, which takes most of the build time.
 # The release workflow sets the profile `release`.
-PROFILE ?= thin
+PROFILE ?= demo
 DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
 SHIPPED := .cache/shipped-$(PROFILE)/made
 BENCH := $(STAMPS)/installed-release-arrow+spark+bench+test
@@ -88,8 +103,7 @@ check-python: $(QUICK)
 # that they only take the processor time that is left. Their output is shown at the end.
 COMPUTING_LOG := target/test-computing.log
 # The simulator is built before: a build of the lowest priority would hold the lock for which builds of tests wait.
-test: test-rust
-	cargo build --quiet -p aeron-simulator
+test: test-rust $(SIMULATOR) test-differential
 	@nice -n 19 $(MAKE) --no-print-directory test-computing >$(COMPUTING_LOG) 2>&1 & computing=$$!; \
 	trap 'kill $$computing' INT TERM; \
 	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
@@ -107,13 +121,34 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Two processes run tests: with four on two cores, Python workers of Spark took longer to connect than Spark waits. The
-# tests of a file run in one process: they share its drivers and its Spark session. The order is that of the folders:
-# pytest-xdist would start with the largest files, and end with the few tests that take minutes.
+# Two processes run tests. With three, 4,600 tests take 18 minutes instead of 23, but Spark does not get its Python
+# processes within the ten seconds that it gives them. The tests of a file run in one process: they
+# share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest
+# files, and end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: $(QUICK) $(STAMPS)/spark-classes
+test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus
 	$(call say,Python and interop tests)
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) --ignore=tests/differential $(PYTEST_ARGS)
+
+# A real driver and ours get the same datagrams at the same times. On a busy machine they would differ, so `make test`
+# runs these tests before the others.
+test-differential: $(QUICK)
+	$(call say,the real drivers beside ours)
+	$(PYTEST) --durations-file=target/differential-durations.csv tests/differential
+
+# Debian packages of single tests: a library that sets the clock of processes for tests/interop/test_clocks.py, a
+# terminal for tests/test_cli_top.py, and Prometheus for tests of alarms and dashboards. Only root can install them.
+# Without them, these tests are skipped, or fail in CI. $(call install_package,PACKAGE,SUBJECT OF THE TESTS)
+apt_install := apt-get install -y -qq
+install_package = { [ $$(id -u) = 0 ] && { $(apt_install) $(1) || { apt-get update -qq && $(apt_install) $(1); }; }; } || \
+	echo "for tests of $(2), run as root: $(apt_install) $(1)"
+faketime:
+	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1 || $(call install_package,faketime,clocks)
+tmux:
+	@command -v tmux >/dev/null || $(call install_package,tmux,aeron top)
+# With systemd, the package also starts a server on port 9090: `systemctl disable --now prometheus` ends it.
+prometheus:
+	@command -v promtool >/dev/null || $(call install_package,--no-install-recommends prometheus,alarms)
 
 # Tests start Spark some forty times. With an archive of its classes each start takes a quarter of the processor time.
 $(STAMPS)/spark-classes: | $(QUICK)
@@ -128,7 +163,7 @@ $(SHIPPED): pyproject.toml $(RUST_SOURCES) $(shell find python -name '*.py' -o -
 	$(call say,building a wheel with the profile $(PROFILE))
 	rm -rf $(@D) && mkdir -p $(@D)
 	$(BIN)/maturin build --profile $(PROFILE) --quiet --out $(@D)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) $(@D)/*.whl
+	$(pip) --no-deps --target $(@D) $(@D)/*.whl
 	@touch $@
 
 SHIPPED_TESTS := tests/shipped_module.py tests/test_package.py tests/test_batches.py tests/test_udp.py tests/interop/test_streams.py \
@@ -142,7 +177,7 @@ test-shipped: $(QUICK) $(SHIPPED)
 PYSPARK_4_2 := .cache/pyspark-4.2
 $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 	$(call say,fetching PySpark 4.2)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(PYSPARK_4_2) 'pyspark==4.2.*'
+	$(pip) --no-deps --target $(PYSPARK_4_2) 'pyspark==4.2.*'
 	@touch $@
 
 test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
@@ -153,7 +188,7 @@ test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
 SPARK_CONNECT := .cache/spark-connect
 $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 	$(call say,fetching packages for Spark Connect)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --target $(SPARK_CONNECT) 'pandas>=2.2' 'grpcio>=1.76' 'grpcio-status>=1.76' 'googleapis-common-protos>=1.71' 'zstandard>=0.25'
+	$(pip) --target $(SPARK_CONNECT) 'pandas>=2.2' 'grpcio>=1.76' 'grpcio-status>=1.76' 'googleapis-common-protos>=1.71' 'zstandard>=0.25'
 	@touch $@
 
 test-spark-connect: $(QUICK) $(SPARK_CONNECT)/made
@@ -222,11 +257,15 @@ miri:
 	$(MIRI) -p aeron-memory --test log -- --skip layout
 
 bench: $(BENCH) $(PYSPARK_4_2)/made
-	$(call say,benchmarks: this takes a while$(comma) keep the machine quiet)
+	$(call say,benchmarks: this takes up to three hours$(comma) keep the machine quiet)
 	$(BIN)/python -m pytest bench/test_calls.py -q --no-header --benchmark-columns=min,median,max
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench run
 	$(call say,benchmarks against Kafka$(comma) with PySpark 4.2 for its source)
-	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m bench kafka
+	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m bench run kafka
+
+bench-build: $(BENCH)
+	$(call say,the release wheel and the native program$(comma) in an environment)
+	@$(BIN)/python -m bench build
 
 DURATION ?= 1800
 # Each part uses its own module: kills at chosen points need the test hooks, rates need the module as users get it.
@@ -245,6 +284,12 @@ soak-shipped: $(BENCH)
 	SOAK=1 $(BIN)/python -m pytest tests/interop/test_udp_loss.py -k arrives_completely
 	$(call say,the same datagrams to the real C driver and to ours$(comma) more and longer series)
 	SOAK=1 $(BIN)/python -m pytest tests/differential
+	$(call say,the reply$(comma) the image and the first offer of an IPC publication)
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_ipc_images.py -s
+	$(call say,right passwords beside hosts with wrong ones$(comma) and a hundred publishers after a restart of their archive)
+	SOAK=1 $(BIN)/python -m pytest tests/test_archive_doors.py -k "right_password_is or all_publishers" -s
+	$(call say,connections to an archive through loss)
+	SOAK=1 $(BIN)/python -m pytest tests/interop/test_archive_loss.py -s
 	$(call say,a query on a live stream for ten minutes at a steady rate)
 	$(BIN)/python -m pytest tests/spark/soak_sustained.py -s
 	$(call say,UDP at full rate with 1 % loss for $(DURATION) s)
@@ -255,17 +300,21 @@ fuzz:
 	$(call say,fuzzing each target for $(FUZZ_SECONDS) s)
 	.ci/fuzz $(FUZZ_SECONDS)
 
+.PHONY: $(SIMULATOR)
+$(SIMULATOR):
+	cargo build --quiet --workspace --bin aeron-simulator
+
 SEEDS ?= --all-rows 0..2000
-sim:
+sim: $(SIMULATOR)
 	$(call say,schedules of the seeds $(SEEDS))
-	cargo run --quiet -p aeron-simulator -- $(SEEDS)
+	$(SIMULATOR) $(SEEDS)
 
 ARCHIVE_SEEDS ?= 0..300
-sim-archives:
+sim-archives: $(SIMULATOR)
 	$(call say,schedules with archives of the seeds $(ARCHIVE_SEEDS))
-	cargo run --quiet -p aeron-simulator -- --archive $(ARCHIVE_SEEDS)
-	cargo run --quiet -p aeron-simulator -- --publishers $(ARCHIVE_SEEDS)
-	cargo run --quiet -p aeron-simulator -- --followers $(ARCHIVE_SEEDS)
+	$(SIMULATOR) --archive $(ARCHIVE_SEEDS)
+	$(SIMULATOR) --publishers $(ARCHIVE_SEEDS)
+	$(SIMULATOR) --followers $(ARCHIVE_SEEDS)
 
 HOURS ?= 8
 sim-night:
@@ -276,9 +325,16 @@ sim-mutants:
 	$(call say,bugs that the simulator must find)
 	$(PYTHON) rust/simulator/mutants.py
 
-# The same mutants with the same MUTANTS_SEED. A mutant takes two minutes, or ten if only Python tests find it.
+# The compiler's component llvm-tools reads the counts.
+sim-reach: $(QUICK)
+	$(call say,functions that no schedule enters)
+	rustup component add llvm-tools
+	$(PYTHON) rust/simulator/reach.py "$(SEEDS)" $(foreach kind,archive publishers followers,"--$(kind) $(ARCHIVE_SEEDS)")
+
+# The same mutants with the same MUTANTS_SEED. One build has all of them. A mutant takes some seconds, or four minutes
+# if no Rust test finds it.
 MUTANTS ?= 100
-mutants: $(STAMPS)/venv
+mutants: $(QUICK)
 	$(call say,random changes that tests must find)
 	@command -v cargo-mutants >/dev/null || cargo install --locked cargo-mutants
 	$(BIN)/python tools/random_mutants.py --count $(MUTANTS) $(if $(MUTANTS_SEED),--seed $(MUTANTS_SEED))

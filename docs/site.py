@@ -29,16 +29,21 @@ PAGES |= {
 }
 """Files outside of the folder `docs` that have a page on the site, and the path of the page."""
 
+COPIED = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "dashboards").iterdir())]
+"""Files outside of the folder `docs` that the site offers as they are."""
+
 _FILES = {page: file for file, page in PAGES.items()}
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#:\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^(```.*?^```[^\n]*\n?)", re.MULTILINE | re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages of files that are not in `docs`."""
+    """Adds the pages of files that are not in `docs`, and files that are no pages."""
     for file, page in PAGES.items():
         text = (ROOT / file).read_text()
         files.append(File.generated(config, page, content=_example(file, text) if file.endswith(".py") else text))
+    for file in COPIED:
+        files.append(File.generated(config, file, content=(ROOT / file).read_text()))
     return files
 
 
@@ -61,6 +66,8 @@ def _link(link: re.Match[str], file: PurePosixPath, here: str) -> str:
     text, target, anchor = link.groups(default="")
     path = os.path.normpath(file.parent / target)
     page = PAGES.get(path) or PAGES.get(f"{path}/README.md")
+    if page is None and path in COPIED:
+        page = path
     if page is None and path.startswith("docs/"):
         page = path.removeprefix("docs/")
     if page is not None:

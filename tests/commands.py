@@ -59,7 +59,8 @@ class Command:
             stdin=subprocess.DEVNULL,
             stdout=self._output.file if output is None else output,
             stderr=self._errors.file,
-            env={**inherited, **environment},
+            # Tests compare the output with that of Aeron's programs, which print no log.
+            env={**inherited, "AERON_LOG_LEVEL": "off", **environment},
         )
         self.pid = self._process.pid
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from tests.durations import Durations
@@ -14,7 +16,13 @@ from tests.spark import jvm
 
 import aeron
 
-_stream_ids = itertools.count(1000)
+# A test may also use the next 19 ids. A stream of a former test can still be open in the driver of the session: a
+# subscription to its id would get an image of it.
+_stream_ids = itertools.count(1000, 20)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--durations-file", type=Path, default=Path("target/test-durations.csv"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -23,8 +31,10 @@ def pytest_configure(config: pytest.Config) -> None:
     A shell starts background jobs with SIGINT ignored. Without the reset, processes that tests start would ignore it
     too.
     """
-    config.pluginmanager.register(Durations())
+    config.pluginmanager.register(Durations(config.getoption("durations_file")))
     jvm.start_quickly()
+    # Tests compare what programs print with what Aeron's programs print. Only tests/test_logs.py wants the log too.
+    os.environ["AERON_LOG_LEVEL"] = "off"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,6 +1,7 @@
-"""Records the duration of each test: all durations go into `target/test-durations.csv`, and the longest are printed.
+"""Records the duration of each test: all durations go into a file, and the longest are printed.
 
-A run replaces the file of the run before. A row has the seconds of the test with its fixtures, and the processor
+The file is `target/test-durations.csv`, or that of the option `--durations-file`. A run replaces the file of the run
+before. A row has the seconds of the test with its fixtures, and the processor
 seconds of the test process and of the child processes that have ended.
 """
 
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-FILE = Path("target/test-durations.csv")
 PRINTED = 20
 
 
@@ -25,7 +25,8 @@ def _processor_seconds() -> float:
 class Durations:
     """A plugin of pytest. Worker processes measure, and the process that started them writes the file."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: Path) -> None:
+        self._file = file
         self._seconds: dict[str, float] = {}
         self._processor_seconds: dict[str, float] = {}
 
@@ -54,12 +55,12 @@ class Durations:
             return
         longest = sorted(self._seconds.items(), key=lambda item: -item[1])
         rows = [(f"{seconds:.3f}", f"{self._processor_seconds.get(test, 0):.3f}", test) for test, seconds in longest]
-        FILE.parent.mkdir(exist_ok=True)
-        with FILE.open("w", newline="") as file:
+        self._file.parent.mkdir(exist_ok=True)
+        with self._file.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["seconds", "processor_seconds", "test"])
             writer.writerows(rows)
         if len(rows) > PRINTED:
-            terminalreporter.section(f"the {PRINTED} longest tests (all: {FILE})")
+            terminalreporter.section(f"the {PRINTED} longest tests (all: {self._file})")
             for seconds, processor_seconds, test in rows[:PRINTED]:
                 terminalreporter.write_line(f"{float(seconds):7.1f} s {float(processor_seconds):7.1f} s CPU  {test}")

@@ -7,11 +7,12 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.conftest import eventually
 
+import aeron
 from interop.archives import Archive
 from interop.drivers import Driver
 
@@ -46,12 +47,22 @@ def driver_process(**settings: str) -> Iterator[Driver]:
 
 
 @contextmanager
-def archive_process(driver: Driver, stream_id: int = 10) -> Iterator[Archive]:
+def archive_process(driver: Driver, stream_id: int = 10, kind: str = "ours") -> Iterator[Archive]:
     """Yields an archive in a process of its own, on the driver. The control stream has this stream id."""
     parent = Path(tempfile.mkdtemp(prefix="aeron-test-frozen-"))
-    archive = Archive("ours", driver, parent / "archive", parent / "archive-errors", stream_id)
+    archive = Archive(kind, driver, parent / "archive", parent / "archive-errors", stream_id)
     try:
         yield archive
     finally:
         archive.remove()
         shutil.rmtree(parent)
+
+
+def fill_command_buffer(client: aeron.Aeron) -> list[object]:
+    """Sends commands until not even a short command has room. Returns the pending operations."""
+    pending: list[object] = []
+    for label in ("x" * 380, ""):
+        with suppress(aeron.AeronError):
+            while True:
+                pending.append(client.async_add_counter(1001, label))
+    return pending

@@ -370,6 +370,8 @@ def test_retention_runs_before_a_recording_is_refused_because_of_low_space(
         archive.set_retention(recording_id=id, max_bytes=SEGMENT)
     full = SETTINGS | {"low_storage_space_threshold": 2**62}
     with aeron.Archive(directory, driver=driver, **full), aeron.connect_archive(client) as archive:
+        # After a start, each reader has its whole maximum age of 1 ms again.
+        time.sleep(0.05)
         with pytest.raises(aeron.ArchiveStorageSpaceError):
             archive.start_recording(CHANNEL, stream_id)
         # Before the refusal, a round of retention has removed the expired reader and then the segments.

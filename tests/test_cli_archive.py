@@ -15,7 +15,6 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
-from aeron.cli.counter_keys import stream_key
 from commands import Command, driver_directory, run
 from ports import free_port
 
@@ -275,8 +274,8 @@ def is_replayed(scene: Scene) -> bool:
     """Returns whether a replay on stream 100 has a subscriber. The driver shows the subscriber's position in a
     counter."""
     with aeron.CncFile(scene.driver.dir) as cnc:
-        keys = [stream_key(counter) for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
-    return any(key.stream_id == REPLAY_STREAM for key in keys)
+        positions = [counter for counter in cnc.counters() if counter.type_id == SUBSCRIBER_POSITION]
+    return any(position.stream_id == REPLAY_STREAM for position in positions)
 
 
 def test_replicate_copies_a_recording(scene: Scene) -> None:

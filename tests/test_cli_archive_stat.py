@@ -20,7 +20,7 @@ from tests.conftest import eventually
 from tests.recorded import CHANNEL, Recorder, offer_all, recorder
 
 import aeron
-from aeron.cli.archive.stat import duration
+from aeron.cli.timestamps import duration
 from commands import Command, run
 
 stream_ids = itertools.count(8000)

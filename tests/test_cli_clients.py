@@ -102,7 +102,7 @@ def test_all_clients_have_the_common_options(command: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["pub", "sub", "ping", "pong", "rate", "stat", "errors", "loss", "streams", "info", "inspect", "demo"],
+    ["pub", "sub", "ping", "pong", "rate", "top", "stat", "errors", "loss", "streams", "info", "inspect", "demo"],
 )
 def test_every_command_has_a_help_text(command: str) -> None:
     """06-13"""

@@ -112,6 +112,41 @@ def test_handlers_are_called_for_counters_of_all_clients(driver: aeron.MediaDriv
         assert client.remove_unavailable_counter_handler(handler)
 
 
+def test_a_snapshot_of_a_stream_counter_says_what_it_counts(client: aeron.Aeron, stream_id: int) -> None:
+    channel = f"aeron:ipc?term-length=64k|alias={'x' * 200}"
+    subscription = client.add_subscription(channel, stream_id)
+    publication = client.add_publication(channel, stream_id)
+    publication.wait_connected(timeout=5)
+    subscription.wait_connected(timeout=5)
+    counters = {each.type_id: each for each in client.counters_reader if each.stream_id == stream_id}
+    assert {type_id: (each.name, each.kind, each.unit) for type_id, each in counters.items()} == {
+        1: ("publisher_limit", "position", "bytes"),
+        4: ("subscriber_position", "position", "bytes"),
+        12: ("publisher_position", "position", "bytes"),
+    }
+    for each in counters.values():
+        assert (each.channel, each.is_channel_complete) == (channel, True)
+        assert (each.session_id, each.recording_id) == (publication.session_id, None)
+
+
+def test_a_snapshot_of_another_counter_has_no_stream(client: aeron.Aeron) -> None:
+    # The driver counts heartbeats of a client from its first command on.
+    counter = client.add_counter(1001, "mine", b"key")
+    heartbeat = next(each for each in client.counters_reader if each.type_id == 11)
+    assert (heartbeat.name, heartbeat.kind, heartbeat.unit) == ("client_heartbeat", "timestamp", "milliseconds")
+    assert (heartbeat.channel, heartbeat.stream_id, heartbeat.session_id) == (None, None, None)
+    assert not heartbeat.is_channel_complete
+    [mine] = [each for each in client.counters_reader if each.id == counter.id]
+    assert (mine.name, mine.kind, mine.unit, mine.stream_id) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("key", [b"", b"short", bytes(range(200))])
+def test_a_key_of_any_length_has_a_meaning(key: bytes) -> None:
+    for type_id in range(120):
+        snapshot = aeron.CounterSnapshot(1, type_id, 0, "label", key, 0, 0, 0)
+        assert snapshot.channel is None or isinstance(snapshot.channel, str)
+
+
 def test_the_key_of_a_stream_counter_has_registration_id_session_id_and_stream_id(
     client: aeron.Aeron, stream_id: int
 ) -> None:

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md"))]
 PAGES += [path for path in sorted(DOCUMENTS.rglob("*.md")) if path.parent.name != "spec"]
-LANGUAGES = {"", "console", "python", "rust", "sh", "text", "toml"}
+LANGUAGES = {"", "console", "python", "rust", "sh", "text", "toml", "yaml"}
 RUN_ELSEWHERE = {"docs/spark.md"}
 
 # A block that contains a fence has a longer fence itself. So a block ends only at a fence that equals its first one.

@@ -170,7 +170,7 @@ def test_a_handler_can_add_resources_without_waiting(driver: aeron.MediaDriver, 
     added: list[aeron.PendingOperation[object]] = []
 
     def on_image(_: aeron.Image) -> None:
-        arguments: tuple[object, ...] = (1001, "inside") if kind == "counter" else ("aeron:ipc", stream_id + 10_000)
+        arguments: tuple[object, ...] = (1001, "inside") if kind == "counter" else ("aeron:ipc", stream_id + 1)
         added.append(getattr(client, f"async_add_{kind}")(*arguments))
 
     with aeron.connect(driver) as client:

@@ -310,7 +310,7 @@ def test_waiting_for_an_unfinished_operation_in_a_handler_is_refused(driver: aer
     pending: list[aeron.PendingOperation[aeron.Publication]] = []
 
     def on_image(_: aeron.Image) -> None:
-        pending.append(client.async_add_publication("aeron:ipc", stream_id + 1000))
+        pending.append(client.async_add_publication("aeron:ipc", stream_id + 1))
         pending[0].result(5)
 
     with aeron.connect(driver, error_handler=errors.append) as client:
@@ -364,7 +364,7 @@ def test_the_result_type_of_an_operation_can_be_named_in_an_annotation() -> None
 
 def test_several_threads_can_wait_for_one_operation(client: aeron.Aeron, stream_id: int) -> None:
     for number in range(20):
-        operation = client.async_add_publication("aeron:ipc", stream_id + 100 * number)
+        operation = client.async_add_publication("aeron:ipc", stream_id + number)
         results: list[aeron.Publication] = []
         takers = [threading.Thread(target=lambda: results.append(operation.result(10))) for _ in range(8)]  # noqa: B023
         for taker in takers:

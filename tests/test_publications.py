@@ -62,6 +62,7 @@ def test_an_offer_without_a_subscriber_returns_not_connected(client: aeron.Aeron
     assert publication.try_claim(8) is aeron.NOT_CONNECTED
     assert publication.offer_batch([b"nobody"]) == 0
     assert not publication.is_connected
+    assert publication.refused == aeron.RefusedAttempts(not_connected=3, back_pressured=0, admin_action=0)
 
 
 def test_a_slow_subscriber_causes_back_pressure_until_it_has_read(stream: Stream) -> None:
@@ -69,6 +70,7 @@ def test_a_slow_subscriber_causes_back_pressure_until_it_has_read(stream: Stream
     while (result := stream.publication.offer(bytes(1000))) is not aeron.BACK_PRESSURED:
         results[repr(result) if result < 0 else "sent"] = True
     assert "sent" in results
+    assert stream.publication.refused.back_pressured == 1
     while stream.subscription.poll(lambda *_: None, 100):
         pass
     eventually(lambda: stream.publication.offer(b"room again"))
@@ -84,6 +86,7 @@ def test_an_offer_at_the_end_of_a_term_returns_admin_action(stream: Stream) -> N
     # messages.
     eventually(is_end_of_term)
     assert stream.publication.position == stream.publication.term_buffer_length
+    assert stream.publication.refused.admin_action == 1
 
 
 def test_calls_of_a_closed_publication_raise_an_error(stream: Stream) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from tests.conftest import eventually
+from tests.frozen import fill_command_buffer
 from tests.ports import free_port
 
 import aeron
@@ -41,16 +41,6 @@ class DriverThread:
             with self._turn:
                 self._driver.do_work()
             time.sleep(0.0005)
-
-
-def fill_command_buffer(client: aeron.Aeron) -> list[object]:
-    """Sends commands until not even a short command has room. Returns the pending operations."""
-    pending: list[object] = []
-    for label in ("x" * 380, ""):
-        with suppress(aeron.AeronError):
-            while True:
-                pending.append(client.async_add_counter(1001, label))
-    return pending
 
 
 def has_room(client: aeron.Aeron) -> bool:

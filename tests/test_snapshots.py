@@ -26,6 +26,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "FixedLoss": lambda: aeron.FixedLoss(1, 2, 3),
     "FrameType": lambda: aeron.FrameType.DATA,
     "LogFrame": lambda: aeron.LogFrame(64, 100, "a header"),
+    "RefusedAttempts": lambda: aeron.RefusedAttempts(1, 2, 3),
     "LossObservation": lambda: aeron.LossObservation(1, 2, 3, 4, 5, 6, "aeron:ipc", "a source"),
     "AuthenticatingSession": lambda: aeron.AuthenticatingSession(1, "10.0.0.1", b"challenge"),
     "AuthenticationDecision": lambda: aeron.AuthenticationDecision.accept("ada"),
@@ -38,6 +39,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
     "Recording": lambda: aeron.Recording(
         1, 0, None, 2, None, 3, 4, "aeron:ipc", "aeron:ipc?alias=a", "aeron:ipc", 5, 65536, 131072, 1408
     ),
+    "Health": lambda: aeron.Health(is_live=True, is_ready=False, reasons=("recording 7 is not active",)),
     "RecordingChange": lambda: aeron.RecordingChange(1, 64, 2, 0, None),
     "RecordingExport": lambda: aeron.RecordingExport(1, 0, 64, 1, 0, (Path("trades.parquet"),), 100),
     "CopiedRange": lambda: aeron.CopiedRange(1, 0, 65536, 131072),

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import eventually
-from tests.frozen import archive_process, driver_process, frozen
+from tests.frozen import archive_process, driver_process, fill_command_buffer, frozen
 
 import aeron
 from interop.archives import Archive
@@ -57,15 +57,31 @@ WAITS = [
     Wait("AWAIT_REQUEST_PUBLICATION", "ADD_REQUEST_PUBLICATION", "driver", "ADD_REPLAY_SUBSCRIPTION", RESPONSE),
     Wait("AWAIT_REPLAY_TOKEN", "SEND_REPLAY_TOKEN_REQUEST", "archive", "ADD_REPLAY_SUBSCRIPTION", RESPONSE),
 ]
-ONE_POLL = "lasts from one poll to the next, and waits for nothing"
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A state in which a subscription sends a command to the driver, and waits for a pause if the driver has no room
+    for the command."""
+
+    sends: str
+    # The state during the pauses.
+    waits: str
+    replay_channel: str = IPC
+    is_live: bool = False
+
+
+PAUSES = [
+    Pause("ADD_REPLAY_SUBSCRIPTION", "ADD_REPLAY_SUBSCRIPTION", ANY_PORT),
+    Pause("ADD_REQUEST_PUBLICATION", "ADD_REPLAY_SUBSCRIPTION", RESPONSE),
+    Pause("ADD_LIVE_SUBSCRIPTION", "ADD_LIVE_SUBSCRIPTION", is_live=True),
+]
+ONE_POLL = "lasts one poll: a request without room in the request stream waits in the next state"
 UNTESTED = {
     "SEND_LIST_RECORDING_REQUEST": ONE_POLL,
-    "SEND_REPLAY_REQUEST": ONE_POLL,
+    "SEND_REPLAY_REQUEST": ONE_POLL + ". After a failed replay subscription, it first lasts for a pause",
     "SEND_REPLAY_TOKEN_REQUEST": ONE_POLL,
-    "ADD_REPLAY_SUBSCRIPTION": ONE_POLL,
-    "ADD_REQUEST_PUBLICATION": ONE_POLL,
-    "ADD_LIVE_SUBSCRIPTION": ONE_POLL,
-    "AWAIT_REPLAY_CHANNEL_ENDPOINT": "the driver reports the port before it reports that the subscription is ready",
+    "AWAIT_REPLAY_CHANNEL_ENDPOINT": "each driver reports the port before it reports that the subscription is ready",
     "FAILED": "the last state",
 }
 # The states with tests of their own.
@@ -159,7 +175,42 @@ def test_a_state_that_waits_for_a_stopped_process_ends_at_the_message_timeout_an
 def test_every_state_is_tested_or_has_a_reason() -> None:
     states = re.findall(r"^\| (\d+) \| ([A-Z_]+) \|", SPECIFICATION.read_text(), re.MULTILINE)
     assert [int(code) for code, _ in states] == list(range(18))
-    assert {name for _, name in states} == {wait.state for wait in WAITS} | OTHERS | UNTESTED.keys()
+    tested = {wait.state for wait in WAITS} | {pause.sends for pause in PAUSES} | OTHERS
+    assert {name for _, name in states} == tested | UNTESTED.keys()
+    assert not tested & UNTESTED.keys()
+
+
+# The pauses of 1, 2, 4 and up to 256 ms.
+PAUSES_S, ATTEMPTS = 0.511, 9
+
+
+@pytest.mark.parametrize("pause", [pytest.param(pause, id=pause.sends) for pause in PAUSES])
+def test_if_a_command_has_no_room_the_next_attempts_follow_after_longer_pauses_and_one_succeeds(
+    rig: Rig, pause: Pause
+) -> None:
+    source = rig.source()
+    if pause.is_live:
+        source.close()
+    start = rig.connection.get_stop_position(source.id) if pause.is_live else aeron.FROM_START
+    with rig.reader(source, replay_channel=pause.replay_channel, start_position=start) as reader:
+        until_state(reader, pause.sends)
+        with frozen(rig.pid("driver")):
+            pending = fill_command_buffer(rig.client)
+            reader.poll()
+            begin = time.monotonic()
+            while time.monotonic() - begin < PAUSES_S:
+                assert reader.subscription.state == pause.waits
+                reader.poll()
+        assert 5 <= len(reader.errors) <= ATTEMPTS + 1
+        assert {has_failed for _, has_failed in reader.errors} == {False}
+        assert all("the ring buffer to the media driver is full" in str(error) for error, _ in reader.errors)
+        if pause.is_live:
+            source.resume(rig.client)
+        reader.until_live()
+        eventually(lambda: source.offer() >= 10)
+        reader.until_read(source.messages[5 if pause.is_live else 0 :])
+    del pending
+    source.dismiss()
 
 
 def test_without_a_response_of_the_archive_each_attempt_to_connect_is_reported_once(rig: Rig) -> None:

@@ -60,6 +60,7 @@ from aeron._aeron import (
     RecordingSignal,
     RecordingSignals,
     RecordingSubscription,
+    RefusedAttempts,
     ReplayMerge,
     RetentionOutcome,
     RetentionPolicy,
@@ -155,6 +156,7 @@ from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these names
+    from aeron._health import Health, health
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
@@ -266,6 +268,7 @@ __all__ = [
     "FrameType",
     "GenericDriverError",
     "Header",
+    "Health",
     "IdleStrategy",
     "Image",
     "ImageClosedError",
@@ -318,6 +321,7 @@ __all__ = [
     "RecordingSubscription",
     "Recordings",
     "ReentrantCallError",
+    "RefusedAttempts",
     "RegistrationError",
     "ReplayMerge",
     "ReplicationConnectionError",
@@ -352,6 +356,7 @@ __all__ = [
     "connect",
     "connect_archive",
     "default_directory",
+    "health",
     "is_driver_active",
     "parse_duration_ns",
     "parse_size",
@@ -382,6 +387,7 @@ _LAZY = {
     "FixedLoss": "loss",
     "FragmentHandler": "types",
     "FrameType": "loss",
+    "Health": "_health",
     "ImageHandler": "types",
     "Message": "types",
     "Messages": "types",
@@ -395,6 +401,7 @@ _LAZY = {
     "SourceLocation": "types",
     "Time": "types",
     "ViewHandler": "types",
+    "health": "_health",
     "read_recording": "recorded_batches",
 }
 """The module of each lazy name. The module is loaded at the first use of the name, so that `import aeron` is fast."""

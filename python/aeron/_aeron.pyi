@@ -71,7 +71,13 @@ from aeron._stubs.pipeline import (
     plan_archive,
     plan_recordings,
 )
-from aeron._stubs.publication import BufferClaim, ExclusivePublication, Publication, PublicationErrorFrame
+from aeron._stubs.publication import (
+    BufferClaim,
+    ExclusivePublication,
+    Publication,
+    PublicationErrorFrame,
+    RefusedAttempts,
+)
 from aeron._stubs.recorded_publisher import RecordedPublisher
 from aeron._stubs.recordings import (
     FROM_LIVE,
@@ -90,7 +96,10 @@ from aeron._stubs.values import (
     __version__,
     _archive_settings,
     _channel_parameters,
+    _counter_meanings,
     _driver_settings,
+    _Exposition,
+    _Users,
     parse_duration_ns,
     parse_size,
 )
@@ -146,6 +155,7 @@ __all__ = [
     "RecordingSignal",
     "RecordingSignals",
     "RecordingSubscription",
+    "RefusedAttempts",
     "ReplayMerge",
     "RetentionOutcome",
     "RetentionPolicy",
@@ -162,16 +172,19 @@ __all__ = [
     "_CatalogEntry",
     "_Compaction",
     "_Condition",
+    "_Exposition",
     "_RecordedFrame",
     "_RecordedFrames",
     "_RecordedRows",
     "_Timer",
+    "_Users",
     "_Verification",
     "__version__",
     "_archive_settings",
     "_batch_of_columns",
     "_channel_parameters",
     "_close_all",
+    "_counter_meanings",
     "_driver_settings",
     "_ended_archives",
     "_left_directories",

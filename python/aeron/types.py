@@ -22,6 +22,7 @@ from aeron._aeron import (
     Header,
     Image,
     PendingOperation,
+    RefusedAttempts,
 )
 from aeron.results import NotSent
 
@@ -590,6 +591,13 @@ class AnyPublication(Protocol):
     @property
     def position_limit_id(self) -> int:
         """Counter id of the position limit."""
+        ...
+
+    @property
+    def refused(self) -> RefusedAttempts:
+        """Numbers of attempts to send that sent nothing, since the publication was added. A call that retries,
+        such as `publish`, counts each of its attempts.
+        """
         ...
 
     @property

@@ -1,4 +1,6 @@
 //! Sets `AERON_COMMIT` to the commit of the source, unless the build environment sets it.
+//!
+//! An unoptimised build has no commit: with it, every commit would build all crates again.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,11 +8,13 @@ use std::process::Command;
 fn main() {
     println!("cargo:rerun-if-env-changed=AERON_COMMIT");
     println!("cargo:rerun-if-changed=build.rs");
+    if std::env::var_os("AERON_COMMIT").is_some()
+        || std::env::var("PROFILE").is_ok_and(|name| name == "debug")
+    {
+        return;
+    }
     if Path::new("../../.git/logs/HEAD").exists() {
         println!("cargo:rerun-if-changed=../../.git/logs/HEAD");
-    }
-    if std::env::var_os("AERON_COMMIT").is_some() {
-        return;
     }
     let git = Command::new("git")
         .args(["rev-parse", "--short=10", "HEAD"])

@@ -176,7 +176,7 @@ def bricks():
     """`bricks(command, ...)` returns the output lines of our example program, which writes, recovers and reads
     archives."""
     _started(toolchain.jar)
-    program = _started(lambda: toolchain.rust_example("aeron-archive", "archive_states"))
+    program = _started(lambda: toolchain.rust_example("archive_states"))
 
     def run(*arguments):
         command = [str(part) for part in (program, *arguments)]

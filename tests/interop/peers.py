@@ -273,7 +273,7 @@ def _command(kind):
     if kind == "c":
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
     if kind == "our-archive-client":
-        return (toolchain.rust_example("aeron-archive", "archive_client"),)
+        return (toolchain.rust_example("archive_client"),)
     if kind == "ours":
         return (sys.executable, "-u", toolchain.HERE / "peer" / "our_peer.py")
     raise ValueError(f"no peer of kind {kind}")

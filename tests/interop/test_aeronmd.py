@@ -130,10 +130,10 @@ def test_an_invalid_idle_strategy_is_refused(settings, run_directory):
 @pytest.mark.parametrize(
     ("mode", "threads"),
     [
-        ("DEDICATED", {"sender", "receiver", "aeron-md-nra"}),
-        ("SHARED_NETWORK", {"[sender, receiv", "aeron-md-nra"}),
-        ("SHARED", set()),
-        ("INVOKER", set()),
+        ("DEDICATED", {"aeron-log", "sender", "receiver", "aeron-md-nra"}),
+        ("SHARED_NETWORK", {"aeron-log", "[sender, receiv", "aeron-md-nra"}),
+        ("SHARED", {"aeron-log"}),
+        ("INVOKER", {"aeron-log"}),
     ],
 )
 def test_the_threading_mode_determines_the_threads_of_the_driver(mode, threads, start_driver):

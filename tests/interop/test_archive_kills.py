@@ -194,7 +194,7 @@ def test_the_archive_refuses_to_start_with_a_torn_last_fragment_unless_a_setting
     assert archive.stop() == 15
     shutil.rmtree(archive.directory)
     archive.directory.mkdir()
-    states = toolchain.rust_example("aeron-archive", "archive_states")
+    states = toolchain.rust_example("archive_states")
     subprocess.run([states, "write", "torn", archive.directory], check=True, capture_output=True, timeout=60)
     (archive.directory / "archive-mark.dat").unlink()
     catalog = (archive.directory / "archive.catalog").read_bytes()

@@ -9,6 +9,7 @@ import aeron
 from interop.archives import Archive
 from interop.conftest import _started
 from interop.kinds import ARCHIVES, each_archive_on_ours
+from interop.merging import COUNT, Recorded
 from interop.peers import transfer
 from interop.waiting import eventually
 from ports import free_port
@@ -16,7 +17,6 @@ from ports import free_port
 _LENGTHS = (10, 3000, 0, 1400, 7)
 _TIMEOUT_S = 30
 _SHORT_S = 2
-_COUNT = 300
 # This number of messages fits into the term window, so they can be published while the subscriber is not polled.
 _BURST = 100
 
@@ -39,46 +39,6 @@ def archive(server):
         aeron.connect_archive(client, control_channel=control, control_stream_id=control_stream) as archive,
     ):
         yield archive
-
-
-class Recorded:
-    """A stream that an archive records, with its publisher."""
-
-    def __init__(self, archive, stream):
-        self.archive, self.stream_id = archive, stream
-        self.control = free_port()
-        channel = f"aeron:udp?control=127.0.0.1:{self.control}|control-mode=dynamic|ssc=true|term-length=256k"
-        self.publication = archive.add_recorded_exclusive_publication(channel, stream)
-        self.sent = []
-        self.publish(_COUNT)
-        position = self.publication.position
-        self.recording_id = archive.wait_recorded(self.publication, position, timeout=_TIMEOUT_S).recording_id
-
-    def publish(self, count):
-        for number in range(len(self.sent), len(self.sent) + count):
-            message = number.to_bytes(8, "little") * 100
-            self.publication.publish(message, timeout=_TIMEOUT_S)
-            self.sent.append(message)
-
-    @property
-    def live_destination(self):
-        return f"aeron:udp?endpoint=127.0.0.1:0|control=127.0.0.1:{self.control}"
-
-    @property
-    def session(self):
-        return f"session-id={self.publication.session_id}"
-
-    def subscribe(self):
-        return self.archive.client.add_subscription(f"aeron:udp?control-mode=manual|{self.session}", self.stream_id)
-
-    def merge(self, subscription, **changes):
-        channels = {
-            "replay_channel": f"aeron:udp?{self.session}",
-            "replay_destination": "aeron:udp?endpoint=127.0.0.1:0",
-            "live_destination": self.live_destination,
-            "recording_id": self.recording_id,
-        }
-        return aeron.ReplayMerge(subscription, self.archive, **{**channels, **changes})
 
 
 @pytest.fixture
@@ -124,7 +84,7 @@ def test_a_replay_switches_to_the_live_stream_without_gap_or_duplicate(recorded,
         recorded.merge(subscription, replay_destination=f"aeron:udp?endpoint=127.0.0.1:{port}") as merge,
     ):
         assert not merge.is_live_added
-        _run(merge, lambda: len(got) > _COUNT // 2, got)
+        _run(merge, lambda: len(got) > COUNT // 2, got)
         recorded.publish(_BURST)
         _run(merge, lambda: merge.is_merged, got)
         assert merge.is_live_added
@@ -151,7 +111,7 @@ def test_a_merge_starts_at_the_given_position(recorded):
     got = []
     position = frames[-1][0]
     with recorded.subscribe() as subscription, recorded.merge(subscription, start_position=position) as merge:
-        _run(merge, lambda: merge.is_merged and len(got) >= _COUNT - 10, got)
+        _run(merge, lambda: merge.is_merged and len(got) >= COUNT - 10, got)
     assert got == recorded.sent[10:]
 
 
@@ -259,12 +219,12 @@ def test_a_merge_delivers_single_fragments_and_nothing_before_it_has_an_image(ar
         with pytest.raises(aeron.ArgumentTypeError):
             merge.poll(None)
         deadline = time.monotonic() + _TIMEOUT_S
-        while sum(map(len, fragments)) < _COUNT * 800 + len(long):
+        while sum(map(len, fragments)) < COUNT * 800 + len(long):
             merge.poll(lambda payload, header: fragments.append(payload), 100)
             assert time.monotonic() < deadline
-        assert fragments[:_COUNT] == recorded.sent
-        assert len(fragments[_COUNT:]) > 1
-        assert b"".join(fragments[_COUNT:]) == long
+        assert fragments[:COUNT] == recorded.sent
+        assert len(fragments[COUNT:]) > 1
+        assert b"".join(fragments[COUNT:]) == long
     recorded.publication.close()
 
 
@@ -310,8 +270,8 @@ def test_the_real_client_merges_a_replay_with_the_live_stream(drivers, start_arc
     publication = publisher.add_recorded_publication(channel, stream, exclusive=True)
     recording = publisher.await_signal("START")["recording"]
     publication.await_connected()
-    publication.start_publish(_COUNT, _LENGTHS)
-    assert publication.peer.answer()["sent"] == _COUNT
+    publication.start_publish(COUNT, _LENGTHS)
+    assert publication.peer.answer()["sent"] == COUNT
     publisher.await_recorded(recording, publication.state()["position"])
     session = f"session-id={publication.session}"
     subscription = merger.peer.add_subscription(f"aeron:udp?control-mode=manual|{session}", stream)
@@ -321,12 +281,12 @@ def test_the_real_client_merges_a_replay_with_the_live_stream(drivers, start_arc
         replay=f"aeron:udp?{session}",
         replay_destination="aeron:udp?endpoint=127.0.0.1:0",
         live_destination=f"aeron:udp?endpoint=127.0.0.1:{free_port()}|control=127.0.0.1:{control}",
-        count=2 * _COUNT,
+        count=2 * COUNT,
         lengths=_LENGTHS,
     )
-    publication.start_publish(_COUNT, _LENGTHS)
-    assert publication.peer.answer()["sent"] == _COUNT
+    publication.start_publish(COUNT, _LENGTHS)
+    assert publication.peer.answer()["sent"] == COUNT
     merged = merger.peer.answer()
     assert merged["faults"] == []
-    assert (merged["merged"], merged["received"]) == (True, 2 * _COUNT)
-    transfer([publication], [subscription], _COUNT, _LENGTHS)
+    assert (merged["merged"], merged["received"]) == (True, 2 * COUNT)
+    transfer([publication], [subscription], COUNT, _LENGTHS)

@@ -28,7 +28,7 @@ from live.shared_query import SharedArchive, SharedQuery
 CHANNEL = "aeron:ipc?term-length=64k"
 STAGING_STREAM_ID = 30
 
-_stream_ids = itertools.count(6001)
+_stream_ids = itertools.count(700_000)
 _queries = itertools.count()
 
 
@@ -96,7 +96,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(directory: Path) -> Iterator[aeron.MediaDriver]:
     with (
-        aeron.MediaDriver(client_liveness_timeout_ns=1_000_000_000, timer_interval_ns=50_000_000) as driver,
+        aeron.MediaDriver(client_liveness_timeout_ns=2_000_000_000, timer_interval_ns=50_000_000) as driver,
         aeron.Archive(directory, driver=driver, segment_file_length=64 * 1024, low_storage_space_threshold=0),
     ):
         yield driver

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHANNEL = "aeron:ipc?term-length=64k"
 
-_stream_ids = itertools.count(4001)
+_stream_ids = itertools.count(600_000)
 
 
 class Recorded:

@@ -168,7 +168,7 @@ def test_each_row_is_published_on_the_stream_that_it_names(
     task: Tasks, reader: Callable[..., Reader], stream_id: int
 ) -> None:
     """08-70, 08-72"""
-    streams = [stream_id, stream_id + 100_000, stream_id + 200_000]
+    streams = [stream_id, stream_id + 1, stream_id + 2]
     readers = [reader(stream) for stream in streams]
     one = task(None)
     routes = [streams[number * number % 3] for number in range(1000)]
@@ -363,8 +363,8 @@ def test_reserved_values_come_from_their_column(task: Tasks, reader: Callable[..
     """08-70, 08-76"""
     subscriber = reader()
     values = [-(2**63), 2**63 - 1, 0, 7]
-    routes = [stream_id, stream_id, stream_id + 500_000, stream_id]
-    other = reader(stream_id + 500_000)
+    routes = [stream_id, stream_id, stream_id + 1, stream_id]
+    other = reader(stream_id + 1)
     one = task(None, reserved_value="column")
     columns = {"stream_id": pa.array(routes, pa.int32()), "reserved_value": pa.array(values, pa.int64())}
     one.write(rows([b"a", b"b", b"c", b"d"], **columns))
@@ -377,10 +377,10 @@ def test_records_are_packed_into_messages_per_stream_and_the_last_message_is_sho
     task: Tasks, reader: Callable[..., Reader], stream_id: int
 ) -> None:
     """08-64, 08-70"""
-    even, odd = reader(), reader(stream_id + 300_000)
+    even, odd = reader(), reader(stream_id + 1)
     one = task(None, value_schema="n i32, @8, text char[4]", records_per_message=3, reserved_value="dedup", batch_id=1)
     numbers = range(10)
-    routes = [stream_id + 300_000 * (number % 2) for number in numbers]
+    routes = [stream_id + 1 * (number % 2) for number in numbers]
     columns = {"stream_id": pa.array(routes, pa.int32()), "text": pa.array([f"t{number}" for number in numbers])}
     batch = pa.record_batch({"n": pa.array(numbers, pa.int32()), **columns})
     one.write(batch.slice(0, 7))

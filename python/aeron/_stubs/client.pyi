@@ -9,6 +9,7 @@ from aeron._stubs.driver import MediaDriver
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.publication import ExclusivePublication, Publication, PublicationErrorFrame
 from aeron._stubs.subscription import Subscription
+from aeron.metrics import DriverMetrics
 from aeron.types import Channel, CounterHandler, ImageHandler
 
 @final
@@ -470,6 +471,20 @@ class Aeron:
     @property
     def client_id(self) -> int:
         """Id of the client. The key of the client's heartbeat counter contains this id."""
+    @property
+    def aeron_dir(self) -> str:
+        """Directory of the driver."""
+    def metrics(self) -> DriverMetrics:
+        """Reads the state of the driver, as `aeron.metrics.snapshot` does.
+
+        Returns:
+            The state, of which this client is a part.
+
+        Raises:
+            DriverTimeoutError: If there is no complete file of a driver.
+            DriverError: If the file has another version or is damaged.
+            OSError: If the loss report cannot be read.
+        """
     @property
     def is_closed(self) -> bool:
         """Whether the client was closed, by the program or by an error."""

@@ -1,7 +1,7 @@
 """Counters."""
 
 from collections.abc import Iterator
-from typing import ClassVar, Self, final
+from typing import ClassVar, Literal, Self, final
 
 @final
 class Counter:
@@ -148,6 +148,38 @@ class CounterSnapshot:
     @property
     def reference_id(self) -> int:
         """Id of the object to which the counter belongs. The kind of object depends on the counter's type."""
+    @property
+    def name(self) -> str | None:
+        """Name in lower case with underscores, for example `publisher_limit`; `None` if the type is unknown. All counters
+        of a type have the same name, except system counters and the indicators of congestion control.
+        """
+    @property
+    def kind(self) -> Literal["counter", "gauge", "position", "state", "timestamp"] | None:
+        """Kind of the value: `"counter"` (a total), `"gauge"`, `"position"`, `"state"` (a code) or `"timestamp"`; `None`
+        if it is unknown.
+        """
+    @property
+    def unit(self) -> Literal["bytes", "nanoseconds", "milliseconds"] | None:
+        """Unit of the value: `"bytes"`, `"nanoseconds"` or `"milliseconds"`; `None` for a number without a unit, and for
+        an unknown type.
+        """
+    @property
+    def channel(self) -> str | None:
+        """Channel of the stream or endpoint; `None` if the type has no channel. Key and label have room for the beginning
+        of a long channel. This is the longer one of the two.
+        """
+    @property
+    def is_channel_complete(self) -> bool:
+        """Whether `channel` is complete. Without a channel, the value is `False`."""
+    @property
+    def stream_id(self) -> int | None:
+        """Stream id; `None` if the type has none."""
+    @property
+    def session_id(self) -> int | None:
+        """Session id; `None` if the type has none."""
+    @property
+    def recording_id(self) -> int | None:
+        """Recording id; `None` if the type has none."""
 
 @final
 class CountersReader:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal, Self, final
 
 from aeron.loss import Loss
+from aeron.metrics import DriverMetrics
 
 @final
 class MediaDriver:
@@ -361,6 +362,16 @@ class MediaDriver:
     @property
     def configuration(self) -> dict[str, bool | int | str]:
         """The settings of this driver: a dictionary from names to values."""
+    def metrics(self) -> DriverMetrics:
+        """Reads the state of the driver, as `aeron.metrics.snapshot` does.
+
+        Returns:
+            The state.
+
+        Raises:
+            DriverTimeoutError: If the driver is closed.
+            OSError: If the loss report cannot be read.
+        """
     @property
     def dir(self) -> str:
         """Directory of the driver."""

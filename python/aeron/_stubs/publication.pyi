@@ -394,6 +394,11 @@ class Publication:
     def position_limit_id(self) -> int:
         """Counter id of the position limit."""
     @property
+    def refused(self) -> RefusedAttempts:
+        """Numbers of attempts to send that sent nothing, since the publication was added. A call that retries,
+        such as `publish`, counts each of its attempts.
+        """
+    @property
     def available_window(self) -> int:
         """Number of bytes between the position and the position limit; 0 or less if there is no room.
 
@@ -806,6 +811,11 @@ class ExclusivePublication:
     def position_limit_id(self) -> int:
         """Counter id of the position limit."""
     @property
+    def refused(self) -> RefusedAttempts:
+        """Numbers of attempts to send that sent nothing, since the publication was added. A call that retries,
+        such as `publish`, counts each of its attempts.
+        """
+    @property
     def available_window(self) -> int:
         """Number of bytes between the position and the position limit; 0 or less if there is no room.
 
@@ -994,3 +1004,22 @@ class PublicationErrorFrame:
     @property
     def source_address(self) -> str | None:
         """Source address of the report, `None` if it is not known."""
+
+@final
+class RefusedAttempts:
+    """Numbers of attempts to send that sent nothing. Immutable. Comparison and pickling use the values."""
+
+    def __new__(cls, not_connected: int, back_pressured: int, admin_action: int) -> Self: ...
+    def __getnewargs__(self) -> tuple[int, int, int]: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+    @property
+    def not_connected(self) -> int:
+        """Attempts while no subscriber was connected."""
+    @property
+    def back_pressured(self) -> int:
+        """Attempts while subscribers had not consumed enough, or the network was too slow."""
+    @property
+    def admin_action(self) -> int:
+        """Attempts while the log was rotating to its next term."""

@@ -20,17 +20,23 @@ _HELPS = {
     "send": "Send a file.",
     "receive": "Receive files from 'aeron send'.",
     "rate": "Measure the message rate of a stream, or send at full rate.",
+    "top": "Show a driver live on the whole screen: streams, readers, clients, recordings, errors.",
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
+    "log-level": "Change the level of a running driver's or archive's log.",
     "loss": "Show the losses of a driver's streams.",
     "streams": "Show a driver's streams and the backlog of each reader.",
+    "clients": "Show a driver's clients and what they own.",
+    "health": "Check whether a driver and an archive live and are ready.",
+    "exporter": "Serve the metrics of drivers and archives to Prometheus.",
     "info": "Show the driver of a directory, or ask the driver to end.",
+    "report": "Write one file with what a bug report needs.",
     "inspect": "Print the frames of a log buffer file.",
     "doctor": "Check this machine for Spark's format aeron.",
     "demo": "Publish market data to another process, and show rate and latency.",
 }
 
-_COMMANDS = {name: LazyCommand(f"aeron.cli.{name}", "command", text) for name, text in _HELPS.items()}
+_COMMANDS = {name: LazyCommand(f"aeron.cli.{name.replace('-', '_')}", "command", text) for name, text in _HELPS.items()}
 
 # For a wrong option, Aeron's own tools exit with status 1. Click's default of 2 is the status of a driver after SIGINT.
 click.UsageError.exit_code = 1

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterable
 import click
 
 import aeron
-from aeron.cli.counter_keys import StreamKey, channel_key, stream_key
 from aeron.cli.options import LONGEST_S, directory_option, timeout_option
 from aeron.cli.screen import watch
 from aeron.cli.session import cnc_file
+from aeron.cli.streams import registration_id
 from aeron.cli.text import printable
 from aeron.cli.timestamps import local_time
 
 _SYSTEM = 0
 _STREAM_TYPES = frozenset({1, 2, 3, 4, 5, 9, 10, 12})
-_CHANNEL_TYPES = frozenset({6, 7})
+"""The types that Aeron's own tool filters by identity, session and stream."""
+_CHANNEL_TYPES = _STREAM_TYPES | {6, 7}
+"""The types that Aeron's own tool filters by channel."""
 
 Filter = Callable[[aeron.CounterSnapshot], bool]
 
@@ -151,25 +153,19 @@ def _test(compared: Callable[[aeron.CounterSnapshot], str | None], pattern: re.P
 def _identity(counter: aeron.CounterSnapshot) -> str | None:
     if counter.type_id == _SYSTEM:
         return str(counter.id)
-    return _of_stream(counter, lambda key: key.registration_id)
+    return _of_stream(counter, registration_id(counter))
 
 
-def _of_stream(counter: aeron.CounterSnapshot, part: Callable[[StreamKey], int]) -> str | None:
-    return str(part(stream_key(counter))) if counter.type_id in _STREAM_TYPES else None
-
-
-def _channel(counter: aeron.CounterSnapshot) -> str | None:
-    if counter.type_id in _STREAM_TYPES:
-        return stream_key(counter).channel
-    return channel_key(counter) if counter.type_id in _CHANNEL_TYPES else None
+def _of_stream(counter: aeron.CounterSnapshot, part: int | None) -> str | None:
+    return str(part) if counter.type_id in _STREAM_TYPES else None
 
 
 _COMPARED: dict[str, Callable[[aeron.CounterSnapshot], str | None]] = {
     "type": lambda counter: str(counter.type_id),
     "identity": _identity,
-    "session": lambda counter: _of_stream(counter, lambda key: key.session_id),
-    "stream": lambda counter: _of_stream(counter, lambda key: key.stream_id),
-    "channel": _channel,
+    "session": lambda counter: _of_stream(counter, counter.session_id),
+    "stream": lambda counter: _of_stream(counter, counter.stream_id),
+    "channel": lambda counter: counter.channel if counter.type_id in _CHANNEL_TYPES else None,
 }
 """The text in which each filter searches. If the text is ``None``, the filter does not apply, and the counter
 passes."""

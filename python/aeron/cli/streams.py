@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import click
 
 import aeron
-from aeron.cli.counter_keys import StreamKey, stream_key
 from aeron.cli.options import directory_option, timeout_option
 from aeron.cli.session import cnc_file
 from aeron.cli.text import printable, printable_lines
@@ -17,6 +16,8 @@ from aeron.cli.text import printable, printable_lines
 _PUBLISHER_LIMIT, _SENDER_POSITION, _RECEIVER_HWM, _SUBSCRIBER_POSITION, _RECEIVER_POSITION = 1, 2, 3, 4, 5
 _SENDER_LIMIT, _PUBLISHER_POSITION = 9, 12
 _STREAM_TYPES = frozenset({1, 2, 3, 4, 5, 9, 12, 13, 19, 20})
+_CHANNEL_LENGTH = 92
+"""Length of the channel in the keys of a stream's counters: all of them have this beginning of a channel."""
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Stream:
     session_id: int
     stream_id: int
     channel: str
-    counters: list[tuple[StreamKey, aeron.CounterSnapshot]] = field(default_factory=list)
+    counters: list[aeron.CounterSnapshot] = field(default_factory=list)
 
     def title(self) -> str:
         """Returns the name of the stream in both views."""
@@ -54,19 +55,23 @@ def command(*, directory: str, timeout_ms: int, backlog: bool, as_json: bool) ->
 
 
 def streams_of(counters: Iterable[aeron.CounterSnapshot]) -> list[Stream]:
-    """Groups counters by session, stream and the channel in their keys, and sorts the groups in this order."""
+    """Groups counters by session, stream and the channel, and sorts the groups in this order."""
     streams: dict[tuple[int, int, str], Stream] = {}
     for counter in counters:
         if counter.type_id not in _STREAM_TYPES:
             continue
-        key = stream_key(counter)
-        stream = streams.setdefault(
-            (key.session_id, key.stream_id, key.channel), Stream(key.session_id, key.stream_id, key.channel)
-        )
-        stream.counters.append((key, counter))
-        # A key has only the start of a long channel. The label has a longer part of the channel.
-        stream.channel = max(stream.channel, _channel_in_label(counter.label), key=len)
+        session_id, stream_id, channel = counter.session_id or 0, counter.stream_id or 0, counter.channel or ""
+        # The labels of a stream's counters have beginnings of different lengths of a long channel.
+        key = (session_id, stream_id, channel[:_CHANNEL_LENGTH])
+        stream = streams.setdefault(key, Stream(session_id, stream_id, channel))
+        stream.counters.append(counter)
+        stream.channel = max(stream.channel, channel, key=len)
     return [streams[key] for key in sorted(streams)]
+
+
+def registration_id(counter: aeron.CounterSnapshot) -> int:
+    """Returns the registration id in the key of a stream's counter, which Aeron's own tools show."""
+    return int.from_bytes(counter.key[:8], "little", signed=True)
 
 
 def backlog_lines(stream: Stream) -> Iterator[str]:
@@ -96,19 +101,14 @@ def backlog_lines(stream: Stream) -> Iterator[str]:
             yield f"{corner}subscriber {subscriber_id} has {high_water_mark - position} backlog bytes"
 
 
-def _channel_in_label(label: str) -> str:
-    _, found, channel = label.partition("aeron:")
-    return found + channel.partition(" @")[0]
-
-
 def _positions(stream: Stream) -> Iterator[str]:
-    for key, counter in stream.counters:
-        yield f"{counter.label.partition(':')[0]}:{key.registration_id}:{counter.value}"
+    for counter in stream.counters:
+        yield f"{counter.label.partition(':')[0]}:{registration_id(counter)}:{counter.value}"
 
 
 def _values(stream: Stream, type_id: int) -> list[tuple[int, int]]:
     """Returns registration ids and values of the counters of a type."""
-    return [(key.registration_id, counter.value) for key, counter in stream.counters if counter.type_id == type_id]
+    return [(registration_id(counter), counter.value) for counter in stream.counters if counter.type_id == type_id]
 
 
 def _pairs(stream: Stream, first_type: int, second_type: int) -> dict[int, tuple[int, int]]:
@@ -128,9 +128,9 @@ def _as_json(stream: Stream) -> dict[str, object]:
                 "id": counter.id,
                 "type_id": counter.type_id,
                 "name": counter.label.partition(":")[0],
-                "registration_id": key.registration_id,
+                "registration_id": registration_id(counter),
                 "value": counter.value,
             }
-            for key, counter in stream.counters
+            for counter in stream.counters
         ],
     }

@@ -1,4 +1,4 @@
-"""Formats times as Aeron's tools print them, and parses the times of options."""
+"""Formats times and durations, and parses the times of options."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def local_time(epoch_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return "-"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{moment.microsecond // 1000:03d}{moment:%z}"
+
+
+def duration(milliseconds: int) -> str:
+    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative time is
+    ``0s``."""
+    seconds = max(milliseconds, 0) // 1000
+    for unit, next_unit, length, next_length in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
+        if seconds >= length:
+            return f"{seconds // length}{unit} {seconds % length // next_length:02}{next_unit}"
+    return f"{seconds}s"
 
 
 def moment(text: str) -> datetime:

@@ -40,6 +40,7 @@ _MAX_STARTS = 10
 """Number of starts of Spark or of the archive after which the demo fails."""
 # The time-outs are short, so that a driver and an archive soon notice the death of another process.
 _DRIVER_SETTINGS = {
+    "aeron.log.level": "error",  # the kills are told by the demo itself
     "aeron.timer.interval": "100ms",
     "aeron.client.liveness.timeout": "2s",
     "aeron.publication.unblock.timeout": "2500ms",
@@ -47,6 +48,7 @@ _DRIVER_SETTINGS = {
     "aeron.publication.linger.timeout": "300ms",
 }
 _ARCHIVE_SETTINGS = {
+    "aeron.log.level": "error",  # the kills are told by the demo itself
     "aeron.driver.timeout": str(_DRIVER_TIMEOUT_MS),
     "aeron.archive.control.channel.enabled": "false",
     "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",

@@ -19,7 +19,6 @@ from rich.live import Live
 from rich.text import Text
 
 import aeron.spark
-from aeron.cli.counter_keys import stream_key
 from aeron.demo.bars import BAR, FIGURES, time_text
 from aeron.demo.patience import STANDSTILL_S
 from aeron.demo.pipeline import Pipeline, reason
@@ -240,7 +239,7 @@ def _end_of_bars(trades: Trades, bar_us: int) -> float:
 def subscribers(client: aeron.Aeron, stream_id: int) -> int:
     """Returns the number of subscribers with an image of the stream, according to the driver's position counters."""
     positions = (each for each in client.counters_reader if each.type_id == _SUBSCRIBER_POSITION)
-    return sum(stream_key(position).stream_id == stream_id for position in positions)
+    return sum(position.stream_id == stream_id for position in positions)
 
 
 @contextmanager

@@ -89,6 +89,7 @@ def _archive_process(driver: Path, directory: Path) -> Iterator[subprocess.Popen
     """Runs ``aeron archive run`` in a separate process during the block. Kills the process at the end of the block."""
     options = {
         "aeron.archive.control.channel.enabled": "false",
+        "aeron.log.level": "error",
         "aeron.archive.replication.channel": "aeron:udp?endpoint=localhost:0",
     }
     command = [sys.executable, "-m", "aeron", "archive", "run", "--dir", str(driver)]

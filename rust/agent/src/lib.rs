@@ -13,6 +13,7 @@
 pub mod clock;
 pub mod console;
 pub mod known;
+pub mod logging;
 pub mod properties;
 pub mod setting;
 pub mod sources;

@@ -44,7 +44,8 @@ pub struct MemoryFile {
 /// A fault of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFault {
-    /// The step changes nothing and returns this error.
+    /// The step changes nothing and returns this error. A sync fails as after
+    /// [`fail_next_sync`](MemoryStorage::fail_next_sync).
     Error(io::ErrorKind),
     /// A write stores at most this many bytes and returns their number. Other steps are done completely.
     Short(usize),
@@ -447,16 +448,20 @@ impl StorageFile for MemoryFile {
     fn sync(&self, level: SyncLevel) -> io::Result<()> {
         let mut disk = self.alive()?;
         if level > SyncLevel::None {
-            disk.step()?;
+            let step = disk.step();
             disk.still_alive()?;
             let mut contents = lock(&self.contents);
-            if std::mem::take(&mut disk.fails_sync) {
+            let fails = std::mem::take(&mut disk.fails_sync);
+            let error = step.err();
+            if let Some(error) =
+                error.or_else(|| fails.then(|| io::Error::other("input/output error")))
+            {
                 let before = contents.pages.len() as u64;
                 contents.lose_unsynced();
                 if !contents.removed {
                     disk.used_pages = disk.used_pages + contents.pages.len() as u64 - before;
                 }
-                return Err(io::Error::other("input/output error"));
+                return Err(error);
             }
             contents.sync(level);
         }

@@ -150,6 +150,10 @@ impl<S: Storage> RecordingReader<S> {
         {
             return Err(frame_error(&stream, begin, fault));
         }
+        debug_assert!(
+            next > begin,
+            "a frame at {begin} must not end at {next}: the reader would never come to an end"
+        );
         *position = next;
         Ok(Some(frame))
     }

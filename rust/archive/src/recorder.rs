@@ -244,6 +244,12 @@ impl<S: Storage> RecorderSession<S> {
         sync_level: SyncLevel,
         segment: S::File,
     ) -> Self {
+        debug_assert!(
+            position >= stream.start_position(),
+            "recording {} cannot continue at {position}, before its start at {}",
+            stream.recording_id(),
+            stream.start_position()
+        );
         Self {
             storage,
             stream,
@@ -311,6 +317,12 @@ impl<S: Storage> RecorderSession<S> {
     ) -> Result<i64, RecorderError> {
         let position = self.appended_position;
         let mut frames = self.index.as_ref().map(|index| index.appended);
+        debug_assert!(
+            self.recorded_position <= position,
+            "recording {}: appended position {position} is before recorded position {}",
+            self.stream.recording_id(),
+            self.recorded_position
+        );
         let (end, written) = self.check(block, |frame| {
             if let Some(frames) = &mut frames {
                 frames.take(frame);
@@ -323,6 +335,11 @@ impl<S: Storage> RecorderSession<S> {
         }
         let offset = (position - self.segment_base) as u64;
         let length = written.len();
+        debug_assert!(
+            offset + length as u64 <= self.stream.segment_length() as u64,
+            "recording {}: a write of {length} bytes at offset {offset} must end within its segment",
+            self.stream.recording_id()
+        );
         let written = match &mut self.checksums {
             Some(block) => block.stamp(written),
             None => written,
@@ -372,8 +389,23 @@ impl<S: Storage> RecorderSession<S> {
             self.index_appended(now_us)?;
             pause::at(Point::INDEXED);
         }
+        debug_assert!(
+            (self.recorded_position..=self.segment_base + self.stream.segment_length())
+                .contains(&self.appended_position),
+            "recording {}: the recorded position {} cannot move to {} in the segment at {}",
+            self.stream.recording_id(),
+            self.recorded_position,
+            self.appended_position,
+            self.segment_base
+        );
         self.recorded_position = self.appended_position;
         if let Some(base) = self.next_segment() {
+            debug_assert_eq!(
+                base,
+                self.stream.segment_base(self.recorded_position),
+                "recording {}: the next segment must begin at the recorded position",
+                self.stream.recording_id()
+            );
             self.segment = create_segment(&self.storage, &self.stream, base, self.sync_level)?;
             self.segment_base = base;
             if let Some(SessionIndex { index, .. }) = &mut self.index
@@ -423,6 +455,13 @@ impl<S: Storage> RecorderSession<S> {
     /// # Errors
     /// [`RecorderError::Undo`] if the bytes cannot be removed.
     pub fn undo(&mut self) -> Result<(), RecorderError> {
+        debug_assert!(
+            self.recorded_position >= self.segment_base,
+            "recording {}: recorded bytes up to {} are not in the open segment at {}, so they must not be cut",
+            self.stream.recording_id(),
+            self.recorded_position,
+            self.segment_base
+        );
         let recorded = (self.recorded_position - self.segment_base) as u64;
         self.appended_position = self.recorded_position;
         if let Some(SessionIndex { index, appended }) = &mut self.index {

@@ -467,6 +467,12 @@ impl<'a, S: Storage> Recovery<'a, S> {
             Verdict::Whole => walked.kept_position,
             Verdict::Untold | Verdict::Unknown => walked.position,
         };
+        debug_assert!(
+            (begin..=walked.kept_position).contains(&position),
+            "recording {}: the end {position} must be between {begin}, where the search began, and {}, where it ended",
+            stream.recording_id(),
+            walked.kept_position
+        );
         if self.policy.on_torn_fragment == OnTornFragment::Refuse {
             walked.check(stream.segment_name(base), verdict)?;
         }

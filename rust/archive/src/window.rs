@@ -146,6 +146,11 @@ impl<S: Storage> Window<S> {
         let base = self.stream.segment_base(position);
         let end = limit.min(base + self.stream.segment_length());
         let length = usize::try_from(end - position).map_or(0, |length| length.min(WINDOW_LENGTH));
+        debug_assert!(
+            (base..base + self.stream.segment_length()).contains(&position),
+            "recording {}: position {position} is not in the segment at {base}",
+            self.stream.recording_id()
+        );
         if self.bytes.len() < length {
             self.bytes.resize(length, 0);
         }

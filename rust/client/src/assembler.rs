@@ -229,6 +229,12 @@ impl Builder {
         let header = fragment.header();
         let length_before = self.length;
         let is_next = self.next_position == Some(header.begin_position());
+        debug_assert!(
+            self.length <= self.memory.len(),
+            "a message of {} bytes must be within the {} bytes of its memory",
+            self.length,
+            self.memory.len()
+        );
         if !is_next || length_before + fragment.len() > max_length {
             self.next_position = None;
             return Ok(Action::Continue);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aeron_agent::value::{parse_config_bool, parse_duration_ns};
 use aeron_agent::{
     EpochClock, IdleStrategy, NanoClock, SleepingIdleStrategy, SystemEpochClock, SystemNanoClock,
-    console,
+    logging,
 };
 
 use aeron_memory::directory;
@@ -110,7 +110,7 @@ impl Default for Context {
             driver_turn: None,
             interrupt_check: None,
             handler_mode: HandlerMode::Inline,
-            error_handler: Arc::new(|error| console::warn(format_args!("aeron client: {error}"))),
+            error_handler: Arc::new(|error| logging::error("aeron.client", &error.to_string())),
             available_image_handler: None,
             unavailable_image_handler: None,
             available_counter_handler: None,

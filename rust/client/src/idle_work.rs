@@ -93,7 +93,11 @@ impl Drop for IdlePart {
     fn drop(&mut self) {
         if self.is_network {
             let subscriptions = &self.work.network_subscriptions;
-            subscriptions.fetch_sub(1, Ordering::Relaxed);
+            let before = subscriptions.fetch_sub(1, Ordering::Relaxed);
+            debug_assert!(
+                before > 0,
+                "more network subscriptions have ended than were added"
+            );
         }
     }
 }

@@ -85,7 +85,7 @@ pub use crate::log_source::LogSource;
 pub use crate::operation::PendingOperation;
 pub use crate::process::mark_forked_child;
 pub use crate::publication::{
-    ExclusivePublication, ExclusiveWriter, OfferError, Publication, error_string,
+    ExclusivePublication, ExclusiveWriter, OfferError, Publication, RefusedAttempts, error_string,
 };
 pub use crate::settings::{DriverInvoker, InterruptCheck};
 pub use crate::subscription::{

@@ -301,6 +301,10 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
                 let retry_ns = self.retry_interval.as_nanos() as i64;
                 // The last attempt is at the end of the driver timeout.
                 let resend_ns = (self.client.now_ns() + retry_ns).min(self.retry_until_ns);
+                debug_assert!(
+                    self.resend_at_ns.is_none(),
+                    "command {id} must not be sent again before the first repetition"
+                );
                 self.resend_at_ns = Some(resend_ns);
                 self.retry_interval = (2 * self.retry_interval).min(MAX_RETRY_INTERVAL);
                 Ok(None)

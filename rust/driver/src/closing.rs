@@ -154,6 +154,10 @@ impl Drain {
         };
         let streams = &report.unconsumed;
         let unsent_bytes = streams.iter().map(|stream| stream.unsent_bytes).sum();
+        debug_assert!(
+            unsent_bytes >= 0,
+            "the streams have {unsent_bytes} unsent bytes"
+        );
         if unsent_bytes < self.unsent_bytes {
             self.unsent_bytes = unsent_bytes;
             self.last_progress = now;

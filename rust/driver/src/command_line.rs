@@ -3,10 +3,13 @@
 use std::fmt::Display;
 
 use aeron_agent::known::{self, Program};
+use aeron_agent::logging::LogPrinter;
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
+use aeron_memory::date::format_date;
+use aeron_memory::directory;
 
-use crate::config::{Context, Sources, SourcesError};
+use crate::config::{Context, SETTINGS, Setting, Sources, SourcesError};
 use crate::media_driver::MediaDriver;
 
 const FAILURE: i32 = 1;
@@ -132,22 +135,53 @@ fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
         Ok(signals) => signals,
         Err(error) => return fail(format_args!("ERROR: signals: {error}")),
     };
+    let log = match LogPrinter::of_program(sources, format_date) {
+        Ok(log) => log,
+        Err(reason) => return fail(format_args!("ERROR: {reason}")),
+    };
     let mut driver = match MediaDriver::launch_with_main_loop(context) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
+    log.follow(directory::log_level_file(&driver.context().dir));
+    log::info!(target: "aeron.driver", "{}", started(driver.context()));
     driver.name_thread();
     while signals.received().is_none() && !driver.is_terminated() {
         let work_count = driver.do_work();
         driver.idle(work_count);
     }
     console::print_line("Shutting down driver...");
-    if let Err(error) = driver.close() {
-        return fail(format_args!("ERROR: driver close {error}"));
-    }
-    match signals.received() {
+    let closed = driver.close();
+    let status = match signals.received() {
         Some(Shutdown::Signal(number)) => number,
         _ => 0,
+    };
+    log::info!(target: "aeron.driver", "ended: {}", reason_of(status));
+    drop(log);
+    match closed {
+        Ok(()) => status,
+        Err(error) => fail(format_args!("ERROR: driver close {error}")),
+    }
+}
+
+/// Returns the first line of a driver's log.
+pub fn started(context: &Context) -> String {
+    let defaults = Context::default();
+    let is_changed = |setting: &&Setting| setting.get(context) != setting.get(&defaults);
+    format!(
+        "started: version {VERSION}, commit {COMMIT}, directory {}, pid {}, threading mode {}, settings that are not defaults: {}",
+        context.dir.display(),
+        std::process::id(),
+        context.threading_mode.name(),
+        SETTINGS.iter().filter(is_changed).count()
+    )
+}
+
+/// Returns why a program ended with an exit status.
+fn reason_of(status: i32) -> String {
+    match status {
+        0 => "a terminate command".to_owned(),
+        _ => format!("signal {status}"),
     }
 }
 

@@ -35,6 +35,12 @@ impl StallTracker {
     /// Ends the measurement of the previous duty cycle at `now_ns` and starts the measurement of the next one.
     pub fn on_duty_cycle(&mut self, now_ns: i64) {
         let cycle = self.tracker.measure(now_ns);
+        // All deadlines of an agent are times of this clock.
+        debug_assert!(
+            cycle.duration_ns >= 0,
+            "the monotonic clock went back by {} ns",
+            -cycle.duration_ns
+        );
         self.max_cycle_time.propose_max(cycle.duration_ns);
         if cycle.is_stalled {
             self.exceeded_count.add_release(1);

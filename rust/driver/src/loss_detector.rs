@@ -79,10 +79,21 @@ impl LossDetector {
         let limit = (hwm_position - term_begin).min(positions.term_length() as i64) as usize;
         let scanned = gap::scan(log.term_at(rebuild_position), term_begin, from, limit)?;
         scan.rebuild_position = term_begin + scanned.complete as i64;
+        debug_assert!(
+            scan.rebuild_position >= rebuild_position,
+            "the rebuild position went back from {rebuild_position} to {}",
+            scan.rebuild_position
+        );
         let Some(gap) = scanned.gap else {
             self.tracked = None;
             return Ok(scan);
         };
+        debug_assert!(
+            gap.length > 0 && gap.offset + gap.length <= positions.term_length(),
+            "a gap of {} bytes at {} is empty or ends after its term",
+            gap.length,
+            gap.offset
+        );
         let term_id = positions.term_id(rebuild_position);
         scan.is_loss_found = self.track(TermGap { term_id, gap }, now_ns);
         scan.due = self.take_due(now_ns);
@@ -95,6 +106,10 @@ impl LossDetector {
             return false;
         }
         let expiry_ns = now_ns.saturating_add(self.delay.delay_ns());
+        debug_assert!(
+            expiry_ns >= now_ns,
+            "a gap that is found at {now_ns} cannot be due before, at {expiry_ns}"
+        );
         self.tracked = Some(Tracked { gap, expiry_ns });
         true
     }

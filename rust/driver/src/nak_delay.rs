@@ -55,6 +55,10 @@ impl NakDelay {
             ));
         }
         let delay_ns = nak_delay_ns.unwrap_or(context.nak_unicast_delay_ns);
+        debug_assert!(
+            delay_ns >= 0,
+            "the parser and the validation refuse a NAK delay of {delay_ns} ns"
+        );
         NakDelay::Fixed {
             delay_ns,
             retry_ns: delay_ns.saturating_mul(context.nak_unicast_retry_delay_ratio),
@@ -89,6 +93,10 @@ impl NakDelay {
 impl MulticastBackoff {
     /// Creates delays of less than `max_backoff_ns` for a group of about `group_size` (at least 1) receivers.
     pub fn new(group_size: i32, max_backoff_ns: i64, seed: u64) -> Self {
+        debug_assert!(
+            max_backoff_ns >= 0,
+            "the validation refuses a maximum backoff of {max_backoff_ns} ns"
+        );
         let lambda = f64::from(group_size.max(1)).ln() + 1.0;
         MulticastBackoff {
             random: fastrand::Rng::with_seed(seed),

@@ -50,6 +50,7 @@ pub fn queue<T>(
 impl<T> QueueProducer<T> {
     /// Puts a command into the queue if the queue has room, else into the backlog.
     pub fn send(&mut self, command: T) {
+        // Always through the backlog: otherwise a command could overtake an older one that waits there.
         self.backlog.push_back(command);
         self.flush();
     }

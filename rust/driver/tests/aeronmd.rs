@@ -34,6 +34,7 @@ fn aeronmd(dir: &Path) -> Command {
     command
         .env("AERON_DIR", dir)
         .env("AERON_TIMER_INTERVAL", "50ms")
+        .env("AERON_LOG_LEVEL", "off")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
@@ -86,7 +87,9 @@ impl Running {
                 .trim_end()
                 .to_owned()
         };
-        let mut names: Vec<_> = tasks.map(|task| name(task.unwrap())).collect();
+        let names = tasks.map(|task| name(task.unwrap()));
+        // The thread that prints the log belongs to the program, not to the driver.
+        let mut names: Vec<_> = names.filter(|name| name != "aeron-log").collect();
         names.sort();
         names
     }

@@ -136,8 +136,13 @@ impl<W: Words> BroadcastTransmitter<W> {
             start = start.wrapping_add(padding as i64);
             index = 0;
         }
+        debug_assert!(
+            index + need <= *capacity,
+            "a record of {need} bytes at {index} would wrap around the end of the buffer"
+        );
         self.buffer.put_header(index, record_length, msg_type_id);
         words.copy_in_relaxed(index + RECORD_HEADER_LENGTH, payload);
+        // The tail is last. A receiver that starts between the two stores begins at this record and waits for the tail.
         words.store_i64_release(capacity + LATEST_OFFSET, start);
         words.store_i64_release(capacity + TAIL_OFFSET, tail);
         Ok(())
@@ -213,6 +218,10 @@ impl<W: Words> BroadcastReceiver<W> {
         };
         self.buffer.words.copy_out_relaxed(payload_index, payload);
         self.buffer.validate(cursor)?;
+        debug_assert!(
+            payload_index + payload_length <= self.buffer.capacity,
+            "a payload of {payload_length} bytes at {payload_index} includes the trailer of the buffer"
+        );
         self.next_record = cursor.wrapping_add(align(length, RECORD_ALIGNMENT) as i64);
         Ok(Some((msg_type_id, payload_length)))
     }

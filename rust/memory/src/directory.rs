@@ -11,6 +11,7 @@ pub const DIRECTORY_VARIABLE: &str = "AERON_DIR";
 
 const CNC_FILE: &str = "cnc.dat";
 const LOSS_REPORT_FILE: &str = "loss-report.dat";
+const LOG_LEVEL_FILE: &str = "log-level";
 const PUBLICATIONS: &str = "publications";
 const IMAGES: &str = "images";
 const LOG_EXTENSION: &str = ".logbuffer";
@@ -48,6 +49,11 @@ pub fn driver_lock_file(directory: &Path) -> PathBuf {
     directory.join(DRIVER_LOCK_FILE)
 }
 
+/// Returns the path of the file with the level of a driver's log. `aeron log-level` writes it.
+pub fn log_level_file(directory: &Path) -> PathBuf {
+    directory.join(LOG_LEVEL_FILE)
+}
+
 /// Returns the two log directories of an Aeron directory.
 pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
     [PUBLICATIONS, IMAGES].map(|name| directory.join(name))
@@ -56,7 +62,7 @@ pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
 /// Returns the kind of an entry of an Aeron directory; `None` if drivers do not use this name.
 pub fn entry_named(name: &OsStr) -> Option<DirectoryEntry> {
     match name.to_str()? {
-        CNC_FILE | LOSS_REPORT_FILE => Some(DirectoryEntry::File),
+        CNC_FILE | LOSS_REPORT_FILE | LOG_LEVEL_FILE => Some(DirectoryEntry::File),
         PUBLICATIONS | IMAGES => Some(DirectoryEntry::LogDirectory),
         DRIVER_LOCK_FILE => Some(DirectoryEntry::DriverLock),
         _ => None,

@@ -89,6 +89,10 @@ impl<W: Words> DistinctErrorLog<W> {
             let length = self.words.len();
             return Err(ErrorLogFull { length, needed });
         }
+        debug_assert!(
+            offset.is_multiple_of(ENTRY_ALIGNMENT),
+            "readers would not find an entry at the offset {offset}"
+        );
         self.words
             .copy_in(offset + ENTRY_HEADER_LENGTH, text.as_bytes());
         self.words

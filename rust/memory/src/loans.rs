@@ -27,7 +27,8 @@ impl Loans {
 
     /// Ends a loan.
     pub fn end(&self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        let before = self.0.fetch_sub(1, Ordering::AcqRel);
+        debug_assert!(before & !ENDED > 0, "a loan ended that had not begun");
     }
 
     /// Refuses further loans. The loans that have begun continue.

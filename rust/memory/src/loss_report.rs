@@ -94,6 +94,10 @@ impl<W: Words> LossReport<W> {
             let length = self.words.len();
             return Err(LossReportFull { length, needed });
         }
+        debug_assert!(
+            bytes_lost > 0,
+            "an image without a gap needs no entry: {bytes_lost} bytes lost"
+        );
         let words = self.words.slice(self.next_offset, needed);
         self.next_offset += align(needed, ENTRY_ALIGNMENT);
         words.store_i64_relaxed(TOTAL_BYTES_LOST_OFFSET, bytes_lost);
@@ -103,6 +107,7 @@ impl<W: Words> LossReport<W> {
         words.store_i32_relaxed(STREAM_ID_OFFSET, image.stream_id);
         let end = write_text(&words, CHANNEL_OFFSET, &image.channel);
         write_text(&words, align(end, TEXT_ALIGNMENT), &image.source);
+        // Stored last: readers stop at an entry without observations, so they see only whole entries.
         words.store_i64_release(OBSERVATION_COUNT_OFFSET, 1);
         Ok(LossEntry { words })
     }
@@ -111,6 +116,10 @@ impl<W: Words> LossReport<W> {
 impl<W: Words> LossEntry<W> {
     /// Counts another gap of `bytes_lost` bytes, reported at `epoch_ms`.
     pub fn record(&self, bytes_lost: i64, epoch_ms: i64) {
+        debug_assert!(
+            bytes_lost > 0,
+            "a gap of {bytes_lost} bytes is no loss, and must not be counted"
+        );
         self.words
             .store_i64_release(LAST_OBSERVATION_OFFSET, epoch_ms);
         self.words

@@ -45,6 +45,7 @@ impl<W: Words, const N: usize> Snapshot<W, N> {
     /// Replaces the row. Only one thread may call this method.
     pub fn publish(&self, values: [i64; N]) {
         let change_number = self.words.load_i64_relaxed(BEGIN).wrapping_add(1);
+        // BEGIN is stored before the values and END after them: a reader with equal numbers has the values of one row.
         self.words.store_i64_relaxed(BEGIN, change_number);
         self.words.fence_release();
         self.words.store_i64s_relaxed(VALUES, values);

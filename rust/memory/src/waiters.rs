@@ -22,7 +22,8 @@ impl Waiters {
 
     /// Removes the calling thread, which no longer waits.
     pub fn remove(&self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        let before = self.0.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a thread was removed that did not wait");
     }
 
     /// Whether a thread waits. Call this after storing the data.

@@ -7,6 +7,11 @@ use aeron_memory::counters::keys::{
     Key, StreamKey, decode_channel_key, decode_heartbeat_key, decode_local_address_key,
 };
 use aeron_memory::counters::{CountersManager, CountersReader, NewCounter};
+use aeron_memory::log::LogBuffers;
+use aeron_memory::log::buffers::log_length;
+use aeron_memory::log::clean::clean;
+use aeron_memory::log::description::{LogDescription, LogType};
+use aeron_memory::log::unblock::{unblock, unblock_abandoned};
 use aeron_memory::ring::{self, ManyToOneRing, RingConsumer};
 use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
@@ -187,5 +192,68 @@ proptest! {
             versioned[..4].copy_from_slice(&512i32.to_le_bytes());
         }
         let _ = Cnc::open(SharedBuffer::copy_of(&versioned), Reader::Client);
+    }
+}
+
+const TERM_LENGTH: usize = 64 * 1024;
+
+/// Offsets in a term: any, at its end, and near frames that are short.
+fn term_offset() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        0..TERM_LENGTH as i64 + 64,
+        0..200i64,
+        any::<i32>().prop_map(i64::from)
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_log_with_any_tails_and_lengths_is_unblocked_with_whole_frames_and_cleaned(
+        tails in proptest::collection::vec((-1..4i64, term_offset()), 3),
+        active_count in -1..4i32,
+        lengths in proptest::collection::vec((0..40usize, any::<i32>()), 0..6),
+        blocked in 0..40i64,
+        targets in proptest::collection::vec(number(), 1..4),
+    ) {
+        let description = LogDescription {
+            mtu_length: 1408,
+            term_length: TERM_LENGTH as i32,
+            ..LogDescription::new(LogType::ConcurrentPublication, 1, 1, 0)
+        };
+        let words = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).unwrap());
+        let log = LogBuffers::create(&words, &description, 0).unwrap();
+        for (index, length) in lengths {
+            words.store_i32_relaxed(32 * index, length);
+        }
+        for (partition, (term_id, offset)) in tails.into_iter().enumerate() {
+            words.store_i64_relaxed(3 * TERM_LENGTH + 8 * partition, (term_id << 32) | (offset & 0xFFFF_FFFF));
+        }
+        words.store_i32_relaxed(3 * TERM_LENGTH + 24, active_count);
+        for is_changed in [unblock(&log, 32 * blocked), unblock_abandoned(&log, 32 * blocked)] {
+            let length = words.load_i32_relaxed(32 * blocked as usize);
+            prop_assert!(!is_changed || blocked == 0 || length >= 32, "a frame of {length} bytes");
+        }
+        let mut clean_position = 0;
+        for target in targets {
+            clean_position = clean(&log, clean_position, target);
+            prop_assert_eq!(clean_position % 32, 0);
+        }
+    }
+}
+
+#[test]
+fn no_padding_that_is_shorter_than_a_header_is_written_up_to_a_tail_off_the_frame_boundaries() {
+    let description = LogDescription {
+        mtu_length: 1408,
+        term_length: TERM_LENGTH as i32,
+        ..LogDescription::new(LogType::ConcurrentPublication, 1, 1, 0)
+    };
+    for extra in 1..64 {
+        let words = SharedBuffer::heap(log_length(TERM_LENGTH as i64, 4096).unwrap());
+        let log = LogBuffers::create(&words, &description, 0).unwrap();
+        words.store_i64_relaxed(3 * TERM_LENGTH, 64 + extra);
+        assert_eq!(unblock_abandoned(&log, 64), extra >= 32);
+        let expected = if extra < 32 { 0 } else { 32 };
+        assert_eq!(words.load_i32_relaxed(64), expected);
     }
 }

@@ -237,7 +237,9 @@ impl World {
     }
 
     fn assert_copied(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
         loop {
+            assert!(Instant::now() < deadline, "no copy");
             match self.event() {
                 CopierEvent::Copied { copy, .. } => {
                     assert_eq!((copy.base, copy.from), (0, 0));

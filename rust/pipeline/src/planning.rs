@@ -307,6 +307,10 @@ fn add_pieces(pieces: &mut [usize], counts: &[Counts], cutting: RangeCutting) {
         let Some((_, Reverse(number))) = heap.pop() else {
             break;
         };
+        debug_assert!(
+            pieces[number] > 0,
+            "range {number} has no messages, so it must not be cut"
+        );
         if counts[number].messages > pieces[number] as i64 {
             pieces[number] += 1;
             total += 1;

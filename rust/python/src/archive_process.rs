@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use aeron_agent::ShutdownSignalBarrier;
 use aeron_agent::console;
 use aeron_agent::known::{self, Program};
+use aeron_agent::logging::LogPrinter;
 use aeron_agent::sources::Sources;
 use aeron_archive::server::command_line::{Command, RunArchive, fail, one_line, run_archive};
 use aeron_archive::server::context::{ArchiveContext, InvokedDriver};
-use aeron_driver::command_line::{STRICT_ERROR, refused_setting};
+use aeron_driver::command_line::{STRICT_ERROR, refused_setting, started};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
+use aeron_memory::date::format_date;
+use aeron_memory::directory::log_level_file;
 use aeron_objects::open_objects;
 use pyo3::prelude::*;
 
@@ -61,15 +64,21 @@ fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
     if run.is_strict && !warnings.is_empty() {
         return fail(STRICT_ERROR);
     }
+    let log = match LogPrinter::of_program(&run.sources, format_date) {
+        Ok(log) => log,
+        Err(reason) => return fail(format_args!("ERROR: {reason}")),
+    };
     let Some(context) = context else {
-        return run_archive(&run.sources, open_objects, signals, None, || false);
+        return run_archive(&run.sources, &log, open_objects, signals, None, || false);
     };
     let driver = match OwnDriver::launch(context) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
+    log.follow(log_level_file(&driver.lock().context().dir));
+    log::info!(target: "aeron.driver", "{}", started(driver.lock().context()));
     let invoker = driver.invoker();
-    let status = run_archive(&run.sources, open_objects, signals, invoker, || {
+    let status = run_archive(&run.sources, &log, open_objects, signals, invoker, || {
         driver.lock().is_terminated()
     });
     match driver.lock().close() {

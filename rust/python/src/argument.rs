@@ -210,6 +210,7 @@ macro_rules! parameters {
     )*};
 }
 parameters!(
+    admin_action,
     aeron_dir,
     after_ns,
     allowed_position,
@@ -217,6 +218,7 @@ parameters!(
     arguments,
     attempt,
     auto_stop,
+    back_pressured,
     batch_id,
     block_length_limit,
     bounding_limit_counter_id,
@@ -298,6 +300,7 @@ parameters!(
     name,
     new,
     new_start_position,
+    not_connected,
     observation_count,
     offer_timeout_ms,
     offset,

@@ -1,6 +1,10 @@
 //! [`PyCounter`]: a counter that the client added. [`PyCountersReader`]: a reader of all counters of a driver.
 
 use aeron_client::{Counter, CounterRecord, CountersReader, SharedBuffer};
+use aeron_memory::counters::MAX_KEY_LENGTH;
+use aeron_memory::counters::meaning::{CounterKind, CounterMeaning, CounterSubject, CounterUnit};
+use aeron_memory::counters::system::SystemCounter;
+use aeron_memory::counters::types::{self, CounterType};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -237,11 +241,106 @@ snapshot! {
         reference_id: i64,
     }
 
+    /// Name in lower case with underscores, for example `publisher_limit`; `None` if the type is unknown. All counters
+    /// of a type have the same name, except system counters and the indicators of congestion control.
+    #[getter]
+    fn name(&self) -> Option<String> {
+        self.meaning().map(|meaning| meaning.name)
+    }
+
+    /// Kind of the value: `"counter"` (a total), `"gauge"`, `"position"`, `"state"` (a code) or `"timestamp"`; `None`
+    /// if it is unknown.
+    #[getter]
+    fn kind(&self) -> Option<&'static str> {
+        self.meaning()?.kind.map(CounterKind::name)
+    }
+
+    /// Unit of the value: `"bytes"`, `"nanoseconds"` or `"milliseconds"`; `None` for a number without a unit, and for
+    /// an unknown type.
+    #[getter]
+    fn unit(&self) -> Option<&'static str> {
+        self.meaning()?.unit.and_then(CounterUnit::name)
+    }
+
+    /// Channel of the stream or endpoint; `None` if the type has no channel. Key and label have room for the beginning
+    /// of a long channel. This is the longer one of the two.
+    #[getter]
+    fn channel(&self) -> Option<String> {
+        self.subject().channel
+    }
+
+    /// Whether `channel` is complete. Without a channel, the value is `False`.
+    #[getter]
+    fn is_channel_complete(&self) -> bool {
+        self.subject().is_channel_complete
+    }
+
+    /// Stream id; `None` if the type has none.
+    #[getter]
+    fn stream_id(&self) -> Option<i32> {
+        self.subject().stream_id
+    }
+
+    /// Session id; `None` if the type has none.
+    #[getter]
+    fn session_id(&self) -> Option<i32> {
+        self.subject().session_id
+    }
+
+    /// Recording id; `None` if the type has none.
+    #[getter]
+    fn recording_id(&self) -> Option<i64> {
+        self.subject().recording_id
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "<CounterSnapshot {}: {} - {}>",
             self.id, self.value, self.label
         )
+    }
+}
+
+/// A row of the table of counters: type id, id of a system counter, name, kind, unit, and description.
+type MeaningRow = (
+    i32,
+    Option<i32>,
+    String,
+    Option<&'static str>,
+    Option<&'static str>,
+    &'static str,
+);
+
+/// Returns a row for each system counter and each type of counters that has a name.
+#[pyfunction]
+#[pyo3(name = "_counter_meanings")]
+pub fn counter_meanings() -> Vec<MeaningRow> {
+    let row = |type_id, counter_id: Option<i32>, help| {
+        let meaning = CounterMeaning::of(type_id, counter_id.unwrap_or(0), "")?;
+        let unit = meaning.unit.and_then(CounterUnit::name);
+        let kind = meaning.kind.map(CounterKind::name);
+        Some((type_id, counter_id, meaning.name, kind, unit, help))
+    };
+    let system = SystemCounter::ALL.iter();
+    let system = system.map(|counter| row(types::SYSTEM, Some(counter.id()), counter.text()));
+    let known = types::ALL
+        .iter()
+        .map(|CounterType { id, help, .. }| row(*id, None, help.trim()));
+    let cluster = types::CLUSTER.iter().map(|(id, _)| row(*id, None, ""));
+    system.chain(known).chain(cluster).flatten().collect()
+}
+
+impl PyCounterSnapshot {
+    fn meaning(&self) -> Option<CounterMeaning> {
+        CounterMeaning::of(self.type_id, self.id, &self.label)
+    }
+
+    /// A key that was passed to the constructor may have any length.
+    fn subject(&self) -> CounterSubject {
+        let mut key = [0; MAX_KEY_LENGTH];
+        let length = self.key.0.len().min(key.len());
+        key[..length].copy_from_slice(&self.key.0[..length]);
+        CounterSubject::of(self.type_id, &key, &self.label)
     }
 }
 

@@ -363,6 +363,19 @@ impl PyMediaDriver {
         dict_of(py, &self.context)
     }
 
+    /// Reads the state of the driver, as `aeron.metrics.snapshot` does.
+    ///
+    /// Returns:
+    ///     The state.
+    ///
+    /// Raises:
+    ///     DriverTimeoutError: If the driver is closed.
+    ///     OSError: If the loss report cannot be read.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let module = py.import("aeron.metrics")?;
+        module.call_method1("snapshot", (self.dir()?,))
+    }
+
     /// Directory of the driver.
     #[getter]
     fn dir(&self) -> PyResult<String> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use pyo3::prelude::*;
 
 use crate::fork::Process;
+use crate::logs;
 
 /// Maximum time for which the end of the interpreter waits for the close of all objects.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -65,9 +66,14 @@ fn take_open(opened: &Opened) -> Vec<Arc<dyn Closable>> {
 #[pyo3(name = "_close_all")]
 pub fn close_all(py: Python<'_>) {
     let open = [&CLIENTS, &ARCHIVES, &DRIVERS].map(take_open).concat();
-    if open.is_empty() {
-        return;
+    if !open.is_empty() {
+        close(py, open);
     }
+    // Objects log while they close, so the log ends after them.
+    logs::end(py);
+}
+
+fn close(py: Python<'_>, open: Vec<Arc<dyn Closable>>) {
     py.detach(|| {
         let (done, is_done) = sync_channel(1);
         let closer = std::thread::Builder::new()

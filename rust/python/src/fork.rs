@@ -16,6 +16,7 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     aeron_client::mark_forked_child();
+    aeron_agent::logging::mark_forked_child();
     aeron_memory::lock_file::close_in_forked_child();
 }
 

@@ -25,6 +25,7 @@ mod ended;
 mod errors;
 mod events;
 mod exit;
+mod exposition;
 mod fast;
 mod fork;
 mod handler;
@@ -33,6 +34,7 @@ mod idle;
 mod image;
 mod interpreter;
 mod log_file;
+mod logs;
 mod loss_report;
 mod offer;
 mod operations;
@@ -70,6 +72,7 @@ const PUBLIC_FUNCTIONS: [&str; 10] = [
 fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::refuse_subinterpreter(module.py())?;
     fork::watch();
+    logs::install();
     add_classes(module)?;
     add_functions(module)?;
     archive::register(module)?;
@@ -100,6 +103,8 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<counters::PyCountersReader>()?;
     module.add_class::<driver::PyMediaDriver>()?;
     module.add_class::<events::PyPublicationErrorFrame>()?;
+    module.add_class::<exposition::PyExposition>()?;
+    module.add_class::<exposition::PyUsers>()?;
     module.add_class::<idle::PyBackoff>()?;
     module.add_class::<idle::PyBusySpin>()?;
     module.add_class::<idle::PyIdleStrategy>()?;
@@ -117,6 +122,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<operations::PyPendingOperation>()?;
     module.add_class::<publication::PyExclusivePublication>()?;
     module.add_class::<publication::PyPublication>()?;
+    module.add_class::<publication::PyRefusedAttempts>()?;
     module.add_class::<subscription::PyBatches>()?;
     module.add_class::<subscription::PySubscription>()?;
     #[cfg(target_os = "linux")]
@@ -144,6 +150,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(loss_report::read_loss_report, module)?)?;
     module.add_function(wrap_pyfunction!(settings::archive_settings, module)?)?;
     module.add_function(wrap_pyfunction!(settings::channel_parameters, module)?)?;
+    module.add_function(wrap_pyfunction!(counters::counter_meanings, module)?)?;
     module.add_function(wrap_pyfunction!(settings::driver_settings, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_duration_ns, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_size, module)?)?;

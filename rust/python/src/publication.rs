@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use aeron_client::{Error, ExclusivePublication, Publication};
+use aeron_client::{Error, ExclusivePublication, Publication, RefusedAttempts};
 use aeron_memory::log::AppendError;
 use aeron_memory::log::append::MessageBatch;
 use pyo3::prelude::*;
@@ -20,8 +20,38 @@ use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
 use crate::operations::{PyPendingOperation, nothing};
 use crate::pipeline::offer_arrow;
+use crate::snapshot::snapshot;
 use crate::source::{self, Sink};
 use crate::waiting::WaitPolicy;
+
+snapshot! {
+    /// Numbers of attempts to send that sent nothing. Immutable. Comparison and pickling use the values.
+    PyRefusedAttempts("RefusedAttempts") {
+        /// Attempts while no subscriber was connected.
+        not_connected: u64,
+        /// Attempts while subscribers had not consumed enough, or the network was too slow.
+        back_pressured: u64,
+        /// Attempts while the log was rotating to its next term.
+        admin_action: u64,
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "RefusedAttempts(not_connected={}, back_pressured={}, admin_action={})",
+            self.not_connected, self.back_pressured, self.admin_action
+        )
+    }
+}
+
+impl From<RefusedAttempts> for PyRefusedAttempts {
+    fn from(refused: RefusedAttempts) -> Self {
+        Self {
+            not_connected: refused.not_connected,
+            back_pressured: refused.back_pressured,
+            admin_action: refused.admin_action,
+        }
+    }
+}
 
 /// Appends batches of messages to a publication.
 struct BatchSink<'a, 'py, P> {
@@ -584,6 +614,13 @@ macro_rules! publication_class {
             #[getter]
             fn position_limit_id(&self) -> PyResult<i32> {
                 Ok(self.get()?.position_limit_id())
+            }
+
+            /// Numbers of attempts to send that sent nothing, since the publication was added. A call that retries,
+            /// such as `publish`, counts each of its attempts.
+            #[getter]
+            fn refused(&self) -> PyResult<PyRefusedAttempts> {
+                Ok(self.get()?.refused().into())
             }
 
             /// Number of bytes between the position and the position limit; 0 or less if there is no room.

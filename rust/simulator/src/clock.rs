@@ -9,7 +9,7 @@ use aeron_agent::{CachedEpochClock, CachedNanoClock};
 use crate::network::HostId;
 
 /// True wall-clock time at the start of every schedule: 2024-01-01.
-const START_MS: i64 = 1_704_067_200_000;
+pub const START_MS: i64 = 1_704_067_200_000;
 /// Monotonic time at the start of every schedule. Not 0, so that an unset time is detected.
 pub const START_NS: i64 = 1_000_000_000_000;
 

@@ -14,7 +14,7 @@ use crate::checks::{CounterChecks, CounterIdChecks, DatagramChecks, check_timeou
 use crate::clock::{START_NS, VirtualClock};
 use crate::host::Host;
 use crate::network::{HostNetwork, SharedWire, Weather, Wire, WireCounts, describe};
-use crate::roles::{Graveyard, Publisher, RoleEnvironment, SimulatedSubscriber};
+use crate::roles::{Conversation, Graveyard, Publisher, RoleEnvironment, SimulatedSubscriber};
 use crate::schedule::{Event, RoleId, Schedule};
 use crate::truth::{Finding, Truth};
 use ending::Phase;
@@ -87,6 +87,7 @@ pub struct World {
     wire: SharedWire,
     hosts: Vec<Host>,
     streams: Vec<SimulatedStream>,
+    conversation: Option<Conversation>,
     truth: Truth,
     graveyard: Graveyard,
     /// Future events, ordered by time. Events at the same time are in the order of the schedule.
@@ -159,7 +160,9 @@ impl World {
                 last_publication: None,
             })
             .collect();
+        let conversation = schedule.conversation.as_ref();
         let mut world = Self {
+            conversation: conversation.map(|plan| Conversation::new(plan, schedule.seed)),
             clock,
             wire,
             hosts,
@@ -291,6 +294,9 @@ impl World {
                 work_count += subscriber.do_work(&mut surroundings)?;
             }
         }
+        if let Some(conversation) = &mut self.conversation {
+            work_count += conversation.do_work(&surroundings)?;
+        }
         Ok(work_count)
     }
 
@@ -329,6 +335,11 @@ impl World {
             Event::Reject(stream, number) => self.streams[stream].subscribers[number].reject(),
             Event::ForgeRoundTrip(stream) => self.forge_round_trip(stream),
             Event::ForgeNaks(stream) => self.forge_naks(stream),
+            Event::CrashConversation(victim) => {
+                if let Some(conversation) = &mut self.conversation {
+                    conversation.crash(victim, &mut self.graveyard);
+                }
+            }
             Event::Publish(stream, count) => self.streams[stream].publisher.publish(count),
         }
         Ok(())
@@ -412,6 +423,9 @@ impl World {
                 subscriber.set_wanted(true);
                 subscriber.stall(now_ns);
             }
+        }
+        if let Some(conversation) = &mut self.conversation {
+            conversation.expect_replies();
         }
         self.begin_recovery();
     }

@@ -17,7 +17,7 @@ from aeron.cli.archive.live import ArchiveSession, Target, archive_options, arch
 from aeron.cli.options import LONGEST_S, STREAM_ID
 from aeron.cli.screen import watch
 from aeron.cli.text import printable
-from aeron.cli.timestamps import local_time
+from aeron.cli.timestamps import duration, local_time
 
 _COLUMNS = (
     *("id", "bytes/s", "bytes", "position", "age", "stopped", "lag", "retention", "copied from", "copied to"),
@@ -277,16 +277,6 @@ def _cells(stat: RecordingStat, now_ms: int) -> dict[str, str]:
 
 def _copied_from(copied: aeron.CopiedRange | Literal["unknown"] | None) -> str:
     return f"{copied.start_position:,}" if isinstance(copied, aeron.CopiedRange) else copied or ""
-
-
-def duration(milliseconds: int) -> str:
-    """Returns a time in its two largest units: ``3d 4h``, ``2h 05m``, ``7m 30s``, ``12s``. A negative time is
-    ``0s``."""
-    seconds = max(milliseconds, 0) // 1000
-    for unit, next_unit, length, next_length in (("d", "h", 86400, 3600), ("h", "m", 3600, 60), ("m", "s", 60, 1)):
-        if seconds >= length:
-            return f"{seconds // length}{unit} {seconds % length // next_length:02}{next_unit}"
-    return f"{seconds}s"
 
 
 def _as_json(archive: aeron.AeronArchive, sample: Sample) -> Mapping[str, object]:

@@ -6,8 +6,8 @@
 //! fields are on two pages, they are written one by one. The order of these writes ensures that each
 //! intermediate state is valid.
 //!
-//! After an error of the file system, the file may contain all or a part of the change. If the change is
-//! one write and its sync fails, the old entry is written again.
+//! After an error of the file system, the old fields are written again. If this fails too, the file may contain all or
+//! a part of the change.
 
 use std::ops::Range;
 
@@ -145,6 +145,12 @@ impl<S: Storage> Catalog<S> {
         entry.state = RecordingState::Deleted;
         entry.descriptor.stop_position = stop_position;
         let written = self.write_changed(place, entry, &[STOP_POSITION, STATE]);
+        debug_assert!(
+            self.deleted < self.entries.len(),
+            "the catalog counts {} deleted entries of {}, but recording {recording_id} was not deleted yet",
+            self.deleted,
+            self.entries.len()
+        );
         // After some errors, the entry is deleted nevertheless.
         self.deleted += usize::from(self.entries[place].state == RecordingState::Deleted);
         written
@@ -238,6 +244,10 @@ impl<S: Storage> Catalog<S> {
         let place = self.existing(recording_id)?;
         let mut entry = self.entries[place].clone();
         change(&mut entry.descriptor);
+        debug_assert_eq!(
+            entry.descriptor.recording_id, recording_id,
+            "a change of recording {recording_id} must keep its id"
+        );
         self.write_changed(place, entry, fields)
     }
 
@@ -261,10 +271,26 @@ impl<S: Storage> Catalog<S> {
         let all = || fields.iter().chain(&checksum);
         let first = all().map(|field| field.start).min().unwrap_or(0);
         let last = all().map(|field| field.end).max().unwrap_or(first);
+        debug_assert!(
+            first < last && last <= bytes.len(),
+            "the changed bytes {first}..{last} must be within the entry of {} bytes",
+            bytes.len()
+        );
+        debug_assert_eq!(
+            bytes.len(),
+            self.entries[place].length,
+            "a change of single fields must not change the length of the entry of recording {}",
+            entry.descriptor.recording_id
+        );
         if !entry.is_on_one_page(first, last) {
-            self.write_parts(&entry, &bytes, fields)?;
-            self.entries[place] = entry;
-            return self.sync();
+            let written = self
+                .write_parts(&entry, &bytes, fields)
+                .and_then(|()| self.sync());
+            match written {
+                Ok(()) => self.entries[place] = entry,
+                Err(_) => self.write_old_parts(place, fields),
+            }
+            return written;
         }
         self.write_part(&entry, &bytes, first..last)?;
         let mut old = std::mem::replace(&mut self.entries[place], entry);
@@ -276,6 +302,14 @@ impl<S: Storage> Catalog<S> {
                 self.entries[place] = old;
             }
         })
+    }
+
+    /// Writes the fields of an entry again after a change that failed. A failed sync drops bytes that were written: it
+    /// is unknown which fields on the disk are old.
+    fn write_old_parts(&mut self, place: usize, fields: &[Range<usize>]) {
+        let mut old = self.entries[place].clone();
+        let bytes = old.encode(self.checksum);
+        let _ = self.write_parts(&old, &bytes, fields);
     }
 
     /// Writes fields one by one. Between the first and the last write, the entry has no checksum.

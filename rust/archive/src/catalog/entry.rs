@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use aeron_layout::I32;
+use aeron_layout::catalog::ENTRY_ALIGNMENT;
 
 use super::descriptor::{CHECKSUM_OFFSET, ENTRY_HEADER_LENGTH};
 use super::{RecordingDescriptor, RecordingState};
@@ -99,6 +100,13 @@ impl CatalogEntry {
             self.checksum = checksum.compute(&bytes[ENTRY_HEADER_LENGTH..]);
         }
         bytes[CHECKSUM_FIELD].copy_from_slice(&I32::new(self.checksum).to_bytes());
+        debug_assert!(
+            bytes.len() >= self.length && bytes.len().is_multiple_of(ENTRY_ALIGNMENT),
+            "the entry of recording {} must not change from {} to {} bytes: the next entry follows it",
+            self.descriptor.recording_id,
+            self.length,
+            bytes.len()
+        );
         self.length = bytes.len();
         bytes
     }

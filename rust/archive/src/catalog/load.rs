@@ -124,6 +124,10 @@ fn load_entries(
         entries.push(entry);
         offset += length as u64;
     }
+    debug_assert!(
+        offset <= capacity,
+        "the entries of a catalog of {capacity} bytes must not end at {offset}"
+    );
     Ok((entries, offset))
 }
 
@@ -218,6 +222,11 @@ impl<'f, F: StorageFile> ReadAhead<'f, F> {
 
     /// Returns `length` bytes at `offset`. The offset must not be below the offset of the previous call.
     fn bytes(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
+        debug_assert!(
+            offset >= self.begin,
+            "the catalog is read in order, so offset {offset} must not be before {}",
+            self.begin
+        );
         let held = (offset - self.begin) as usize;
         if held + length <= self.bytes.len() {
             return Ok(&self.bytes[held..][..length]);

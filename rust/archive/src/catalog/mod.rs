@@ -273,6 +273,19 @@ impl<S: Storage> Catalog<S> {
         self.make_room(bytes.len())?;
         self.take_id()?;
         self.write_entry(&bytes)?;
+        // Each write of a changed field relies on this offset: then the field does not cross the end of a page.
+        debug_assert_eq!(
+            self.end % ENTRY_ALIGNMENT as u64,
+            HEADER_LENGTH as u64,
+            "the catalog entry of recording {recording_id} at offset {} must begin 32 bytes after a multiple of 64",
+            self.end
+        );
+        debug_assert!(
+            self.entries
+                .last()
+                .is_none_or(|last| last.descriptor.recording_id < recording_id),
+            "recording {recording_id} is new, so all entries before it must have lower ids"
+        );
         entry.offset = self.end;
         self.entries.push(entry);
         self.end += bytes.len() as u64;
@@ -430,6 +443,23 @@ impl<S: Storage> Catalog<S> {
             entry.offset = bytes.len() as u64;
             bytes.extend(entry.encode(None));
         }
+        debug_assert!(
+            entries.is_sorted_by(
+                |one, next| one.descriptor.recording_id < next.descriptor.recording_id
+            ),
+            "the entries of a new catalog must be in the order of their ids, because ids are found by binary search"
+        );
+        debug_assert!(
+            entries
+                .last()
+                .is_none_or(|last| last.descriptor.recording_id < next_recording_id),
+            "the next recording id {next_recording_id} must be higher than the ids of all entries"
+        );
+        debug_assert!(
+            bytes.len() as u64 <= capacity,
+            "a new catalog of {} bytes must fit into its capacity of {capacity} bytes",
+            bytes.len()
+        );
         let file = write_new_file(storage, NEW_CATALOG_FILE, &bytes, capacity)
             .map_err(|error| io_error("write a new one", error))?;
         Ok(Self {
@@ -477,6 +507,11 @@ impl<S: Storage> Catalog<S> {
     }
 
     fn set_capacity(&mut self, capacity: u64) -> Result<(), CatalogError> {
+        debug_assert!(
+            capacity >= self.end,
+            "a catalog with entries up to offset {} must not be cut to {capacity} bytes",
+            self.end
+        );
         self.file
             .set_length(capacity)
             .map_err(|error| io_error("make it longer", error))?;
@@ -494,6 +529,10 @@ impl<S: Storage> Catalog<S> {
             expected: "an id below 9223372036854775807",
         })?;
         self.write(&I64::new(next).to_bytes(), NEXT_RECORDING_ID_OFFSET as u64)?;
+        debug_assert!(
+            used >= 0,
+            "a new recording must not get the negative id {used}: names of segment files have no sign"
+        );
         self.next_recording_id = next;
         Ok(())
     }
@@ -501,6 +540,13 @@ impl<S: Storage> Catalog<S> {
     /// Writes an entry after the last entry. The length is written last: a length other than 0 makes the entry valid.
     fn write_entry(&self, bytes: &[u8]) -> Result<(), CatalogError> {
         let (length, body) = bytes.split_at(STATE_OFFSET);
+        debug_assert!(
+            self.end + bytes.len() as u64 <= self.capacity,
+            "an entry of {} bytes at offset {} must fit into the catalog of {} bytes",
+            bytes.len(),
+            self.end,
+            self.capacity
+        );
         let mut unborn = vec![0; STATE_OFFSET];
         unborn.extend(body);
         // A killed addition may have left bytes after this entry. They must not be read as the length of the next

@@ -312,6 +312,13 @@ impl AeronArchive {
         drop(self.session());
     }
 
+    /// Stops the replay of a request that has expired or was abandoned, if the archive still starts the replay.
+    pub(super) fn stop_late_replay(&self, correlation_id: i64) {
+        if let Ok(mut session) = self.session() {
+            session.stop_late_replay(correlation_id);
+        }
+    }
+
     /// Polls the session while messages arrive, until `take` returns a result.
     pub(super) fn poll_session<T>(
         &self,

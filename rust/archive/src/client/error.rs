@@ -65,12 +65,13 @@ pub enum ArchiveClientError {
         waited: Duration,
     },
     /// The archive does not serve a request that this project adds to Aeron's protocol.
-    #[error(
-        "{request}: not supported by the archive: it did not respond to a request for its capabilities, or lacks this one; use aeronarchive of this project"
-    )]
+    #[error("{request}: not supported by the archive: {}", missing_capability(*silence))]
     NotSupported {
         /// Name of the request.
         request: &'static str,
+        /// Time without a response to the request for the archive's capabilities. `None` if the archive has responded,
+        /// and lacks the capability.
+        silence: Option<Duration>,
     },
     /// A recording has no message in the range of time of a replay.
     #[error(
@@ -130,6 +131,16 @@ pub enum ArchiveClientError {
     /// The Aeron client failed.
     #[error(transparent)]
     Client(#[from] aeron_client::Error),
+}
+
+fn missing_capability(silence: Option<Duration>) -> String {
+    match silence {
+        Some(waited) => format!(
+            "it did not respond to a request for its capabilities within {waited:?}; check that it runs, and use aeronarchive of this project"
+        ),
+        None => "its capabilities lack this request; use a newer aeronarchive of this project"
+            .to_owned(),
+    }
 }
 
 impl ArchiveClientError {

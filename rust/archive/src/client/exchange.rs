@@ -443,6 +443,11 @@ impl Exchange {
         }
         request.received += 1;
         request.waiting_since_ns = Some(now_ns);
+        debug_assert!(
+            request.received <= count,
+            "a listing of {count} descriptors must end before descriptor {}",
+            request.received
+        );
         if request.received >= count {
             let answer = request.take_answer();
             self.finish(id, Ok(answer));

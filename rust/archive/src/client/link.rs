@@ -16,8 +16,6 @@ pub(super) struct ArchiveLink {
     context: ArchiveClientContext,
     state: LinkState,
     backoff: Backoff,
-    /// Requests whose responses are ignored.
-    unwatched: Vec<Ticket<()>>,
 }
 
 enum LinkState {
@@ -59,7 +57,6 @@ impl ArchiveLink {
                 next_attempt_ns: None,
             },
             backoff: Backoff::new(),
-            unwatched: Vec::new(),
         }
     }
 
@@ -123,8 +120,6 @@ impl ArchiveLink {
             LinkState::Connected(session) => match session.poll(now_ns) {
                 Ok(count) => {
                     *work += count;
-                    self.stop_late_replays(now_ns);
-                    self.drop_answers();
                     None
                 }
                 Err(_) => {
@@ -181,34 +176,33 @@ impl ArchiveLink {
     }
 
     /// Removes and returns the outcome of a replay request. If the message timeout has passed and the replay starts
-    /// later, the link stops this replay.
+    /// later, the session stops this replay.
     pub(super) fn take_replay(&mut self, ticket: &Ticket<i64>) -> Answered<i64> {
         let answered = self.take(ticket);
         if let (Answered::Expired, Some(session)) = (&answered, self.session()) {
-            session.await_late_replay(ticket);
+            session.stop_late_replay(ticket.correlation_id());
         }
         answered
     }
 
     /// Stops a replay, if there is a control session.
     pub(super) fn stop_replay(&mut self, replay_session_id: i64, now_ns: i64) {
-        let stop = ArchiveCall::stop_replay(replay_session_id);
-        let sent = self.submit(&stop, now_ns);
-        self.unwatched.extend(sent);
+        if let Some(session) = self.session() {
+            session.submit_unwatched(&ArchiveCall::stop_replay(replay_session_id), now_ns);
+        }
     }
 
     /// Takes back a request to record that had no effect in time, and whose publication closes now. The archive may
     /// still carry out the request. It handles the requests of a session in their order, so this one ends the
     /// subscription, which would wait forever for an image.
     pub(super) fn take_back_recording(&mut self, channel: &str, stream_id: i32, now_ns: i64) {
-        let stop = ArchiveCall::stop_recording(channel, stream_id);
-        let sent = self.submit(&stop, now_ns);
-        self.unwatched.extend(sent);
+        if let Some(session) = self.session() {
+            session.submit_unwatched(&ArchiveCall::stop_recording(channel, stream_id), now_ns);
+        }
     }
 
     /// Closes the control session and does not open it again.
     pub(super) fn close(&mut self) {
-        self.unwatched.clear();
         self.state = LinkState::Closed;
     }
 }
@@ -239,23 +233,8 @@ impl ArchiveLink {
     }
 
     fn disconnect(&mut self, now_ns: i64) {
-        self.unwatched.clear();
         self.state = LinkState::Disconnected {
             next_attempt_ns: Some(self.backoff.next_attempt_ns(now_ns)),
         };
-    }
-
-    fn stop_late_replays(&mut self, now_ns: i64) {
-        while let Some(id) = self.session().and_then(ArchiveSession::take_late_replay) {
-            self.stop_replay(id, now_ns);
-        }
-    }
-
-    fn drop_answers(&mut self) {
-        let mut unwatched = std::mem::take(&mut self.unwatched);
-        if let Some(session) = self.session() {
-            unwatched.retain(|ticket| session.take(ticket).is_none());
-        }
-        self.unwatched = unwatched;
     }
 }

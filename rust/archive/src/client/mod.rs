@@ -32,12 +32,13 @@ mod operation;
 mod params;
 mod persistent;
 mod recorded_publisher;
-mod recording_position;
 mod replay_merge;
 mod replay_publications;
 mod session;
 #[cfg(test)]
 mod tests;
+
+pub use aeron_memory::counters::RecordingPositionKey;
 
 pub use self::aeron_archive::{AeronArchive, AsyncConnect};
 pub use self::call::{ArchiveCall, Ticket};
@@ -65,6 +66,5 @@ pub use self::recorded_publisher::{
     MIN_PUBLISHER_BUFFER_LENGTH, RecordedOfferError, RecordedPublisher, RecordedPublisherContext,
     RecordedPublisherError, RecordedPublisherListener, RecordedPublisherStatus, Unrecorded,
 };
-pub use self::recording_position::RecordingPositionKey;
 pub use self::replay_merge::{ReplayMerge, ReplayMergeError, ReplayMergeParams};
 pub use self::session::{ArchiveSession, ArchiveSessionState};

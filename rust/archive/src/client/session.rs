@@ -76,6 +76,8 @@ pub struct ArchiveSession {
     /// The bytes of the message that is being read.
     message: Vec<u8>,
     exchange: Exchange,
+    /// Requests whose responses are ignored.
+    unwatched: Vec<Ticket<()>>,
     replay_publications: ReplayPublications,
     signal_handler: Option<RecordingSignalHandler>,
     error_handler: Option<ArchiveErrorHandler>,
@@ -106,6 +108,7 @@ impl ArchiveSession {
             assembler: parts.assembler,
             message: Vec::new(),
             exchange: Exchange::new(parts.control_session_id, timeout_ns),
+            unwatched: Vec::new(),
             replay_publications: ReplayPublications::new(timeout_ns),
             signal_handler: context.recording_signal_handler.clone(),
             error_handler: context.error_handler.clone(),
@@ -199,15 +202,16 @@ impl ArchiveSession {
         self.abandon_request(ticket.correlation_id());
     }
 
-    /// Notes that the archive may still start a replay after its request has expired. If the replay starts,
-    /// [`take_late_replay`](Self::take_late_replay) returns its id.
-    pub(super) fn await_late_replay(&mut self, ticket: &Ticket<i64>) {
-        self.exchange.await_late_value(ticket.correlation_id());
+    /// Queues a request like [`submit`](Self::submit), and ignores its response.
+    pub(super) fn submit_unwatched(&mut self, call: &ArchiveCall<()>, now_ns: i64) {
+        let submitted = self.submit(call, now_ns);
+        self.unwatched.extend(submitted);
     }
 
-    /// Removes and returns the id of a replay that started after its request had expired.
-    pub(super) fn take_late_replay(&mut self) -> Option<i64> {
-        self.exchange.take_late_value()
+    /// Notes that the archive may still start a replay for this request, which has expired or was abandoned. If the
+    /// replay starts, the session stops it.
+    pub(super) fn stop_late_replay(&mut self, correlation_id: i64) {
+        self.exchange.await_late_value(correlation_id);
     }
 
     pub(super) fn abandon_request(&mut self, correlation_id: i64) {
@@ -321,6 +325,10 @@ impl ArchiveSession {
         let sent = self.send(now_ns);
         let received = self.receive(now_ns);
         self.exchange.expire(now_ns);
+        self.stop_late_replays(now_ns);
+        let exchange = &mut self.exchange;
+        self.unwatched
+            .retain(|ticket| exchange.take(ticket.correlation_id()).is_none());
         let exchange = &self.exchange;
         self.replay_publications
             .close_idle(now_ns, |correlation_id| exchange.is_waiting(correlation_id));
@@ -334,6 +342,12 @@ impl ArchiveSession {
             return received.and(Err(error));
         }
         Ok(sent + received?)
+    }
+
+    fn stop_late_replays(&mut self, now_ns: i64) {
+        while let Some(id) = self.exchange.take_late_value() {
+            self.submit_unwatched(&ArchiveCall::stop_replay(id), now_ns);
+        }
     }
 
     /// Fails the outstanding requests. Returns the reason why the session has ended.

@@ -115,6 +115,10 @@ impl<S: Storage> ExtensionFile<S> {
             let _ = file.set_length(end);
         }
         let new_end = written.as_ref().map_or(end, |end| *end);
+        debug_assert!(
+            new_end >= end,
+            "the extensions must not become shorter, from {end} to {new_end} bytes, without a compaction"
+        );
         self.open = Some((file, new_end));
         written?;
         if is_new && self.sync_level != SyncLevel::None {
@@ -165,6 +169,10 @@ fn append_records<F: StorageFile>(
     mut end: u64,
     sync_level: SyncLevel,
 ) -> io::Result<u64> {
+    debug_assert!(
+        end.is_multiple_of(8),
+        "a record at offset {end} would not be found: records begin at multiples of 8"
+    );
     if file.length()? > end {
         file.set_length(end)?;
     }

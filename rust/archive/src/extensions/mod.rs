@@ -87,6 +87,7 @@ impl<S: Storage> Extensions<S> {
         if changes.is_empty() {
             return Ok(());
         }
+        // The file first: a change that cannot be written must have no effect in memory.
         self.file.append(&changes)?;
         for change in changes {
             self.state.apply(change);

@@ -82,6 +82,11 @@ impl<F: StorageFile> IndexWriter<F> {
     /// # Errors
     /// The file system returns an error. Then the incomplete entry is removed, if that is possible.
     pub fn append(&mut self, entry: &IndexEntry) -> io::Result<()> {
+        debug_assert!(
+            self.length.is_multiple_of(ENTRY_LENGTH as u64),
+            "an index entry at offset {} could cross the end of a page, so that a kill would leave a part of it",
+            self.length
+        );
         if let Err(error) = self.file.write_all_at(&entry.encode(), self.length) {
             // If the removal fails too, readers ignore the incomplete entry. The first error is more useful.
             let _ = self.file.set_length(self.length);
@@ -96,6 +101,11 @@ impl<F: StorageFile> IndexWriter<F> {
     /// # Errors
     /// The file system returns an error.
     pub fn undo(&mut self) -> io::Result<()> {
+        debug_assert!(
+            self.length >= 2 * ENTRY_LENGTH as u64,
+            "an index of {} bytes has no entry that can be removed",
+            self.length
+        );
         self.length -= ENTRY_LENGTH as u64;
         self.file.set_length(self.length)
     }
@@ -271,6 +281,11 @@ impl<F: StorageFile> IndexFile<F> {
 
     /// Removes all but the first `count` entries.
     pub(super) fn keep(&self, count: u64) -> io::Result<()> {
+        debug_assert!(
+            count <= self.entry_count,
+            "an index of {} entries cannot keep {count}",
+            self.entry_count
+        );
         self.file.set_length(self.offset_of(count))
     }
 

@@ -285,6 +285,12 @@ impl Examined {
         if let Some(entry) = entry.filter(|entry| entry.end_position <= limit) {
             self.highest_end = self.highest_end.max(entry.end_position);
         }
+        debug_assert!(
+            self.end <= self.highest_end,
+            "the valid entries end at {}, after the highest end {} of all entries",
+            self.end,
+            self.highest_end
+        );
     }
 
     fn is_next(&self, entry: &IndexEntry) -> bool {

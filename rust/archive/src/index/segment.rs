@@ -208,6 +208,20 @@ impl<S: Storage> SegmentIndex<S> {
         // The times must not decrease, even if the clock was set back: a search by time relies on their order.
         let pending_us = self.pending.and_then(|pending| pending.arrival_us);
         let now_us = now_us.max(self.arrival_us).max(pending_us.unwrap_or(0));
+        let segment_end = self.base + self.stream.segment_length();
+        debug_assert!(
+            end_position > self.indexed_position && end_position <= segment_end,
+            "recording {}: an index entry at {end_position} must be after {} and within the segment that ends at \
+             {segment_end}",
+            self.stream.recording_id(),
+            self.indexed_position
+        );
+        debug_assert!(
+            self.pending
+                .is_none_or(|pending| pending.end_position < end_position),
+            "recording {}: the block up to {end_position} must follow the block that waits for its entry",
+            self.stream.recording_id()
+        );
         let entry = IndexEntry {
             end_position,
             progress: frames.tracker.progress(),
@@ -219,7 +233,12 @@ impl<S: Storage> SegmentIndex<S> {
             || now_us - self.arrival_us >= ENTRY_INTERVAL_US
             || end_position == self.base + self.stream.segment_length();
         if frames.is_doubtful || self.is_required() {
-            self.write(&entry)?;
+            let last = (self.indexed_position, self.arrival_us);
+            if let Err(error) = self.write(&entry) {
+                // The block is undone. The entry of the blocks before it may still be written at the end.
+                (self.indexed_position, self.arrival_us) = last;
+                return Err(error);
+            }
             self.pending = None;
             if let Err(error) = self.writer.sync(self.recorder.sync_level) {
                 // An error of `undo` is ignored: the error of `sync` is more useful. The recording ends, and its end is
@@ -258,6 +277,17 @@ impl<S: Storage> SegmentIndex<S> {
     /// # Errors
     /// The file system returns an error.
     pub fn begin_segment(&mut self, base: i64) -> io::Result<()> {
+        debug_assert_eq!(
+            base,
+            self.base + self.stream.segment_length(),
+            "recording {}: the index must continue with the next segment",
+            self.stream.recording_id()
+        );
+        // The last entry of the segment could not be written. If it fails again, only an arrival time is lost.
+        // In the next index, the entry would make the whole index invalid.
+        if let Some(pending) = self.pending.take() {
+            let _ = self.write(&pending);
+        }
         self.base = base;
         self.recorder.begin_position = base;
         self.writer = create(
@@ -303,6 +333,22 @@ impl<S: Storage> SegmentIndex<S> {
     }
 
     fn write(&mut self, entry: &IndexEntry) -> io::Result<()> {
+        debug_assert!(
+            entry.end_position >= self.indexed_position,
+            "recording {}: an index entry at {} is after an entry at {}",
+            self.stream.recording_id(),
+            entry.end_position,
+            self.indexed_position
+        );
+        debug_assert!(
+            entry
+                .arrival_us
+                .is_none_or(|arrival_us| arrival_us >= self.arrival_us),
+            "recording {}: arrival times in an index must not decrease from {} to {:?}",
+            self.stream.recording_id(),
+            self.arrival_us,
+            entry.arrival_us
+        );
         // Both fields are set even if the write fails. Otherwise each block would try to write an entry while the disk
         // is full.
         self.indexed_position = entry.end_position;

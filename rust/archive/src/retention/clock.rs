@@ -82,6 +82,10 @@ impl RetentionClock {
     /// Creates the clock of an archive that starts at `now`. A doubt lasts for `wait_ns` nanoseconds of running; with
     /// 0, the wall clock is always trusted.
     pub fn new(now: Moment, earlier: EarlierTime, wait_ns: i64) -> Self {
+        debug_assert!(
+            wait_ns >= 0,
+            "the wait of {wait_ns} ns until a clock is trusted must not be negative"
+        );
         let mut clock = Self {
             wait_ns,
             now,
@@ -103,6 +107,12 @@ impl RetentionClock {
 
     /// Sets the current time. Returns whether the trust has changed.
     pub fn update(&mut self, now: Moment) -> Option<ClockChange> {
+        debug_assert!(
+            now.now_ns >= self.now.now_ns,
+            "the monotonic clock must not go back from {} to {} ns",
+            self.now.now_ns,
+            now.now_ns
+        );
         self.now = now;
         let by_ms = self.agreed.difference_ms(now);
         if !is_step(by_ms) {
@@ -171,6 +181,11 @@ impl RetentionClock {
             return None;
         }
         let until_ns = self.now.now_ns.saturating_add(wait_ns);
+        debug_assert!(
+            (1..=self.wait_ns).contains(&wait_ns),
+            "a doubt must end after at most {} ns, not after {wait_ns} ns",
+            self.wait_ns
+        );
         self.doubt = Some((reason, until_ns));
         Some(reason)
     }

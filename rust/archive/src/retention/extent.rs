@@ -58,6 +58,12 @@ impl RecordingExtent {
 
     /// Returns the first position of the segment with this number, counted from the first segment.
     pub fn segment_base(&self, number: usize) -> i64 {
+        debug_assert!(
+            number <= self.sealed_segments(),
+            "recording {} has no segment number {number}: its last segment is number {}",
+            self.recording_id,
+            self.sealed_segments()
+        );
         self.first_base + number as i64 * self.segment_length
     }
 

@@ -86,6 +86,31 @@ pub fn outcome(
         true => new_start,
         false => new_start.max(extent.start_position),
     };
+    debug_assert!(
+        new_start_position <= extent.start_position
+            || holders.copied_base.is_some()
+            || holders
+                .readers
+                .iter()
+                .all(|(_, read)| !is_unread(extent, *read)
+                    || extent.base_of(*read) >= new_start_position),
+        "recording {}: data before {new_start_position} are deleted, but a reader still needs them",
+        extent.recording_id
+    );
+    debug_assert!(
+        new_start_position <= extent.start_position
+            || holders
+                .lowest_replay_position
+                .is_none_or(|read| !is_purge && extent.base_of(read) >= new_start_position),
+        "recording {}: data before {new_start_position} are deleted, but a replay still reads them",
+        extent.recording_id
+    );
+    debug_assert!(
+        new_start_position <= removal.new_start_position.max(extent.start_position),
+        "recording {}: the policy allows the start {}, not {new_start_position}",
+        extent.recording_id,
+        removal.new_start_position
+    );
     RetentionOutcome {
         recording_id: extent.recording_id,
         start_position: extent.start_position,
@@ -97,6 +122,11 @@ pub fn outcome(
             .map_or(RetentionHolder::Nothing, |hold| hold.by),
         reader: hold.map_or_else(String::new, |hold| hold.reader.to_owned()),
     }
+}
+
+/// Returns whether a reader at `read` still needs data of the recording.
+fn is_unread(extent: &RecordingExtent, read: i64) -> bool {
+    read < extent.end_position || extent.stop_timestamp_ms.is_none()
 }
 
 /// Returns the highest start position that each holder allows.

@@ -103,6 +103,10 @@ pub fn doubted_removals(
     };
     let allowed = removals(&without_age, extents, now_ms);
     let wanted = removals(policy, extents, now_ms);
+    debug_assert!(
+        extents.is_sorted_by(|one, next| one.recording_id < next.recording_id),
+        "the extents must be in the order of their ids, because removals are found by binary search"
+    );
     let of = |removals: &[Removal], id| {
         let found = removals.binary_search_by_key(&id, |removal| removal.recording_id);
         found.ok().map(|at| removals[at])
@@ -143,6 +147,10 @@ fn mark_by_bytes(marked: &mut [Marked<'_>], max_bytes: i64) {
         }
         mark.take_next();
         total -= before - mark.remaining_bytes();
+        debug_assert!(
+            total >= 0,
+            "the recordings of a policy cannot have {total} bytes after a removal"
+        );
         heads.extend(mark.next_time_ms().map(|time_ms| (time_ms, at)));
     }
 }
@@ -184,6 +192,11 @@ impl<'a> Marked<'a> {
     }
 
     fn take_next(&mut self) {
+        debug_assert!(
+            !self.is_purge,
+            "recording {} is already marked as a whole, so no further segment can be marked",
+            self.extent.recording_id
+        );
         match self.is_last() {
             true => self.is_purge = true,
             false => self.segments += 1,
@@ -196,6 +209,11 @@ impl<'a> Marked<'a> {
             true => extent.end_position,
             false => extent.segment_base(self.segments),
         };
+        debug_assert!(
+            !self.is_purge || extent.stop_timestamp_ms.is_some(),
+            "recording {} is active, so it must not be deleted as a whole",
+            extent.recording_id
+        );
         (self.is_purge || self.segments > 0).then_some(Removal {
             recording_id: extent.recording_id,
             new_start_position,

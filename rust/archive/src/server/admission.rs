@@ -124,6 +124,10 @@ impl<T> Admission<T> {
 
     /// Frees the slot of a session that has ended.
     pub fn end(&mut self, ticket: &ConnectTicket) {
+        debug_assert!(
+            self.door(&ticket.origin.source).open > 0,
+            "more control sessions have ended than were admitted"
+        );
         self.door(&ticket.origin.source).open -= 1;
     }
 
@@ -196,6 +200,12 @@ impl<T> Door<T> {
                 .entry(address.clone())
                 .or_default() += 1;
         }
+        debug_assert!(
+            self.addressed <= self.open,
+            "{} unfinished sessions have an address, but only {} sessions are open",
+            self.addressed,
+            self.open
+        );
         Some((ticket, request))
     }
 
@@ -212,6 +222,10 @@ impl<T> Door<T> {
         decrement(&mut self.unfinished_of_image, &origin.image_id);
         decrement(&mut self.unfinished_of_source, &origin.source);
         if let Some(address) = address {
+            debug_assert!(
+                self.addressed > 0,
+                "more sessions with an address have finished than were admitted"
+            );
             self.addressed -= 1;
             decrement(&mut self.unfinished_of_address, &**address);
         }
@@ -231,6 +245,10 @@ where
     K: Hash + Eq + std::borrow::Borrow<Q>,
     Q: Hash + Eq + ?Sized,
 {
+    debug_assert!(
+        counts.contains_key(key),
+        "a session has finished that was not counted when it was admitted"
+    );
     if let Some(count) = counts.get_mut(key) {
         *count -= 1;
         if *count == 0 {

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
+use aeron_agent::logging::LogPrinter;
 use aeron_agent::setting::{Grammar, Value};
 use aeron_agent::sources::{Sources, SourcesError};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
@@ -10,10 +11,14 @@ use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
 use aeron_client::{Error, is_driver_active};
 
 use super::Archive;
-use super::context::{ArchiveContext, InvokedDriver};
+use super::context::{ARCHIVE_SETTINGS, ArchiveContext, InvokedDriver};
 use crate::objects::OpenObjects;
 
 const FAILURE: i32 = 1;
+/// Name of the archive's logger.
+const TARGET: &str = "aeron.archive";
+/// File with the level of the log. `aeron log-level` writes it.
+const LOG_LEVEL_FILE: &str = "archive.log-level";
 /// The driver's variable that lets it print its settings at the start. The archive prints its own settings too.
 const PRINT_CONFIGURATION: &str = "AERON_PRINT_CONFIGURATION";
 /// Interval of the polls for the driver. A signal ends the wait.
@@ -140,9 +145,11 @@ fn version_line() -> String {
 
 /// Runs an archive until the process receives a signal, the driver ends, or `is_over` returns true. Returns the exit
 /// status of the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects`
-/// opens it. The archive runs the driver in `driver_invoker`, if there is one.
+/// opens it. The archive runs the driver in `driver_invoker`, if there is one. A file in the directory of the archive
+/// can change the level of `log`.
 pub fn run_archive(
     sources: &Sources,
+    log: &LogPrinter,
     open_objects: OpenObjects,
     signals: &ShutdownSignalBarrier,
     driver_invoker: Option<InvokedDriver>,
@@ -173,10 +180,14 @@ pub fn run_archive(
             ));
         }
     }
+    let level_file = context.archive_dir.join(LOG_LEVEL_FILE);
+    let first_line = started(&context);
     let mut archive = match Archive::launch_with_main_loop(context, open_objects) {
         Ok(archive) => archive,
         Err(error) => return fail(format_args!("ERROR: {}", one_line(&error))),
     };
+    log.follow(level_file);
+    log::info!(target: TARGET, "{first_line}");
     while signals.received().is_none() && !archive.is_terminated() && !is_over() {
         let work_count = archive.do_work();
         archive.idle(work_count);
@@ -190,7 +201,35 @@ pub fn run_archive(
             "ERROR: the archive ended because it lost its driver: start the driver and the archive again",
         );
     }
-    status(signals)
+    let status = status(signals);
+    log::info!(target: TARGET, "ended: {}", reason_of(status));
+    status
+}
+
+/// Returns the first line of an archive's log.
+fn started(context: &ArchiveContext) -> String {
+    let defaults = ArchiveContext::default();
+    let changed = ARCHIVE_SETTINGS
+        .iter()
+        .filter(|setting| setting.get(context) != setting.get(&defaults));
+    format!(
+        "started: version {VERSION}, commit {COMMIT}, directory {}, pid {}, directory of the driver {}, threading mode {}, control channel \"{}\", \
+         settings that are not defaults: {}",
+        context.archive_dir.display(),
+        std::process::id(),
+        context.aeron_dir.display(),
+        context.threading_mode.name(),
+        context.control_channel,
+        changed.count()
+    )
+}
+
+/// Returns why a program ended with an exit status.
+fn reason_of(status: i32) -> String {
+    match status {
+        0 => "a terminate command".to_owned(),
+        _ => format!("signal {status}"),
+    }
 }
 
 /// The outcome of waiting for the driver.

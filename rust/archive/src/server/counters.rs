@@ -5,35 +5,7 @@ use std::sync::Arc;
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
 use aeron_agent::{DutyCycle, DutyCycleTracker, NanoClock};
 use aeron_client::{Aeron, Counter, CountersReader, PendingOperation, SharedBuffer};
-
-/// Type ids of the counters. Their keys contain the archive id.
-mod type_id {
-    pub const ERRORS: i32 = 101;
-    pub const CONTROL_SESSIONS: i32 = 102;
-    pub const MAX_CYCLE_TIME: i32 = 103;
-    pub const CYCLES_EXCEEDED: i32 = 104;
-    pub const MAX_WRITE_TIME: i32 = 105;
-    pub const TOTAL_WRITE_BYTES: i32 = 106;
-    pub const TOTAL_WRITE_TIME: i32 = 107;
-    pub const MAX_READ_TIME: i32 = 108;
-    pub const TOTAL_READ_BYTES: i32 = 109;
-    pub const TOTAL_READ_TIME: i32 = 110;
-    pub const RECORDING_SESSIONS: i32 = 111;
-    pub const REPLAY_SESSIONS: i32 = 112;
-    // Type ids of this project. They are far above the type ids of Aeron.
-    pub const RETENTION_FREED_BYTES: i32 = 20_101;
-    pub const RETENTION_FREED_SEGMENTS: i32 = 20_102;
-    pub const RETENTION_EXPIRED_READERS: i32 = 20_103;
-    pub const SCRUB_CHECKED_BYTES: i32 = 20_104;
-    pub const SCRUB_FINDINGS: i32 = 20_105;
-    pub const OBJECTS_COPIED_SEGMENTS: i32 = 20_106;
-    pub const OBJECTS_FREED_BYTES: i32 = 20_107;
-    pub const OBJECTS_FETCHED_BYTES: i32 = 20_108;
-    pub const OBJECTS_FAILURES: i32 = 20_109;
-    pub const DROPPED_CONNECTS: i32 = 20_110;
-    pub const BLOCKED_IMAGES: i32 = 20_111;
-    pub const LOST_BYTES: i32 = 20_112;
-}
+use aeron_memory::counters::types;
 
 /// Counters of an archive. The driver frees these counters when the client of the archive is closed.
 pub(super) struct ArchiveCounters {
@@ -152,7 +124,7 @@ impl ArchiveCounters {
     pub fn ask(aeron: &Aeron, labels: &CounterLabels<'_>) -> aeron_client::Result<PendingCounters> {
         let id = labels.archive_id;
         let errors = format!("Archive Errors - archiveId={id} version={VERSION} commit={COMMIT}");
-        let mut wanted = vec![(type_id::ERRORS, errors)];
+        let mut wanted = vec![(types::ARCHIVE_ERRORS, errors)];
         let mut want =
             |type_id, label: String| wanted.push((type_id, format!("{label} - archiveId={id}")));
         let agents = ["conductor", "recorder", "replayer"];
@@ -164,11 +136,11 @@ impl ArchiveCounters {
             let mode = labels.threading_mode;
             let threshold_ms = threshold_ns / 1_000_000;
             want(
-                type_id::MAX_CYCLE_TIME,
+                types::ARCHIVE_MAX_CYCLE_TIME,
                 format!("archive-{agent} max cycle time in ns: {mode}"),
             );
             want(
-                type_id::CYCLES_EXCEEDED,
+                types::ARCHIVE_CYCLE_TIME_EXCEEDED,
                 format!(
                     "archive-{agent} work cycle time exceeded count: threshold={threshold_ms}ms {mode}"
                 ),
@@ -194,31 +166,34 @@ impl ArchiveCounters {
 
 /// The counters that all archives have, after the counters of the duty cycles, in Aeron's order.
 const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
-    (type_id::CONTROL_SESSIONS, "Archive Control Sessions"),
-    (type_id::RECORDING_SESSIONS, "Archive Recording Sessions"),
-    (type_id::REPLAY_SESSIONS, "Archive Replay Sessions"),
+    (types::ARCHIVE_CONTROL_SESSIONS, "Archive Control Sessions"),
     (
-        type_id::MAX_WRITE_TIME,
+        types::ARCHIVE_RECORDING_SESSIONS,
+        "Archive Recording Sessions",
+    ),
+    (types::ARCHIVE_REPLAY_SESSIONS, "Archive Replay Sessions"),
+    (
+        types::ARCHIVE_RECORDER_MAX_WRITE_TIME,
         "archive-recorder max write time in ns",
     ),
     (
-        type_id::TOTAL_WRITE_BYTES,
+        types::ARCHIVE_RECORDER_WRITE_BYTES,
         "archive-recorder total write bytes",
     ),
     (
-        type_id::TOTAL_WRITE_TIME,
+        types::ARCHIVE_RECORDER_WRITE_TIME,
         "archive-recorder total write time in ns",
     ),
     (
-        type_id::MAX_READ_TIME,
+        types::ARCHIVE_REPLAYER_MAX_READ_TIME,
         "archive-replayer max read time in ns",
     ),
     (
-        type_id::TOTAL_READ_BYTES,
+        types::ARCHIVE_REPLAYER_READ_BYTES,
         "archive-replayer total read bytes",
     ),
     (
-        type_id::TOTAL_READ_TIME,
+        types::ARCHIVE_REPLAYER_READ_TIME,
         "archive-replayer total read time in ns",
     ),
 ];
@@ -226,39 +201,45 @@ const SESSION_AND_TRANSFER_COUNTERS: [(i32, &str); 9] = [
 /// The counters that this project adds.
 const OWN_COUNTERS: [(i32, &str); 12] = [
     (
-        type_id::RETENTION_FREED_BYTES,
+        types::ARCHIVE_RETENTION_FREED_BYTES,
         "archive-retention freed bytes",
     ),
     (
-        type_id::RETENTION_FREED_SEGMENTS,
+        types::ARCHIVE_RETENTION_FREED_SEGMENTS,
         "archive-retention freed segments",
     ),
     (
-        type_id::RETENTION_EXPIRED_READERS,
+        types::ARCHIVE_RETENTION_EXPIRED_READERS,
         "archive-retention expired readers",
     ),
-    (type_id::SCRUB_CHECKED_BYTES, "archive-scrub checked bytes"),
-    (type_id::SCRUB_FINDINGS, "archive-scrub findings"),
     (
-        type_id::OBJECTS_COPIED_SEGMENTS,
+        types::ARCHIVE_SCRUB_CHECKED_BYTES,
+        "archive-scrub checked bytes",
+    ),
+    (types::ARCHIVE_SCRUB_FINDINGS, "archive-scrub findings"),
+    (
+        types::ARCHIVE_OBJECTS_COPIED_SEGMENTS,
         "archive-objects copied segments",
     ),
-    (type_id::OBJECTS_FREED_BYTES, "archive-objects freed bytes"),
     (
-        type_id::OBJECTS_FETCHED_BYTES,
+        types::ARCHIVE_OBJECTS_FREED_BYTES,
+        "archive-objects freed bytes",
+    ),
+    (
+        types::ARCHIVE_OBJECTS_FETCHED_BYTES,
         "archive-objects fetched bytes",
     ),
-    (type_id::OBJECTS_FAILURES, "archive-objects failures"),
+    (types::ARCHIVE_OBJECTS_FAILURES, "archive-objects failures"),
     (
-        type_id::DROPPED_CONNECTS,
+        types::ARCHIVE_CONNECTS_DROPPED,
         "Archive connect requests dropped",
     ),
     (
-        type_id::BLOCKED_IMAGES,
+        types::ARCHIVE_BLOCKED_IMAGES,
         "archive-recorder blocked images of failed recordings",
     ),
     (
-        type_id::LOST_BYTES,
+        types::ARCHIVE_LOST_BYTES,
         "archive-recorder dropped bytes of failed recordings",
     ),
 ];
@@ -375,7 +356,9 @@ impl TransferMeter {
 /// archive.
 pub(super) fn is_archive_there(counters: &CountersReader<SharedBuffer>, archive_id: i64) -> bool {
     counters.records().any(|record| {
-        matches!(record.type_id, type_id::ERRORS | type_id::MAX_WRITE_TIME)
-            && record.key.get(..8) == Some(&archive_id.to_le_bytes()[..])
+        matches!(
+            record.type_id,
+            types::ARCHIVE_ERRORS | types::ARCHIVE_RECORDER_MAX_WRITE_TIME
+        ) && record.key.get(..8) == Some(&archive_id.to_le_bytes()[..])
     })
 }

@@ -67,6 +67,12 @@ impl<T> FairQueue<T> {
             self.drop_newest(costliest);
             dropped += 1;
         }
+        debug_assert!(
+            self.cost <= self.limits.total,
+            "a queue with a limit of {} must not keep items that cost {}",
+            self.limits.total,
+            self.cost
+        );
         self.remove_empty();
         dropped
     }
@@ -145,6 +151,11 @@ impl<T> FairQueue<T> {
 
     /// Drops the newest item of the stream with the most waiting bytes in a source.
     fn drop_newest(&mut self, at: usize) {
+        // Otherwise the loops of `push` would never end.
+        debug_assert!(
+            self.sources[at].cost > 0,
+            "a source without items has nothing to drop"
+        );
         let source = &mut self.sources[at];
         let stream = source.streams.iter_mut().max_by_key(|stream| stream.cost);
         if let Some(stream) = stream
@@ -161,6 +172,11 @@ impl<T> FairQueue<T> {
             source.streams.retain(|stream| !stream.items.is_empty());
         }
         self.sources.retain(|source| !source.streams.is_empty());
+        debug_assert!(
+            !self.sources.is_empty() || self.cost == 0,
+            "an empty queue must cost nothing, not {}",
+            self.cost
+        );
     }
 }
 

@@ -84,6 +84,11 @@ impl Deletions {
             requester,
             operation,
         } = &mut self.running[at];
+        debug_assert!(
+            !operation.is_done(),
+            "the finished deletion of recording {} waits for a further step",
+            operation.recording_id()
+        );
         let error = operation.step(store).err().map(ArchiveError::from);
         if let (Some(error), Some(requester)) = (&error, *requester) {
             outbox.refuse(requester, error.clone());

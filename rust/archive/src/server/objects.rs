@@ -223,6 +223,14 @@ impl ObjectCopies {
     fn on_missing(&mut self, segment: (i64, i64), is_current: bool) {
         let is_waiting = self.waiting.remove(&segment);
         if is_waiting && is_current {
+            debug_assert!(
+                self.copied
+                    .get(&segment.0)
+                    .is_none_or(|copied| copied.get(segment.1).is_none()),
+                "the segment of recording {} at {} was requested although it has a copy",
+                segment.0,
+                segment.1
+            );
             self.missing.insert(segment);
         }
     }
@@ -268,6 +276,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         objects.next_recording_id = recording
             .as_ref()
             .map(|recording| recording.recording_id.saturating_add(1));
+        debug_assert!(
+            objects.next_recording_id.is_none_or(|next| next > from),
+            "a search that examined recording {from} must not examine it again"
+        );
         if let Some(recording) = recording {
             self.request_copies(&recording);
             self.delete_copied(&recording);
@@ -434,6 +446,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         };
         let new_start = self.unchanged_up_to(id, first..copied, length);
         if new_start > first {
+            debug_assert!(
+                new_start < end,
+                "recording {id} ends at {end}, so its segments before {new_start} must not all be deleted"
+            );
+            debug_assert!(
+                (new_start - first) % length == 0,
+                "recording {id}: the new start {new_start} must be a segment base after {first}"
+            );
             self.delete_before(recording, first, new_start);
         }
     }
@@ -477,9 +497,16 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
         let id = recording.recording_id;
         let activity = self.local_activity(recording);
+        debug_assert!(
+            activity
+                .lowest_replay_position
+                .is_none_or(|position| position >= new_start),
+            "recording {id}: segments before {new_start} are deleted while a replay reads them"
+        );
         match self.store.remove_copied(id, new_start, &activity) {
             Ok(operation) => {
                 pause::at(START_MOVED);
+                // Before the first file is deleted: a replay that finds no file compares its position with this start.
                 self.replays.set_local_start(id, new_start);
                 self.counters
                     .objects

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use aeron_agent::console;
+use aeron_agent::logging::is_installed;
 use aeron_client::Counter;
 
 use crate::ownership::{OwnedDirectory, OwnershipError};
@@ -10,6 +11,9 @@ use crate::ownership::{OwnedDirectory, OwnershipError};
 /// Maximum number of different errors that an archive writes to the standard error output. It is one number for errors
 /// of the archive, and the same number again for errors that clients cause.
 const MAX_PRINTED: usize = 100;
+
+/// Name of the archive's logger.
+const TARGET: &str = "aeron.archive";
 
 /// Receives errors and heartbeats of the archive.
 pub trait ErrorReports: Send {
@@ -55,6 +59,7 @@ impl MarkFileReports {
 impl ErrorReports for MarkFileReports {
     fn report(&mut self, now_ms: i64, error: &str) {
         self.count();
+        log::error!(target: TARGET, "{error}");
         let directory = self.directory.as_mut();
         if let Some(Err(failure)) = directory.map(|owned| owned.record_error(now_ms, error)) {
             self.printed.print(error, &failure);
@@ -63,6 +68,7 @@ impl ErrorReports for MarkFileReports {
 
     fn report_client(&mut self, now_ms: i64, error: &str) {
         self.count();
+        log::info!(target: TARGET, "{error}");
         let directory = self.directory.as_mut();
         if let Some(Err(failure)) = directory.map(|owned| owned.record_client_error(now_ms, error))
         {
@@ -96,7 +102,11 @@ struct PrintedErrors {
 }
 
 impl PrintedErrors {
+    /// Prints an error that no logger has taken.
     fn print(&mut self, error: &str, failure: &OwnershipError) {
+        if is_installed() {
+            return;
+        }
         if let Some(line) = self.line(error, failure) {
             console::warn(line);
         }

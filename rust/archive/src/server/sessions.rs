@@ -239,6 +239,12 @@ impl ControlSessions {
         let (origin, credentials) = (&ticket.origin, &request.encoded_credentials);
         self.authenticator
             .on_connect_request(id, origin, credentials, now_ms);
+        debug_assert!(
+            self.sessions
+                .iter()
+                .all(|slotted| slotted.session.id() != id),
+            "two control sessions must not have the id {id}"
+        );
         self.sessions.push(SlottedSession {
             session: ControlSession::new(opening, now_ns),
             ticket: ticket.clone(),
@@ -307,6 +313,13 @@ impl ControlSessions {
         let mut sessions = self.sessions.iter().map(|slotted| &slotted.session);
         let found = sessions.find(|session| session.id() == control_session_id);
         found.map_or(&[], ControlSession::principal)
+    }
+
+    /// Returns the source of the requests of a session.
+    pub fn source_identity(&self, control_session_id: i64) -> Option<&str> {
+        let mut sessions = self.sessions.iter().map(|slotted| &slotted.session);
+        let found = sessions.find(|session| session.id() == control_session_id)?;
+        Some(found.image().source_identity())
     }
 
     /// Checks that the user of a session may change something that `owner` has created: the user is the owner, or has

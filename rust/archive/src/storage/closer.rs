@@ -75,7 +75,11 @@ impl FileCloser {
         let close_all = move || {
             for RemovedFile { file, bytes } in to_close {
                 drop(file);
-                waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                let waiting = waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
+                debug_assert!(
+                    waiting >= bytes,
+                    "a file of {bytes} bytes is closed, but only {waiting} bytes wait for it"
+                );
             }
         };
         let started = thread::Builder::new()

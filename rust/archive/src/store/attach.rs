@@ -41,6 +41,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             count += 1;
         }
         if count > 0 {
+            debug_assert!(
+                start < descriptor.start_position,
+                "recording {recording_id}: the start {start} after attaching must be before {}",
+                descriptor.start_position
+            );
             self.catalog.set_start_position(recording_id, start)?;
         }
         Ok(count)

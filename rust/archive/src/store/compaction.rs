@@ -16,6 +16,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let entries = self.catalog.entries().len();
         let needed = self.deleting.len() + self.incompletely_deleted.len();
         let removable = self.catalog.deleted_count().saturating_sub(needed);
+        debug_assert!(
+            removable <= entries,
+            "{removable} of {entries} catalog entries cannot be removed"
+        );
         let kept = entries - removable;
         (removable >= MIN_REMOVED && removable > kept).then_some(kept)
     }
@@ -35,6 +39,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         // After a loss of power, no file of a removed entry may exist again.
         self.sync_directory()?;
         let (deleting, incomplete) = (&self.deleting, &self.incompletely_deleted);
+        debug_assert!(
+            deleting
+                .keys()
+                .chain(incomplete)
+                .all(|id| self.catalog.entry(*id).is_some()),
+            "a recording with files that are not deleted yet must have a catalog entry, for the next start"
+        );
         self.catalog.compact(&self.storage, |entry| {
             let id = entry.descriptor.recording_id;
             deleting.contains_key(&id) || incomplete.contains(&id) || keep(entry)

@@ -81,6 +81,11 @@ impl DeleteOperation {
     ) -> Result<bool, StoreError> {
         let deleted = self.try_step(store);
         if let Err(StoreError::Delete { .. }) = deleted {
+            debug_assert!(
+                !self.is_done(),
+                "the deletion of recording {} has failed to delete a file, but it has none",
+                self.recording_id
+            );
             self.files.pop_front();
             self.is_incomplete = true;
             store.incompletely_deleted.insert(self.recording_id);
@@ -99,6 +104,13 @@ impl DeleteOperation {
         &mut self,
         store: &mut ArchiveStore<S>,
     ) -> Result<bool, StoreError> {
+        debug_assert!(
+            self.is_done()
+                || store.options.detached_segments == DetachedSegments::Deleted
+                || store.deleting.contains_key(&self.recording_id),
+            "files of recording {} are deleted without a note in the store, so another change could use them",
+            self.recording_id
+        );
         if let Some(name) = self.files.front() {
             match self.keeps_indexes {
                 true => {
@@ -161,8 +173,20 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         count: usize,
         files: Vec<SegmentFile>,
     ) -> DeleteOperation {
+        debug_assert!(
+            files
+                .iter()
+                .all(|file| !self.has_in_catalog(recording_id, file.base)),
+            "segments of recording {recording_id} are deleted, but the catalog still has their range"
+        );
         self.rename_old_indexes(recording_id);
         if let Some(highest) = files.iter().map(|file| file.base).max() {
+            // Otherwise the end of one deletion would allow other changes while the second deletion still runs.
+            debug_assert!(
+                self.options.detached_segments == DetachedSegments::Deleted
+                    || !self.deleting.contains_key(&recording_id),
+                "files of recording {recording_id} are deleted by two operations"
+            );
             self.deleting.insert(recording_id, highest);
         }
         DeleteOperation {
@@ -172,6 +196,15 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             is_incomplete: false,
             keeps_indexes: false,
         }
+    }
+
+    /// Returns whether the range of a recording that exists includes data in the segment at `base`.
+    fn has_in_catalog(&self, recording_id: i64, base: i64) -> bool {
+        self.catalog.recording(recording_id).is_ok_and(|recording| {
+            let is_empty = recording.start_position == recording.stop_position;
+            let is_before_end = recording.is_unfinished() || base < recording.stop_position;
+            !is_empty && is_before_end && base >= recording.first_segment_base()
+        })
     }
 
     /// Gives all indexes of a recording their new names, if some have names of older releases.

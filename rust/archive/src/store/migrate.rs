@@ -8,7 +8,7 @@
 use std::io;
 
 use super::deletion::SegmentFile;
-use super::{ArchiveStore, DeleteOperation, StoreError};
+use super::{ArchiveStore, DeleteOperation, DetachedSegments, StoreError};
 use crate::catalog::RecordingDescriptor;
 use crate::index::hand_over;
 use crate::segments::segment_name;
@@ -95,6 +95,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             source,
             destination,
         };
+        debug_assert!(
+            [source, destination]
+                .iter()
+                .all(|id| !self.deleting.contains_key(id))
+                || self.options.detached_segments == DetachedSegments::Deleted,
+            "segments of recordings {source} and {destination} are moved while files of one of them are deleted"
+        );
         self.storage
             .create(&route.note(), 0)
             .map_err(|error| StoreError::storage(&route.note(), "create it", error))?;
@@ -102,6 +109,11 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             self.half_migrated.extend([source, destination]);
             return Err(error);
         }
+        debug_assert!(
+            self.recording(source)
+                .is_ok_and(|it| it.start_position == it.stop_position),
+            "recording {source} must be empty after all its segments were moved"
+        );
         let count = empty.len();
         Ok(Migration {
             moved: bases.len(),
@@ -144,6 +156,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
 
     /// Does the remaining steps of a migration.
     fn finish_migration(&mut self, route: Route) -> Result<(), StoreError> {
+        // The note must be on the disk before the first file is moved: because of it, the next start finishes the
+        // migration.
         self.sync_directory()?;
         let from = self.recording(route.source)?.clone();
         let to = self.recording(route.destination)?.clone();
@@ -159,6 +173,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 _ => {}
             }
         }
+        // The moved files must be on the disk before the catalog has their range in the destination. If a kill comes
+        // between the two changes of the catalog, the next start makes only the second one.
         self.sync_directory()?;
         if to.start_position == from.stop_position {
             self.catalog

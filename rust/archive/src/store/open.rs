@@ -163,6 +163,15 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
         catalog.add_missing_checksums()?;
         for (stream, end) in &ends {
+            debug_assert!(
+                end.position >= stream.start_position(),
+                "recording {} starts at {} and stops at {}",
+                stream.recording_id(),
+                stream.start_position(),
+                end.position
+            );
+            // The files are cut before the entry gets its stop position: after a kill between the two, the next opening
+            // repeats both.
             end.cut(&storage, stream)?;
             end.sync(&storage, stream, options.file_sync_level)?;
             owner.recovered(&storage, stream, &RecoveredRecording::new(stream, end))?;
@@ -228,6 +237,13 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         let recovered = ends
             .iter()
             .map(|(stream, end)| RecoveredRecording::new(stream, end));
+        debug_assert!(
+            ends.iter().all(|(stream, _)| {
+                let entry = store.catalog.entry(stream.recording_id());
+                entry.is_none_or(|entry| !entry.is_served() || !entry.descriptor.is_unfinished())
+            }),
+            "each recording without a stop position must have one after the store was opened"
+        );
         Ok((store, recovered.collect()))
     }
 }

@@ -172,6 +172,17 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         now_ms: i64,
     ) -> Result<(), StoreError> {
         let stream = RecordedStream::new(&self.recording(recording_id)?.into())?;
+        debug_assert!(
+            self.catalog
+                .recording(recording_id)
+                .is_ok_and(RecordingDescriptor::is_unfinished),
+            "recording {recording_id} must not be stopped twice"
+        );
+        debug_assert!(
+            position >= stream.start_position(),
+            "recording {recording_id} starts at {} and stops at {position}",
+            stream.start_position()
+        );
         let arrival_ms = last_arrival_ms(&self.storage, &stream, position);
         let stopped_ms = arrival_ms.map_or(now_ms, |arrival_ms| arrival_ms.max(now_ms));
         Ok(self.catalog.stop(recording_id, position, stopped_ms)?)

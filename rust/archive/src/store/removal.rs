@@ -255,6 +255,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 upper_bound,
             });
         }
+        debug_assert!(
+            new_start <= end,
+            "recording {recording_id} with data up to {end} would start at {new_start}"
+        );
         match activity.lowest_replay_position {
             Some(position) if descriptor.segment_base(position) < new_start => {
                 Err(StoreError::DetachesReplayed {
@@ -269,6 +273,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// Returns the number of segments from one base to another.
     fn count_segments(&self, recording_id: i64, from: i64, to: i64) -> Result<usize, StoreError> {
         let segment_length = i64::from(self.recording(recording_id)?.segment_length);
+        debug_assert!(
+            from <= to,
+            "recording {recording_id}: segments from {from} to {to} cannot be counted"
+        );
         Ok(((to - from) / segment_length) as usize)
     }
 
@@ -316,6 +324,13 @@ pub(super) fn header_fault(
 fn count_segments_from(descriptor: &RecordingDescriptor, position: i64) -> usize {
     let last = descriptor.segment_base(descriptor.stop_position);
     let segment_length = i64::from(descriptor.segment_length);
+    debug_assert!(
+        (descriptor.start_position..=descriptor.stop_position).contains(&position),
+        "recording {}: position {position} must be from {} to {}",
+        descriptor.recording_id,
+        descriptor.start_position,
+        descriptor.stop_position
+    );
     let first = descriptor.segment_base(position + segment_length - 1);
     ((last + segment_length - first) / segment_length) as usize
 }

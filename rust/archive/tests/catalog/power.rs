@@ -73,8 +73,37 @@ fn survives(changes: &[Change], step: u64, coins: &[bool]) -> Result<bool, TestC
     Ok(false)
 }
 
+/// Makes all changes, of which step `step` fails: a write that changes nothing, or a sync that drops what was written.
+/// Returns `false` if the changes have fewer steps.
+fn agrees(changes: &[Change], step: u64) -> Result<bool, TestCaseError> {
+    let (storage, mut catalog) = empty();
+    catalog.set_sync_level(SyncLevel::Data);
+    storage.fail_at(
+        storage.steps() + step,
+        StorageFault::Error(std::io::ErrorKind::Other),
+    );
+    let mut model = Model::new();
+    for change in changes {
+        let (after, result) = apply(&storage, &mut catalog, &model, change);
+        if result.is_err() {
+            prop_assert_eq!(held(&open(&storage)), held(&catalog), "{:?}", change);
+            return Ok(true);
+        }
+        model = after;
+    }
+    Ok(false)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn after_an_error_at_any_step_the_catalog_in_memory_is_that_on_the_disk(changes in changes()) {
+        let mut step = 0;
+        while agrees(&changes, step)? {
+            step += 1;
+        }
+    }
 
     #[test]
     fn a_loss_of_power_at_any_step_keeps_all_completed_changes_07_53(
@@ -131,5 +160,31 @@ fn a_recording_does_not_exist_if_the_sync_of_its_addition_fails() {
         assert!(refusal.to_string().contains("sync it"), "{refusal}");
         assert_eq!(catalog.entries(), []);
         assert_eq!(Catalog::open(&storage, 0).unwrap().entries(), []);
+    }
+}
+
+#[test]
+fn after_an_error_the_catalog_in_memory_is_that_on_the_disk_if_an_entry_is_on_two_pages() {
+    // With some of these lengths, the fields of an extension or a deletion are on two pages.
+    for text_length in (0..4_096).step_by(32) {
+        for change in [
+            Change::Extend {
+                which: 1,
+                session_id: 9,
+            },
+            Change::Delete {
+                which: 1,
+                has_stop: true,
+            },
+        ] {
+            let mut changes: Vec<Change> = [text_length, 0]
+                .map(|text_length| Change::Add { text_length })
+                .into();
+            changes.push(change);
+            let mut step = 0;
+            while agrees(&changes, step).expect("equal catalogs") {
+                step += 1;
+            }
+        }
     }
 }

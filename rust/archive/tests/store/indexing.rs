@@ -1004,21 +1004,27 @@ fn a_recording_ends_before_the_block_if_its_proof_cannot_be_written() {
     assert!(rest.iter().all(|&byte| byte == 0));
 }
 
+/// Returns a recording that lacks the last block of its first segment, and that block.
+fn before_the_end_of_a_segment() -> (MemoryStorage, Clock, Session, Vec<u8>) {
+    let (storage, mut store, clock) = new_store(StoreOptions {
+        file_sync_level: SyncLevel::Data,
+        catalog_sync_level: SyncLevel::Data,
+        ..indexed()
+    });
+    let mut session = store.start_recording(image(0)).unwrap();
+    while session.recorded_position() + 1_056 < SEGMENT_LENGTH {
+        record(&mut session, 1);
+    }
+    let rest = (SEGMENT_LENGTH - session.recorded_position()) as usize;
+    let block = Publisher::new(session.recorded_position()).data(0xC0, &payload(rest - 32));
+    (storage, clock, session, block)
+}
+
 #[test]
 fn after_a_failed_creation_of_the_next_index_no_empty_index_is_left() {
     let mut without_index = 0;
     for step in 0..12 {
-        let (storage, mut store, _) = new_store(StoreOptions {
-            file_sync_level: SyncLevel::Data,
-            catalog_sync_level: SyncLevel::Data,
-            ..indexed()
-        });
-        let mut session = store.start_recording(image(0)).unwrap();
-        while session.recorded_position() + 1_056 < SEGMENT_LENGTH {
-            record(&mut session, 1);
-        }
-        let rest = (SEGMENT_LENGTH - session.recorded_position()) as usize;
-        let block = Publisher::new(session.recorded_position()).data(0xC0, &payload(rest - 32));
+        let (storage, _, mut session, block) = before_the_end_of_a_segment();
         storage.fail_at(
             storage.steps() + step,
             StorageFault::Error(io::ErrorKind::StorageFull),
@@ -1039,6 +1045,44 @@ fn after_a_failed_creation_of_the_next_index_no_empty_index_is_left() {
         assert_eq!(index_names(&storage), ["index-0-0.idx"]);
     }
     assert!(without_index >= 3, "{without_index}");
+}
+
+#[test]
+fn after_a_failed_write_of_a_segments_last_entry_the_next_index_begins_with_its_own_entries() {
+    let mut retried = 0;
+    for step in 0..12 {
+        let (storage, clock, mut session, block) = before_the_end_of_a_segment();
+        let fault = storage.steps() + step;
+        storage.fail_at(fault, StorageFault::Error(io::ErrorKind::StorageFull));
+        let published = session
+            .append(&block, |_| {})
+            .and_then(|_| session.publish());
+        if storage.steps() <= fault {
+            break;
+        }
+        if published.is_err() || session.take_index_error().is_some() {
+            continue;
+        }
+        clock.advance(2_000);
+        record(&mut session, 5);
+        clock.advance(2_000);
+        session.note_pause();
+        let first = times(&storage, 0, 0);
+        let second = times(&storage, 0, SEGMENT_LENGTH);
+        retried += usize::from(first.last().is_some_and(|(end, _)| *end == SEGMENT_LENGTH));
+        assert!(first.is_sorted() && second.is_sorted());
+        assert!(
+            second
+                .iter()
+                .all(|(end, arrival_us)| *end > SEGMENT_LENGTH && arrival_us.is_some()),
+            "{second:?}"
+        );
+        assert_eq!(
+            second.last().map(|(end, _)| *end),
+            Some(session.recorded_position())
+        );
+    }
+    assert!(retried >= 1, "{retried}");
 }
 
 /// Returns a copy of an index with some changed bytes. If `sealed`, the checksums are correct.

@@ -128,6 +128,16 @@ impl Batch {
 
     /// Sets session id and stream id of the messages that were read from an image.
     fn name_source(&mut self, image: &Image) {
+        debug_assert_eq!(
+            self.offsets.len(),
+            self.positions.len() + 1,
+            "a batch must have one offset more than messages"
+        );
+        debug_assert_eq!(
+            self.reserved_values.len(),
+            self.positions.len(),
+            "each message of a batch must have a reserved value"
+        );
         self.session_ids.resize(self.len(), image.session_id());
         self.stream_ids.resize(self.len(), image.stream_id());
     }
@@ -221,6 +231,12 @@ impl Batch {
     /// position `begin_position`.
     fn finish_alike(&mut self, count: usize, length: usize, begin_position: i64) {
         let framed = aligned_length(length + HEADER_LENGTH) as i64;
+        debug_assert!(
+            self.used + count * length <= self.data.len(),
+            "{count} messages of {length} bytes after byte {} must be within the {} bytes of the batch",
+            self.used,
+            self.data.len()
+        );
         let used = self.used as i32;
         self.offsets
             .extend((1..=count as i32).map(|i| used + i * length as i32));
@@ -323,6 +339,12 @@ impl Batch {
 
     #[inline(always)]
     fn finish(&mut self, position: i64, reserved_value: i64) {
+        debug_assert!(
+            self.used <= self.data.len() && self.used <= i32::MAX as usize,
+            "the end {} of a message must be within the {} bytes of its batch, and fit into an offset",
+            self.used,
+            self.data.len()
+        );
         self.offsets.push(self.used as i32);
         self.positions.push(position);
         self.reserved_values.push(reserved_value);
@@ -342,6 +364,12 @@ impl Batch {
         let Some(message) = partial.by_session.get_mut(&session_id) else {
             return Ok(None);
         };
+        debug_assert!(
+            message.used <= message.data.len(),
+            "a message of {} bytes was set aside with {} bytes",
+            message.used,
+            message.data.len()
+        );
         let start = self.used;
         let is_swapped = start == 0 && message.data.len() >= self.data.len();
         if is_swapped {
@@ -377,6 +405,12 @@ impl Batch {
             partial.forget(session_id);
             return Ok(());
         };
+        debug_assert!(
+            open.start <= self.used,
+            "a message that begins at byte {} of the batch must not end at byte {}",
+            open.start,
+            self.used
+        );
         let used = self.used - open.start;
         let kept = partial.entry(session_id).and_then(|message| {
             if open.start == 0 {

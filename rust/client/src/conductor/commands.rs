@@ -169,6 +169,11 @@ impl Commands {
     }
 
     fn await_abandoned(&mut self, correlation_id: i64, purpose: &Purpose) {
+        // The caller has removed the former state. Otherwise a command would be both awaited and abandoned.
+        debug_assert!(
+            !self.states.contains_key(&correlation_id),
+            "command {correlation_id} must have only one state"
+        );
         if purpose.can_be_undone() {
             let purpose = purpose.clone();
             self.states

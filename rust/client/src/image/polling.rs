@@ -266,6 +266,11 @@ impl<'a> Reading<'a> {
     #[inline(always)]
     fn publish(&mut self) {
         let position = self.cursor.position();
+        debug_assert!(
+            position >= self.published,
+            "a subscriber position must not go back from {} to {position}: the driver may reuse the memory before it",
+            self.published
+        );
         // A handler may have closed the image, or forked. After a fork, only the parent may publish the position.
         let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
         if position != self.published && is_ours() {

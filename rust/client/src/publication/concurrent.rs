@@ -27,7 +27,10 @@ impl Publication {
     /// See [`AppendError`]; nothing was appended.
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<i64, AppendError> {
-        self.core.appender.offer(self.core.base.limit()?, message)
+        let limit = self.core.base.limit()?;
+        self.core
+            .base
+            .counted(self.core.appender.offer(limit, message))
     }
 
     /// Appends a message that is given in several parts.
@@ -36,9 +39,9 @@ impl Publication {
     /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<i64, AppendError> {
-        self.core
-            .appender
-            .offer_parts(self.core.base.limit()?, parts)
+        let limit = self.core.base.limit()?;
+        let appended = self.core.appender.offer_parts(limit, parts);
+        self.core.base.counted(appended)
     }
 
     /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
@@ -51,9 +54,12 @@ impl Publication {
         message: &[u8],
         reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> Result<i64, AppendError> {
-        self.core
+        let limit = self.core.base.limit()?;
+        let appended = self
+            .core
             .appender
-            .offer_with(self.core.base.limit()?, message, reserved_value)
+            .offer_with(limit, message, reserved_value);
+        self.core.base.counted(appended)
     }
 
     /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
@@ -67,9 +73,9 @@ impl Publication {
         messages: &M,
         first: usize,
     ) -> Result<Appended, AppendError> {
-        self.core
-            .appender
-            .offer_batch(self.core.base.limit()?, messages, first)
+        let limit = self.core.base.limit()?;
+        let appended = self.core.appender.offer_batch(limit, messages, first);
+        self.core.base.counted(appended)
     }
 
     /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
@@ -83,9 +89,9 @@ impl Publication {
         if length > max {
             return Err(AppendError::TooLong { length, max });
         }
-        self.core
-            .appender
-            .try_claim(self.core.base.limit()?, length)
+        let limit = self.core.base.limit()?;
+        let appended = self.core.appender.try_claim(limit, length);
+        self.core.base.counted(appended)
     }
 
     /// Attaches a detached claim of this publication again, so that the caller can fill and finish the claim.

@@ -1,6 +1,7 @@
 //! The state of publications that the conductor and the handles of the application share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
@@ -8,6 +9,7 @@ use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, LogB
 use spin::mutex::SpinMutex;
 
 use crate::error::{CloseCause, Error, Result};
+use crate::publication::RefusedAttempts;
 use crate::state::OpenState;
 
 /// Properties of a publication as the driver announced them.
@@ -26,6 +28,30 @@ pub(crate) struct PublicationParts {
 pub(crate) struct PublicationBase {
     pub(super) parts: PublicationParts,
     pub(super) state: OpenState,
+    refused: Refused,
+}
+
+/// Number of attempts that appended nothing although the publication is open, by reason.
+#[derive(Debug, Default)]
+struct Refused {
+    not_connected: AtomicU64,
+    back_pressured: AtomicU64,
+    admin_action: AtomicU64,
+}
+
+impl Refused {
+    /// Counts an attempt. Only the path of a refused attempt gets here, so a successful one does not pay for it.
+    #[cold]
+    fn count(&self, reason: AppendError) {
+        let counter = match reason {
+            AppendError::NotConnected => &self.not_connected,
+            AppendError::BackPressured => &self.back_pressured,
+            AppendError::AdminAction => &self.admin_action,
+            // The caller has made an error, or the publication has ended: no count helps with these.
+            _ => return,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl PublicationBase {
@@ -33,6 +59,25 @@ impl PublicationBase {
         Self {
             parts,
             state: OpenState::default(),
+            refused: Refused::default(),
+        }
+    }
+
+    /// Counts an attempt that was refused. Returns its result.
+    #[inline(always)]
+    pub(super) fn counted<T>(
+        &self,
+        result: std::result::Result<T, AppendError>,
+    ) -> std::result::Result<T, AppendError> {
+        result.inspect_err(|reason| self.refused.count(*reason))
+    }
+
+    pub(super) fn refused(&self) -> RefusedAttempts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        RefusedAttempts {
+            not_connected: read(&self.refused.not_connected),
+            back_pressured: read(&self.refused.back_pressured),
+            admin_action: read(&self.refused.admin_action),
         }
     }
 

@@ -177,7 +177,8 @@ impl ExclusiveWriter<'_> {
     /// See [`AppendError`]; nothing was appended.
     #[inline(always)]
     pub fn offer(&mut self, message: &[u8]) -> std::result::Result<i64, AppendError> {
-        self.appender.offer(self.base.limit()?, message)
+        let limit = self.base.limit()?;
+        self.base.counted(self.appender.offer(limit, message))
     }
 
     /// See [`ExclusivePublication::offer_parts`].
@@ -186,7 +187,8 @@ impl ExclusiveWriter<'_> {
     /// See [`AppendError`]; nothing was appended.
     #[inline]
     pub fn offer_parts(&mut self, parts: &[&[u8]]) -> std::result::Result<i64, AppendError> {
-        self.appender.offer_parts(self.base.limit()?, parts)
+        let limit = self.base.limit()?;
+        self.base.counted(self.appender.offer_parts(limit, parts))
     }
 
     /// See [`ExclusivePublication::offer_with_reserved_value`].
@@ -199,8 +201,9 @@ impl ExclusiveWriter<'_> {
         message: &[u8],
         reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> std::result::Result<i64, AppendError> {
-        self.appender
-            .offer_with(self.base.limit()?, message, reserved_value)
+        let limit = self.base.limit()?;
+        self.base
+            .counted(self.appender.offer_with(limit, message, reserved_value))
     }
 
     /// See [`ExclusivePublication::offer_batch`].
@@ -213,8 +216,9 @@ impl ExclusiveWriter<'_> {
         messages: &M,
         first: usize,
     ) -> std::result::Result<Appended, AppendError> {
-        self.appender
-            .offer_batch(self.base.limit()?, messages, first)
+        let limit = self.base.limit()?;
+        self.base
+            .counted(self.appender.offer_batch(limit, messages, first))
     }
 
     /// Claims a frame; attach it with [`ExclusivePublication::attach`] to fill and finish it.
@@ -227,10 +231,9 @@ impl ExclusiveWriter<'_> {
         if length > max {
             return Err(AppendError::TooLong { length, max });
         }
-        Ok(self
-            .appender
-            .try_claim(self.base.limit()?, length)?
-            .detach())
+        let limit = self.base.limit()?;
+        let claimed = self.appender.try_claim(limit, length);
+        self.base.counted(claimed.map(Claim::detach))
     }
 
     /// See [`ExclusivePublication::append_padding`].
@@ -238,7 +241,9 @@ impl ExclusiveWriter<'_> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn append_padding(&mut self, length: usize) -> std::result::Result<i64, AppendError> {
-        self.appender.append_padding(self.base.limit()?, length)
+        let limit = self.base.limit()?;
+        self.base
+            .counted(self.appender.append_padding(limit, length))
     }
 
     /// See [`ExclusivePublication::offer_block`].
@@ -246,6 +251,7 @@ impl ExclusiveWriter<'_> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn offer_block(&mut self, block: &[u8]) -> std::result::Result<i64, AppendError> {
-        self.appender.offer_block(self.base.limit()?, block)
+        let limit = self.base.limit()?;
+        self.base.counted(self.appender.offer_block(limit, block))
     }
 }

@@ -28,6 +28,17 @@ pub use self::offer_error::{OfferError, error_string};
 
 use self::core::PublicationBase;
 
+/// Number of attempts to append that were refused, since the publication was added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusedAttempts {
+    /// No subscriber was connected.
+    pub not_connected: u64,
+    /// The subscribers had not consumed enough, or the network was too slow.
+    pub back_pressured: u64,
+    /// The log was rotating to its next term.
+    pub admin_action: u64,
+}
+
 /// Methods that both kinds of publications have.
 macro_rules! publication_methods {
     ($publication:ident) => {
@@ -98,6 +109,11 @@ macro_rules! publication_methods {
             /// [`AppendError::Closed`] if the publication or its client is closed.
             pub fn position_limit(&self) -> std::result::Result<i64, AppendError> {
                 self.base().limit()
+            }
+
+            /// Returns how many attempts to append were refused, by reason. All clones count together.
+            pub fn refused(&self) -> RefusedAttempts {
+                self.base().refused()
             }
 
             /// Returns the counter id of the position limit.

@@ -150,6 +150,12 @@ impl SubscriptionCore {
         if self.state.is_closed() {
             return false;
         }
+        debug_assert!(
+            !self.has_image(image.correlation_id()),
+            "subscription {} must not have image {} twice",
+            self.registration_id,
+            image.correlation_id()
+        );
         self.change_images(|images| images.iter().cloned().chain([image]).collect());
         true
     }

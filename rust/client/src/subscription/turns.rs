@@ -37,6 +37,10 @@ impl Turns {
             }
             count += poll(image, limit - count)?;
         }
+        debug_assert!(
+            count <= limit || limit == 0,
+            "a poll must not deliver {count} fragments, more than its limit of {limit}"
+        );
         Ok(count)
     }
 }

@@ -149,6 +149,7 @@ impl Conductor {
     ) {
         // If there is no slot, the client has ended, or it has removed the resource that the command adds.
         if let Some(slot) = self.pending.channel_slot(lookup_id) {
+            debug_assert!(slot.is_none(), "lookup {lookup_id} has two results");
             *slot = Some(result);
             self.resume_command_in_progress();
         }
@@ -163,6 +164,7 @@ impl Conductor {
         result: Result<SocketAddr, DriverError>,
     ) {
         if let Some(slot) = self.pending.address_slot(lookup_id) {
+            debug_assert!(slot.is_none(), "lookup {lookup_id} has two results");
             *slot = Some(result);
             self.resume_command_in_progress();
         } else {

@@ -67,6 +67,12 @@ impl Conductor {
     /// Links a new image to every subscription that matches it.
     fn start_image(&mut self, mut new: NewImage) {
         let endpoint = new.image.config().endpoint;
+        debug_assert!(
+            self.endpoints
+                .receive_endpoint(endpoint)
+                .is_some_and(|record| record.is_active()),
+            "an image starts at endpoint {endpoint}, which is closed or closing"
+        );
         if let Some(endpoint) = self.endpoints.receive_endpoint_mut(endpoint) {
             endpoint.add_image();
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use aeron_memory::counters::{NewCounter, keys, types};
+use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
 use super::Conductor;
 use super::outlets::ConductorOutlets;
@@ -122,6 +123,10 @@ impl ConductorOutlets {
         subscription: &SubscriptionLink,
     ) -> Result<(), DriverError> {
         let (identity, join_position) = (stream.identity(), stream.join_position());
+        debug_assert!(
+            join_position >= 0 && join_position % FRAME_ALIGNMENT as i64 == 0,
+            "a subscriber cannot begin to read at {join_position}"
+        );
         let (registration_id, channel) = (subscription.registration_id, &*subscription.channel);
         let (session_id, stream_id) = (identity.session_id, identity.stream_id);
         let key = keys::stream_key(registration_id, session_id, stream_id, channel);
@@ -166,6 +171,10 @@ impl ConductorOutlets {
                     .position_counter_id()
                     .into_iter()
                     .for_each(|id| self.free_counter(id));
+                debug_assert!(
+                    !stream.subscribers().contains(link_id),
+                    "the stream had two subscribers of {link_id:?}"
+                );
                 stream.on_subscriber_removed();
             }
         }

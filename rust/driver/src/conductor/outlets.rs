@@ -68,7 +68,7 @@ impl ConductorOutlets {
 
     /// Sends the error to the client of the failed command, and records the error in the error log.
     pub(super) fn refuse(&mut self, correlation_id: i64, error: &DriverError) {
-        self.errors.record(error);
+        self.errors.record_refusal(error);
         self.events.on_error(correlation_id, error);
     }
 

@@ -98,6 +98,10 @@ impl PendingCommands {
 
     /// Makes the command in progress wait for the pages of the publications that the subscription will read.
     pub(super) fn await_pages(&mut self, subscription: LocalSubscription) {
+        debug_assert!(
+            !self.is_busy(),
+            "a subscription waits for pages while another command is in progress"
+        );
         self.local_subscription = Some(Box::new(subscription));
     }
 
@@ -113,17 +117,29 @@ impl PendingCommands {
 
     /// Makes the command in progress wait for the log of a publication.
     pub(super) fn await_log(&mut self, command: AwaitedLog) {
+        debug_assert!(
+            !self.is_busy(),
+            "a command waits for its log while another command is in progress"
+        );
         let registration_id = command.request().correlation_id;
         self.in_progress = Some(PendingCommand::Log(Waiting::new(command, registration_id)));
     }
 
     /// Makes the command in progress wait for the channel of a lookup.
     pub(super) fn await_channel(&mut self, command: AwaitedChannel, lookup_id: i64) {
+        debug_assert!(
+            !self.is_busy(),
+            "a command waits for its channel while another command is in progress"
+        );
         self.in_progress = Some(PendingCommand::Channel(Waiting::new(command, lookup_id)));
     }
 
     /// Makes the command in progress wait for the address of a lookup.
     pub(super) fn await_address(&mut self, change: DestinationChange, lookup_id: i64) {
+        debug_assert!(
+            !self.is_busy(),
+            "a command waits for its address while another command is in progress"
+        );
         self.in_progress = Some(PendingCommand::Address(Waiting::new(change, lookup_id)));
     }
 
@@ -194,6 +210,10 @@ impl PendingCommands {
     /// Call this method only if no command is in progress. Otherwise both commands could use the same endpoint or
     /// publication.
     pub(super) fn take_slow_ready(&mut self) -> Option<ReadyCommand> {
+        debug_assert!(
+            !self.is_busy(),
+            "a slow command continues while another command is in progress"
+        );
         let index = self.slow.iter().position(PendingCommand::is_ready)?;
         self.slow.remove(index).into_ready()
     }
@@ -272,6 +292,11 @@ impl PendingCommand {
     }
 
     fn into_ready(self) -> Option<ReadyCommand> {
+        debug_assert!(
+            self.is_ready(),
+            "the command {} is dropped without a response, because its result has not arrived",
+            self.correlation_id()
+        );
         Some(match self {
             Self::Log(waiting) => ReadyCommand::Log(waiting.command, waiting.result?),
             Self::Channel(waiting) => ReadyCommand::Channel(waiting.command, waiting.result?),

@@ -130,6 +130,14 @@ impl Subscriptions {
 
     /// Adds a subscription to the list.
     pub fn add(&mut self, subscription: SubscriptionLink) {
+        // `last` returns the newest subscription, which is linked to the streams.
+        debug_assert!(
+            self.all
+                .last()
+                .is_none_or(|last| last.link_id.0 < subscription.link_id.0),
+            "the subscription {:?} is added after a newer one",
+            subscription.link_id
+        );
         self.all.push(subscription);
     }
 

@@ -4,6 +4,7 @@ use aeron_memory::counters::system::SystemCounter;
 
 use super::Conductor;
 use super::clients::Client;
+use crate::diagnostics::TARGET;
 
 impl Conductor {
     pub(super) fn on_timer(&mut self) {
@@ -33,6 +34,18 @@ impl Conductor {
                 .system_counter(SystemCounter::ClientTimeouts)
                 .add_release(1);
             self.outlets.events.on_client_timeout(client.id());
+            let label = self
+                .outlets
+                .counters
+                .reader()
+                .label(client.heartbeat_counter_id());
+            log::warn!(
+                target: TARGET,
+                "a client has timed out, and lost {} publications and {} counters: {}",
+                client.publications.len(),
+                client.counters.len(),
+                label.unwrap_or_default()
+            );
         }
         self.outlets
             .events

@@ -51,6 +51,11 @@ impl Cubic {
         window_indicator: AtomicCounter<SharedBuffer>,
         now_ns: i64,
     ) -> Self {
+        debug_assert!(
+            config.mtu_length > 0,
+            "the checks of the SETUP refuse an MTU of {} bytes",
+            config.mtu_length
+        );
         let max_cwnd = (config.max_window_length / config.mtu_length).max(1);
         let cubic = Cubic {
             config,
@@ -68,6 +73,12 @@ impl Cubic {
     }
 
     fn window_length(&self) -> i32 {
+        debug_assert!(
+            (1..=self.max_cwnd).contains(&self.cwnd),
+            "a window of {} datagrams is not from 1 to {}",
+            self.cwnd,
+            self.max_cwnd
+        );
         let window_length = i64::from(self.cwnd) * i64::from(self.config.mtu_length);
         window_length.min(self.config.max_window_length.into()) as i32
     }
@@ -80,6 +91,12 @@ impl Cubic {
     }
 
     fn grow(&mut self, now_ns: i64) {
+        // For a time before the last loss, the curve could give a window of less than one datagram.
+        debug_assert!(
+            now_ns >= self.time_of_last_loss_ns,
+            "the last loss at {} is later than now, {now_ns}",
+            self.time_of_last_loss_ns
+        );
         let t = (now_ns - self.time_of_last_loss_ns) as f64 / SECOND_NS;
         // The curve is truncated toward zero. It is negative until `t` reaches K.
         let curve = (C * (t - self.k).powi(3)) as i32;

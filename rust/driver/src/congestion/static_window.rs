@@ -11,6 +11,10 @@ pub struct StaticWindow {
 impl StaticWindow {
     /// Creates a window of `window_length` bytes.
     pub fn new(window_length: i32) -> Self {
+        debug_assert!(
+            window_length >= 0,
+            "no receiver can offer a window of {window_length} bytes"
+        );
         StaticWindow { window_length }
     }
 }

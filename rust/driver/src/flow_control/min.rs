@@ -55,6 +55,11 @@ struct Pin {
 impl MinFlowControl {
     /// Creates a group without receivers; `receiver_count` shows their number.
     pub fn new(config: GroupConfig, receiver_count: AtomicCounter<SharedBuffer>) -> Self {
+        debug_assert!(
+            config.receiver_timeout_ns >= 0,
+            "receivers with a timeout of {} ns are removed at once",
+            config.receiver_timeout_ns
+        );
         MinFlowControl {
             config,
             receivers: Vec::new(),
@@ -101,6 +106,13 @@ impl MinFlowControl {
         if self.receivers.len() >= MAX_RECEIVERS_PER_PUBLICATION {
             return Some(FlowControlProblem::TooManyReceivers);
         }
+        debug_assert!(
+            self.receivers
+                .iter()
+                .all(|receiver| receiver.id != status.receiver_id),
+            "receiver {} is in the group already: its first entry would never be updated again",
+            status.receiver_id
+        );
         self.receivers.push(TrackedReceiver {
             id: status.receiver_id,
             limit: status.limit(),

@@ -169,6 +169,11 @@ impl PublicationImage {
 
     /// Records that the receiver has dropped its half.
     pub fn on_released_by_receiver(&mut self) {
+        debug_assert!(
+            matches!(self.state, ImageState::Linger | ImageState::Done),
+            "the receiver was not asked to release an image in the state {:?}",
+            self.state
+        );
         self.is_released_by_receiver = true;
     }
 
@@ -273,6 +278,12 @@ impl PublicationImage {
             next_sm_position: self.next_status_position,
             is_loss_found: scan.is_loss_found,
         });
+        debug_assert!(
+            (0..=self.congestion_control.max_window_length()).contains(&update.window_length),
+            "the window of {} bytes is longer than the maximum of {} bytes, for which pages are requested",
+            update.window_length,
+            self.congestion_control.max_window_length()
+        );
         self.schedule_status_message(min, update.window_length.into(), update.is_forced)
     }
 
@@ -369,6 +380,11 @@ impl PublicationImage {
 
     /// Schedules a status message that offers up to `window` bytes from `min`, as far as their pages are allocated.
     fn schedule_status_message(&mut self, min: i64, window: i64, is_forced: bool) -> bool {
+        debug_assert!(
+            min >= self.config.join_position,
+            "the consumed position {min} is before the join position {}",
+            self.config.join_position
+        );
         let limit = self.managed.pages.allowed_limit(min + window);
         let window = (limit - min).clamp(0, window);
         let is_due =
@@ -384,6 +400,21 @@ impl PublicationImage {
     }
 
     fn enter(&mut self, state: ImageState, now_ns: i64) {
+        debug_assert!(
+            matches!(
+                (self.state, state),
+                (ImageState::Active, ImageState::Draining)
+                    | (ImageState::Draining, ImageState::Linger)
+                    | (ImageState::Linger, ImageState::Done)
+            ),
+            "an image in the state {:?} cannot enter the state {state:?}",
+            self.state
+        );
+        debug_assert!(
+            now_ns >= self.time_of_last_state_change_ns,
+            "the state changes at {now_ns}, before its last change at {}",
+            self.time_of_last_state_change_ns
+        );
         self.state = state;
         self.time_of_last_state_change_ns = now_ns;
     }

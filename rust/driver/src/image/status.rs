@@ -80,12 +80,17 @@ impl ImageStatus {
 impl ImageStatus {
     /// Makes the receiver send this status message in its next duty cycle and repeat the message at intervals.
     pub fn schedule_status_message(&self, position: i64, window_length: i64) {
+        debug_assert!(
+            window_length >= 0,
+            "no receiver can offer a window of {window_length} bytes"
+        );
         self.status_message.publish([position, window_length]);
     }
 
     /// Makes the receiver request these bytes once. If the stream is not reliable, the receiver fills the gap with
     /// padding.
     pub fn report_missing(&self, term_id: i32, term_offset: usize, length: usize) {
+        debug_assert!(length > 0, "a gap of no bytes is reported");
         self.missing
             .publish([term_id.into(), term_offset as i64, length as i64]);
     }
@@ -223,6 +228,7 @@ impl ImageStatus {
 
     /// Records that the stream has ended. The log's metadata contains the end position.
     pub fn end_stream(&self, is_revoked: bool) {
+        // The reason is stored before the end: the conductor must not drain a revoked stream like any other.
         self.is_revoked.store(is_revoked, Ordering::Release);
         self.is_end_of_stream.store(true, Ordering::Release);
     }

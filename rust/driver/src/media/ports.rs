@@ -57,6 +57,11 @@ impl PortManager {
     /// Releases the port of an address that [`lease`](Self::lease) has returned.
     pub fn release(&mut self, address: SocketAddr) {
         let Some(range) = &mut self.range else { return };
+        debug_assert!(
+            !range.ports.contains(&address.port()) || range.used.contains_key(&address.port()),
+            "port {} is released, but no channel has leased it",
+            address.port()
+        );
         if let Some(users) = range.used.get_mut(&address.port()) {
             *users -= 1;
             if *users == 0 {
@@ -70,6 +75,12 @@ impl PortRange {
     fn take_next(&mut self) -> Result<u16, DriverError> {
         let (low, high) = (*self.ports.start(), *self.ports.end());
         for _ in low..=high {
+            debug_assert!(
+                self.ports.contains(&self.next),
+                "the next port {} is outside of the range {:?}",
+                self.next,
+                self.ports
+            );
             let port = self.next;
             self.next = if port == high { low } else { port + 1 };
             if !self.used.contains_key(&port) {

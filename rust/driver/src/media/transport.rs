@@ -218,6 +218,11 @@ impl<'a> GsoBatch<'a> {
             true => self.length,
             false => length - length % self.datagram_length,
         };
+        debug_assert!(
+            length <= self.length,
+            "a part of {length} bytes is longer than its batch of {} bytes",
+            self.length
+        );
         (length > 0).then_some(GsoBatch { length, ..*self })
     }
 

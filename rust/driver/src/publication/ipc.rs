@@ -89,11 +89,20 @@ impl IpcPublication {
 
     /// Adds the reference of a client.
     pub fn add_reference(&mut self) {
+        debug_assert_eq!(
+            self.state,
+            IpcPublicationState::Active,
+            "no client may join a stream that has ended"
+        );
         self.reference_count += 1;
     }
 
     /// Removes the reference of a client. If it was the last reference, the stream ends at the producer position.
     pub fn remove_reference(&mut self) {
+        debug_assert!(
+            self.reference_count > 0,
+            "a reference is removed that no client has"
+        );
         self.reference_count = self.reference_count.saturating_sub(1);
         if self.reference_count > 0 || self.state != IpcPublicationState::Active {
             return;
@@ -106,7 +115,7 @@ impl IpcPublication {
             .metadata()
             .set_end_of_stream_position(producer_position);
         if !self.published.is_revoked() {
-            self.state = IpcPublicationState::Draining;
+            self.enter(IpcPublicationState::Draining);
         }
     }
 
@@ -201,7 +210,7 @@ impl IpcPublication {
     fn on_revoked(&mut self) -> Tick {
         self.published.end_stream();
         self.disconnect();
-        self.state = IpcPublicationState::Linger;
+        self.enter(IpcPublicationState::Linger);
         Tick::Unavailable { is_revoked: true }
     }
 
@@ -244,7 +253,7 @@ impl IpcPublication {
     fn on_tick_draining(&mut self, now_ns: i64) -> Tick {
         let producer_position = self.published.update_publisher_position();
         if self.is_drained() {
-            self.state = IpcPublicationState::Linger;
+            self.enter(IpcPublicationState::Linger);
             return Tick::Unavailable { is_revoked: false };
         }
         if let Some((_, max)) = self.subscribers.position_range() {
@@ -293,10 +302,29 @@ impl IpcPublication {
         if self.published.limit() <= self.consumer_position {
             return false;
         }
+        debug_assert!(
+            !self.subscribers.has_working(),
+            "the limit is lowered, although the stream has subscribers"
+        );
         self.trip_limit = self.consumer_position;
         self.published.set_limit(self.consumer_position);
         self.published.clean_to(self.consumer_position);
         true
+    }
+
+    fn enter(&mut self, state: IpcPublicationState) {
+        debug_assert!(
+            matches!(
+                (self.state, state),
+                (
+                    IpcPublicationState::Active,
+                    IpcPublicationState::Draining | IpcPublicationState::Linger
+                ) | (IpcPublicationState::Draining, IpcPublicationState::Linger)
+            ),
+            "a publication in the state {:?} cannot enter the state {state:?}",
+            self.state
+        );
+        self.state = state;
     }
 
     fn disconnect(&mut self) {

@@ -156,11 +156,21 @@ impl NetworkPublication {
 
     /// Adds the reference of a client.
     pub fn add_reference(&mut self) {
+        debug_assert_eq!(
+            self.state,
+            NetworkPublicationState::Active,
+            "no client may join a stream that has ended"
+        );
         self.reference_count += 1;
     }
 
     /// Removes the reference of a client. If it was the last reference, the stream ends at the producer position.
     pub fn remove_reference(&mut self, now_ns: i64) {
+        // A closing driver removes all references. After that, clients still remove theirs.
+        debug_assert!(
+            self.reference_count > 0 || self.is_closing,
+            "a reference is removed that no client has"
+        );
         self.reference_count = self.reference_count.saturating_sub(1);
         if self.reference_count > 0 || self.state != NetworkPublicationState::Active {
             return;
@@ -174,7 +184,7 @@ impl NetworkPublication {
             self.status.set_end_of_stream();
         }
         reach(Rule::PublicationReleased);
-        self.state = NetworkPublicationState::Draining;
+        self.enter(NetworkPublicationState::Draining);
     }
 
     /// Removes all references, because the driver is about to close.
@@ -209,6 +219,11 @@ impl NetworkPublication {
 
     /// Records that the sender has dropped its half.
     pub fn on_released_by_sender(&mut self) {
+        debug_assert_eq!(
+            self.state,
+            NetworkPublicationState::Done,
+            "the sender was not asked to release the publication"
+        );
         self.is_released_by_sender = true;
     }
 
@@ -228,7 +243,7 @@ impl NetworkPublication {
                     true => Rule::PublicationLingeredForEos,
                     false => Rule::PublicationLingered,
                 });
-                self.state = NetworkPublicationState::Done;
+                self.enter(NetworkPublicationState::Done);
                 Tick::Release
             }
             NetworkPublicationState::Done if self.is_released_by_sender => {
@@ -305,7 +320,7 @@ impl NetworkPublication {
         self.update_connection();
         self.status.set_end_of_stream();
         self.time_of_last_activity_ns = now_ns;
-        self.state = NetworkPublicationState::Linger;
+        self.enter(NetworkPublicationState::Linger);
         Tick::Unavailable { is_revoked: true }
     }
 
@@ -379,14 +394,40 @@ impl NetworkPublication {
         }
         reach(Rule::PublicationDrained);
         self.time_of_last_activity_ns = now_ns;
-        self.state = NetworkPublicationState::Linger;
+        self.enter(NetworkPublicationState::Linger);
         Tick::Unavailable { is_revoked: false }
     }
 
     fn has_lingered(&self, now_ns: i64) -> bool {
         let lingered_ns = now_ns - self.time_of_last_activity_ns;
+        debug_assert!(
+            lingered_ns >= 0,
+            "the publication lingers from a time that is {} ns in the future",
+            -lingered_ns
+        );
         let is_late = lingered_ns > self.options.linger_timeout_ns && !self.is_closing;
         self.status.has_received_unicast_eos() || is_late
+    }
+
+    fn enter(&mut self, state: NetworkPublicationState) {
+        debug_assert!(
+            matches!(
+                (self.state, state),
+                (
+                    NetworkPublicationState::Active,
+                    NetworkPublicationState::Draining | NetworkPublicationState::Linger
+                ) | (
+                    NetworkPublicationState::Draining,
+                    NetworkPublicationState::Linger
+                ) | (
+                    NetworkPublicationState::Linger,
+                    NetworkPublicationState::Done
+                )
+            ),
+            "a publication in the state {:?} cannot enter the state {state:?}",
+            self.state
+        );
+        self.state = state;
     }
 
     fn raise_limit(&mut self, sender_position: i64, spies: Option<(i64, i64)>) -> bool {

@@ -105,6 +105,11 @@ impl PublishedLog {
         counters: PublisherCounters,
         config: &PublicationConfig,
     ) -> Self {
+        debug_assert!(
+            config.window_length > 0,
+            "publishers never have room in a window of {} bytes",
+            config.window_length
+        );
         let start_position = config.start_position;
         counters.position.set(start_position);
         counters.limit.set(start_position);
@@ -180,6 +185,11 @@ impl PublishedLog {
 
     /// Returns the limit that publishers must have before they see a subscriber at `position`.
     fn first_limit(&self, position: i64) -> i64 {
+        debug_assert!(
+            position >= self.start_position,
+            "a subscriber at {position} is before the start position {}",
+            self.start_position
+        );
         position + FIRST_ROOM.min(self.window)
     }
 
@@ -352,6 +362,11 @@ impl BlockedPublisher {
             self.time_of_last_movement_ns = now_ns;
             return false;
         }
+        debug_assert!(
+            now_ns >= self.time_of_last_movement_ns,
+            "the last movement at {} is later than now, {now_ns}",
+            self.time_of_last_movement_ns
+        );
         now_ns - self.time_of_last_movement_ns > timeout_ns
     }
 }

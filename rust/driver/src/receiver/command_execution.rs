@@ -72,6 +72,11 @@ impl Receiver {
         destinations: Vec<ReceiveDestination>,
         now_ns: i64,
     ) {
+        debug_assert!(
+            self.endpoint_key(endpoint.id).is_none(),
+            "endpoint {} is added twice",
+            endpoint.id
+        );
         let key = self.endpoints.insert(endpoint);
         for destination in destinations {
             self.open(key, destination, now_ns);
@@ -168,6 +173,11 @@ impl Receiver {
     /// An older image of the session stops sending status messages, because the sender cannot distinguish the two
     /// images.
     fn add_image(&mut self, mut image: Box<ReceiverImage>, now_ns: i64) {
+        debug_assert!(
+            self.image_key(image.config.correlation_id).is_none(),
+            "image {} is added twice",
+            image.config.correlation_id
+        );
         let Some(endpoint) = self.endpoint_key(image.config.endpoint) else {
             self.images.insert(image);
             return;
@@ -219,6 +229,12 @@ impl Receiver {
     /// If the channel of the destination contains the sender's control address, requests the SETUP of any session from
     /// this address.
     fn open(&mut self, endpoint: usize, mut destination: ReceiveDestination, now_ns: i64) -> usize {
+        debug_assert_eq!(
+            destination.link.endpoint,
+            usize::MAX,
+            "destination {} belongs to another endpoint",
+            destination.link.id
+        );
         destination.link.endpoint = endpoint;
         destination.link.time_of_last_activity_ns = now_ns;
         let is_asked = matches!(destination.link.control, ControlAddress::Explicit { .. });

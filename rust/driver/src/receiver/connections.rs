@@ -33,6 +33,12 @@ pub struct SourceConnections {
 impl SourceConnections {
     /// Adds a connection for a destination that has none. The connection is active, as if a frame had just arrived.
     pub fn add(&mut self, destination: usize, source: Option<SocketAddr>, now_ns: i64) {
+        debug_assert!(
+            self.list
+                .iter()
+                .all(|connection| connection.destination != destination),
+            "destination {destination} has a connection already"
+        );
         self.list.push(SourceConnection {
             destination,
             source,
@@ -51,6 +57,10 @@ impl SourceConnections {
     #[inline]
     pub fn track(&mut self, destination: usize, source: SocketAddr, now_ns: i64) {
         let connection = self.of(destination, now_ns);
+        debug_assert!(
+            connection.time_of_last_activity_ns <= now_ns,
+            "the last frame of destination {destination} arrived later than now, {now_ns}"
+        );
         connection.source.get_or_insert(source);
         connection.time_of_last_activity_ns = now_ns;
         connection.time_of_last_frame_ns = Some(now_ns);

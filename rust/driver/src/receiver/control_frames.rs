@@ -80,6 +80,17 @@ impl ReceiverImage {
             return 0;
         };
         let positions = self.config.log.positions();
+        debug_assert!(
+            (0..=positions.term_length() as i64 / 2).contains(&scheduled.window_length),
+            "the window of {} bytes is longer than half a term: senders would refuse the status message",
+            scheduled.window_length
+        );
+        debug_assert!(
+            scheduled.change_number >= self.feedback.status_message_change_number,
+            "status message {} of the conductor is older than message {}, which was sent",
+            scheduled.change_number,
+            self.feedback.status_message_change_number
+        );
         let is_ending = self.config.status.is_ending();
         let message = identity.status_message(StatusMessage {
             wants_setup: false,
@@ -149,6 +160,11 @@ impl ReceiverImage {
         let Some(missing) = self.config.status.missing() else {
             return 0;
         };
+        debug_assert!(
+            missing.length > 0
+                && missing.term_offset + missing.length <= self.config.log.term_length(),
+            "the missing range {missing:?} is empty or ends after its term"
+        );
         self.feedback.missing_change_number = missing.change_number;
         if self.config.status.is_revoked() {
             return 0;

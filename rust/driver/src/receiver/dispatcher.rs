@@ -144,6 +144,10 @@ impl Dispatcher {
 
     /// Removes an image. If the stream has not ended, the state of the session becomes `CoolDown`.
     pub fn remove_image(&mut self, session: StreamSession, image: ImageKey, has_ended: bool) {
+        debug_assert!(
+            self.image_count > 0,
+            "image {image} is removed, but the endpoint has no images"
+        );
         self.image_count -= 1;
         if self.sessions.get(session) != Some(SessionState::Image(image)) {
             return;
@@ -193,6 +197,12 @@ impl Dispatcher {
     /// Returns the action for a frame of data, padding or a heartbeat.
     #[inline]
     pub fn on_data(&mut self, session: StreamSession, is_end_of_stream: bool) -> DataAction {
+        debug_assert!(
+            self.last
+                .is_none_or(|(last, image)| self.image(last) == Some(image)),
+            "{:?} is not the image of its session any more",
+            self.last
+        );
         match self.last {
             Some((last, image)) if last == session => DataAction::Insert(image),
             _ => self.on_data_of_another(session, is_end_of_stream),
@@ -274,6 +284,22 @@ impl Dispatcher {
     }
 
     fn create_image(&mut self, session: StreamSession, was_asked_for: bool) -> SetupAction {
+        debug_assert!(
+            matches!(
+                self.sessions.get(session),
+                None | Some(SessionState::PendingSetup)
+            ),
+            "{session:?} requests an image in the state {:?}",
+            self.sessions.get(session)
+        );
+        // Images of sessions without interest have no entry there, but they still count for the endpoint.
+        debug_assert!(
+            self.sessions.image_count(session.stream_id) <= self.image_count,
+            "stream {} has {} images, but its endpoint has only {}",
+            session.stream_id,
+            self.sessions.image_count(session.stream_id),
+            self.image_count
+        );
         if self.image_count + self.sessions.init_in_progress_count() >= MAX_IMAGES {
             return SetupAction::RefuseImage;
         }
@@ -282,6 +308,11 @@ impl Dispatcher {
     }
 
     fn remember(&mut self, session: StreamSession, state: SessionState) {
+        debug_assert_eq!(
+            self.sessions.get(session),
+            None,
+            "a datagram must not change the state of {session:?}"
+        );
         self.has_forgotten |= self.sessions.set(session, state);
     }
 }

@@ -13,6 +13,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::counters::system::{SystemCounter, SystemCounters};
 use aeron_memory::log::LogBuffers;
+use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_memory::log::rebuild::insert;
 use aeron_protocol::frame::{DataHeader, FrameError, Rttm, walk_from};
 
@@ -86,6 +87,11 @@ struct DatagramRange {
 impl ReceiverImage {
     /// Creates an image that has received nothing.
     pub fn new(config: ReceiverImageConfig) -> Self {
+        debug_assert!(
+            config.join_position >= 0 && config.join_position % FRAME_ALIGNMENT as i64 == 0,
+            "the checks of the SETUP refuse the join position {}",
+            config.join_position
+        );
         config.high_water_mark.set(config.join_position);
         Self {
             endpoint: None,
@@ -189,6 +195,13 @@ impl ReceiverImage {
         arrival: &Arrival,
         system: &SystemCounters<SharedBuffer>,
     ) {
+        debug_assert!(
+            range.position < range.received_end && range.received_end <= range.limit,
+            "the bytes from {} to {} are not within the limit {}",
+            range.position,
+            range.received_end,
+            range.limit
+        );
         let position = range.position;
         let last_position = self.feedback.last_position;
         if position < last_position {
@@ -223,6 +236,11 @@ impl ReceiverImage {
     }
 
     fn raise_high_water_mark(&mut self, position: i64) {
+        // The conductor scans from frame boundary to frame boundary.
+        debug_assert!(
+            position % FRAME_ALIGNMENT as i64 == 0,
+            "the high-water mark {position} is inside a frame"
+        );
         if position > self.high_water_mark {
             self.high_water_mark = position;
             self.config.status.set_high_water_mark(position);
@@ -243,7 +261,12 @@ impl ReceiverImage {
         let Some(end) = end else {
             return;
         };
+        debug_assert!(
+            end >= position,
+            "the stream ends at {end}, but a source has ended it later, at {position}"
+        );
         let metadata = self.config.log.metadata();
+        // The flag is stored before the end: a subscriber that sees the end also sees whether the stream was revoked.
         if is_revoked {
             metadata.set_publication_revoked();
             system

@@ -45,6 +45,12 @@ impl PendingSetups {
 
     /// Adds the request for a session. If there are too many, returns the request that was forgotten.
     pub fn add(&mut self, setup: PendingSetup) -> Option<PendingSetup> {
+        debug_assert!(
+            self.once
+                .back()
+                .is_none_or(|newest| newest.time_ns <= setup.time_ns),
+            "the requests are not in the order of their times, so the first one is not the oldest"
+        );
         let forgotten = if self.once.len() >= MAX_PENDING_SETUPS {
             self.once.pop_front()
         } else {
@@ -67,6 +73,12 @@ impl PendingSetups {
 
     /// Adds a destination that has just sent a request to its sender. The next request is due after a second.
     pub fn add_periodic(&mut self, destination: usize, now_ns: i64) {
+        debug_assert!(
+            self.periodic
+                .iter()
+                .all(|periodic| periodic.destination != destination),
+            "destination {destination} sends periodic requests already"
+        );
         self.periodic.push(Periodic {
             destination,
             time_ns: now_ns,

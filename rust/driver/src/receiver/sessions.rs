@@ -74,7 +74,11 @@ impl Sessions {
         self.remove(session);
         let is_full = self.entries.len() >= MAX_REMEMBERED_SESSIONS;
         if is_full && let Some((_, oldest)) = self.by_age.pop_first() {
-            self.entries.remove(&oldest);
+            let forgotten = self.entries.remove(&oldest);
+            debug_assert!(
+                forgotten.is_some_and(|entry| !entry.state.has_image()),
+                "the oldest session without an image, {oldest:?}, has the entry {forgotten:?}"
+            );
         }
         let age = self.next_age;
         self.next_age += 1;
@@ -89,18 +93,25 @@ impl Sessions {
             _ => {}
         }
         self.entries.insert(session, SessionEntry { state, age });
+        self.assert_agreement();
         is_full
     }
 
     /// Forgets `session`. Returns the last state of the session.
     pub fn remove(&mut self, session: StreamSession) -> Option<SessionState> {
         let entry = self.entries.remove(&session)?;
-        self.by_age.remove(&entry.age);
+        let aged = self.by_age.remove(&entry.age);
+        debug_assert_eq!(
+            aged,
+            (!entry.state.has_image()).then_some(session),
+            "the sessions without an image are sorted by age, and no others: {entry:?}"
+        );
         match entry.state {
             SessionState::Image(_) => self.on_image_removed(session.stream_id),
             SessionState::InitInProgress => self.init_in_progress_count -= 1,
             _ => {}
         }
+        self.assert_agreement();
         Some(entry.state)
     }
 
@@ -142,12 +153,34 @@ impl Sessions {
     }
 
     fn on_image_removed(&mut self, stream_id: i32) {
+        debug_assert!(
+            self.images_per_stream.contains_key(&stream_id),
+            "stream {stream_id} has no image to remove"
+        );
         if let Some(count) = self.images_per_stream.get_mut(&stream_id) {
             *count -= 1;
             if *count == 0 {
                 self.images_per_stream.remove(&stream_id);
             }
         }
+    }
+
+    /// Asserts that the collections and numbers describe the same sessions.
+    fn assert_agreement(&self) {
+        debug_assert!(
+            self.entries.len() <= MAX_REMEMBERED_SESSIONS,
+            "{} sessions are remembered",
+            self.entries.len()
+        );
+        debug_assert!(
+            self.by_age.len() + self.init_in_progress_count + self.images_per_stream.len()
+                <= self.entries.len(),
+            "{} sessions without an image, {} that wait for an image and {} streams with images need more than {} entries",
+            self.by_age.len(),
+            self.init_in_progress_count,
+            self.images_per_stream.len(),
+            self.entries.len()
+        );
     }
 }
 

@@ -151,6 +151,11 @@ impl NativeResourceAgent {
             self.execute(command);
             work_count += 1;
         }
+        debug_assert!(
+            self.image_slices.count() <= MAX_IMAGES_IN_CREATION,
+            "{} logs of images are created at the same time",
+            self.image_slices.count()
+        );
         if let Some((log, pages)) = self.image_slices.pop() {
             self.allocate_slice(log, pages);
             work_count += 1;
@@ -437,7 +442,11 @@ impl NativeResourceAgent {
         let memory = self.create(log, length, needs)?;
         self.enter(log, length, 0);
         self.space.grant(log, length, 0);
-        self.creating.insert(log, memory);
+        let replaced = self.creating.insert(log, memory);
+        debug_assert!(
+            replaced.is_none(),
+            "{log:?} is created twice at the same time"
+        );
         let all = PageRequest { offset: 0, length };
         match log {
             LogId::Publication(_) => self.slices.push(log, all),

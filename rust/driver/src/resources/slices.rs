@@ -17,6 +17,10 @@ pub(super) struct Slices(VecDeque<(LogId, PageRequest)>);
 impl Slices {
     /// Adds a part of a log. One slice of each waiting part is allocated before the first slice of the new part.
     pub(super) fn push(&mut self, log: LogId, pages: PageRequest) {
+        debug_assert!(
+            pages.length > 0,
+            "an empty part of {log:?} is waiting for its allocation"
+        );
         self.0.push_back((log, pages));
     }
 

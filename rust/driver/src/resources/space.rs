@@ -43,6 +43,10 @@ impl LogSpace {
 impl SpaceLedger {
     /// Adds a log of `length` bytes, of which `allocated` are allocated.
     pub(super) fn add(&mut self, log: LogId, length: usize, allocated: usize) {
+        debug_assert!(
+            allocated <= length,
+            "{allocated} bytes of a log of {length} bytes are allocated"
+        );
         let space = LogSpace {
             length,
             allocated,
@@ -58,6 +62,12 @@ impl SpaceLedger {
         let space = self.logs.remove(&log)?;
         self.held -= space.held();
         self.image_bytes -= image_bytes(log, space.allocated + space.granted);
+        debug_assert!(
+            !self.logs.is_empty() || (self.held == 0 && self.image_bytes == 0),
+            "without logs, {} bytes are reserved and images have {} bytes",
+            self.held,
+            self.image_bytes
+        );
         Some(space.length)
     }
 

@@ -85,6 +85,11 @@ enum RetransmitState {
 impl RetransmitHandler {
     /// Creates a handler without actions.
     pub fn new(config: RetransmitConfig) -> Self {
+        debug_assert_ne!(
+            config.max_resend,
+            Some(0),
+            "without an action, every NAK is an overflow"
+        );
         RetransmitHandler {
             config,
             actions: vec![None; config.max_resend.unwrap_or(1)].into(),
@@ -113,6 +118,10 @@ impl RetransmitHandler {
         let Some(slot) = self.free_slot() else {
             return NakOutcome::PoolOverflow;
         };
+        debug_assert!(
+            self.actions[slot].is_none() || self.config.max_resend.is_none(),
+            "a NAK of one receiver replaces the retransmit for another receiver"
+        );
         if self.config.delay_ns > 0 {
             let expiry_ns = now_ns.saturating_add(self.config.delay_ns);
             self.set(slot, RetransmitState::Delayed, position, length, expiry_ns);
@@ -154,6 +163,14 @@ impl RetransmitHandler {
                     self.answer(slot, position, length, sender_position, now_ns, &mut resend);
             }
         }
+        debug_assert!(
+            self.actions
+                .iter()
+                .flatten()
+                .all(|action| action.expiry_ns >= self.next_expiry_ns),
+            "an action expires before {}, and is overlooked until then",
+            self.next_expiry_ns
+        );
         is_within_budget
     }
 
@@ -219,6 +236,10 @@ impl RetransmitHandler {
     /// Returns whether the bytes at `position` can be retransmitted: they were sent, and publishers cannot overwrite
     /// them yet.
     fn can_resend(&self, position: i64, sender_position: i64) -> bool {
+        debug_assert!(
+            sender_position >= self.config.start_position,
+            "the sender position {sender_position} is before the start of the stream"
+        );
         let term_length = self.config.positions.term_length();
         let max_message_length = (term_length / 8).min(MAX_MESSAGE_LENGTH);
         let oldest = sender_position - (term_length / 2 + max_message_length) as i64;
@@ -247,6 +268,14 @@ impl RetransmitHandler {
         length: usize,
         expiry_ns: i64,
     ) {
+        debug_assert!(
+            length > 0,
+            "an action without bytes covers no NAK, and only occupies its slot"
+        );
+        debug_assert!(
+            state == RetransmitState::Lingering || self.config.delay_ns > 0,
+            "a retransmit waits, although retransmits have no delay"
+        );
         self.next_expiry_ns = self.next_expiry_ns.min(expiry_ns);
         self.actions[slot] = Some(RetransmitAction {
             state,

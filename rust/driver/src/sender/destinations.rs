@@ -180,6 +180,11 @@ impl DestinationTracker {
                 self.unvalidated_count -= 1;
             }
         }
+        debug_assert_eq!(
+            self.unvalidated_count,
+            self.count_unvalidated(),
+            "the number of unvalidated destinations differs from the list"
+        );
     }
 
     /// Returns the registration id of the manual destination of a receiver at `source`, else -1.
@@ -301,6 +306,11 @@ impl DestinationTracker {
     }
 
     fn push(&mut self, destination: SendDestination) {
+        // Anyone can forge a status message. Without the limit for unvalidated ones, the driver would amplify it.
+        debug_assert!(
+            self.control == DestinationControl::Manual || destination.unvalidated.is_some(),
+            "a destination that a status message adds must begin unvalidated"
+        );
         self.destinations.push(destination);
         self.on_change();
     }
@@ -313,6 +323,11 @@ impl DestinationTracker {
     }
 
     fn forget_silent(&mut self, now_ns: i64) {
+        debug_assert_eq!(
+            self.control,
+            DestinationControl::Dynamic,
+            "only clients may remove the destinations that clients have added"
+        );
         let before = self.destinations.len();
         self.destinations
             .retain(|destination| !is_silent(destination.time_of_last_activity_ns, now_ns));
@@ -323,16 +338,24 @@ impl DestinationTracker {
 
     /// Updates the counter and the number of unvalidated destinations.
     fn on_change(&mut self) {
+        self.unvalidated_count = self.count_unvalidated();
+        self.counter.set(self.destinations.len() as i64);
+    }
+
+    fn count_unvalidated(&self) -> usize {
         let unvalidated = self
             .destinations
             .iter()
             .filter(|it| it.unvalidated.is_some());
-        self.unvalidated_count = unvalidated.count();
-        self.counter.set(self.destinations.len() as i64);
+        unvalidated.count()
     }
 }
 
 /// Returns whether the time since the last activity exceeds [`DESTINATION_TIMEOUT_NS`].
 pub(super) fn is_silent(time_of_last_activity_ns: i64, now_ns: i64) -> bool {
+    debug_assert!(
+        now_ns >= time_of_last_activity_ns,
+        "an activity at {time_of_last_activity_ns} is later than now, {now_ns}"
+    );
     now_ns - time_of_last_activity_ns > DESTINATION_TIMEOUT_NS
 }

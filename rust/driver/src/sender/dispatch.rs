@@ -40,11 +40,20 @@ impl Routes {
     /// Adds the route of a publication, or updates its index.
     pub fn add(&mut self, slot: usize, publication: &SenderPublication, index: usize) {
         let session = publication.session();
-        self.0.insert(Route { slot, session }, index);
+        let replaced = self.0.insert(Route { slot, session }, index);
+        // `swap_remove` moves only the last publication to a lower index.
+        debug_assert!(
+            replaced.is_none_or(|old| old > index),
+            "the route of {session:?} at endpoint slot {slot} is taken by publication {replaced:?}"
+        );
     }
 
     pub fn remove(&mut self, slot: usize, publication: &SenderPublication) {
         let session = publication.session();
+        debug_assert!(
+            self.0.contains_key(&Route { slot, session }),
+            "the publication of {session:?} at endpoint slot {slot} has no route"
+        );
         self.0.remove(&Route { slot, session });
     }
 
@@ -100,7 +109,20 @@ impl Routes {
         route: Route,
         publications: &'a mut [RoutedPublication],
     ) -> Option<&'a mut SenderPublication> {
-        let sending = publications.get_mut(*self.0.get(&route)?)?;
+        let index = *self.0.get(&route)?;
+        debug_assert!(
+            index < publications.len(),
+            "the route of {:?} leads to publication {index} of {}",
+            route.session,
+            publications.len()
+        );
+        let sending = publications.get_mut(index)?;
+        debug_assert!(
+            sending.slot == route.slot && sending.publication.session() == route.session,
+            "the route of {:?} leads to the publication of {:?}",
+            route.session,
+            sending.publication.session()
+        );
         Some(&mut sending.publication)
     }
 }

@@ -68,6 +68,11 @@ pub struct CutBatches<'a> {
 impl CutBatches<'_> {
     /// Returns the end position of the first `count` batches.
     pub fn end_of(&self, count: usize) -> i64 {
+        debug_assert!(
+            count <= self.ends.len(),
+            "there are only {} batches, not {count}",
+            self.ends.len()
+        );
         count
             .checked_sub(1)
             .and_then(|last| self.ends.get(last).copied())
@@ -103,6 +108,12 @@ pub fn cut<'a>(
     while batches.len() < limits.max_gso_batches.min(MAX_GSO_BATCHES)
         && let Some(batch) = cutter.next_batch()?
     {
+        debug_assert!(
+            ends.last()
+                .is_none_or(|previous| *previous < cutter.position()),
+            "the batch that ends at {} is not after the previous batch",
+            cutter.position()
+        );
         batches.push(batch);
         ends.push(cutter.position());
     }
@@ -193,6 +204,11 @@ impl<'a, 'l> Cutter<'a, 'l> {
             self.offset += next.length;
             padding = next.padding;
         }
+        debug_assert!(
+            self.offset + padding <= self.log.term_length(),
+            "a batch with {padding} bytes of padding that ends at {} crosses the end of its term",
+            self.offset
+        );
         let batch = GsoBatch::new(
             self.log.term_at(self.term_begin),
             begin..self.offset,
@@ -234,6 +250,11 @@ impl<'a, 'l> Cutter<'a, 'l> {
             self.stop = CutEnd::Held;
             return Ok(None);
         }
+        debug_assert!(
+            length <= self.limits.mtu_length,
+            "a datagram of {length} bytes is longer than the MTU of {} bytes",
+            self.limits.mtu_length
+        );
         self.is_last = !is_full;
         Ok(Some(CutDatagram { length, padding }))
     }

@@ -283,6 +283,11 @@ impl Sender {
     }
 
     fn add_endpoint(&mut self, endpoint: SendEndpoint) {
+        debug_assert!(
+            self.slot_of(endpoint.id()).is_none(),
+            "endpoint {} is added twice",
+            endpoint.id()
+        );
         let free = self.endpoints.iter().position(Option::is_none);
         let slot = free.unwrap_or(self.endpoints.len());
         if let Err(error) = self.poller.add(slot as SocketKey, endpoint.socket()) {
@@ -313,6 +318,11 @@ impl Sender {
         self.routes.add(slot, &publication, index);
         self.publications
             .push(RoutedPublication { slot, publication });
+        debug_assert_eq!(
+            self.routes.count(),
+            self.publications.len(),
+            "each publication needs its own route"
+        );
     }
 
     fn remove_publication(&mut self, registration_id: i64) {
@@ -323,6 +333,11 @@ impl Sender {
             if let Some(moved) = self.publications.get(index) {
                 self.routes.add(moved.slot, &moved.publication, index);
             }
+            debug_assert_eq!(
+                self.routes.count(),
+                self.publications.len(),
+                "each publication needs its own route, and a removed one has none"
+            );
         }
         self.context
             .events

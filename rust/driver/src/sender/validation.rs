@@ -83,6 +83,10 @@ impl Unvalidated {
         if let Some(stream) = self.stream(publication) {
             return window.start > stream.join_position;
         }
+        debug_assert!(
+            window.start <= window.end,
+            "status messages with the negative window {window:?} are refused before"
+        );
         self.streams.push(JoinedStream {
             publication,
             join_position: window.start,
@@ -141,6 +145,11 @@ impl Unvalidated {
                 break;
             }
         }
+        debug_assert!(
+            admitted.is_empty() || self.allowance >= CONTROL_RESERVE_LENGTH,
+            "data has used the reserve of control frames: {} bytes are left",
+            self.allowance
+        );
         admitted
     }
 

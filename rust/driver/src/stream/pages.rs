@@ -82,6 +82,10 @@ impl Pages {
 
     /// Sets the length of the allocated part of the reserve for a window of this length.
     pub fn fit_reach(&mut self, window: i64) {
+        debug_assert!(
+            window >= 0,
+            "a window of {window} bytes would take the page after the limit away"
+        );
         self.reach = self.reserve.min(window + PAGE_LENGTH);
     }
 
@@ -114,6 +118,12 @@ impl Pages {
     ) -> Self {
         let mut pages = Self::new(sparse, start_position, term_length, PAGE_LENGTH);
         pages.end = pages.end.saturating_add(first.length as i64);
+        // `on_allocated` recognises a complete log only after a further request.
+        debug_assert!(
+            pages.is_complete() || pages.end < pages.complete,
+            "the first {} bytes of an image are its whole log",
+            first.length
+        );
         pages
     }
 
@@ -187,6 +197,11 @@ impl Pages {
             .saturating_add(PAGE_LENGTH)
             .min(lap_end)
             .min(self.complete);
+        debug_assert!(
+            end > self.end,
+            "a request from {} to {end} asks for no pages, and would never be answered",
+            self.end
+        );
         self.state = PagesState::Asked { end };
         Some(PageRequest {
             offset: (self.end % self.lap_length) as usize,
@@ -199,6 +214,11 @@ impl Pages {
         let PagesState::Asked { end } = self.state else {
             return;
         };
+        debug_assert!(
+            self.end.saturating_add(length as i64) <= end,
+            "{length} bytes are allocated from {} on, but pages were requested only to {end}",
+            self.end
+        );
         self.is_failure_reported = false;
         self.end = end.min(self.end + length as i64);
         if self.end == end {
@@ -213,6 +233,11 @@ impl Pages {
     ///
     /// Returns `true` for the first failure since the last success.
     pub fn on_failure(&mut self) -> bool {
+        debug_assert!(
+            matches!(self.state, PagesState::Asked { .. }),
+            "an allocation failed that was not requested: {:?}",
+            self.state
+        );
         self.state = PagesState::Failed;
         !std::mem::replace(&mut self.is_failure_reported, true)
     }

@@ -102,6 +102,24 @@ impl Subscriber {
     }
 
     fn enter(&mut self, state: SubscriberState, now_ns: i64) {
+        debug_assert!(
+            matches!(
+                (self.state, state),
+                (SubscriberState::Active, SubscriberState::Linger)
+                    | (
+                        SubscriberState::Linger,
+                        SubscriberState::Resting | SubscriberState::Closed
+                    )
+                    | (SubscriberState::Resting, SubscriberState::Active)
+            ),
+            "a subscriber in the state {:?} cannot enter the state {state:?}",
+            self.state
+        );
+        debug_assert_eq!(
+            state == SubscriberState::Closed,
+            self.position.is_none(),
+            "a subscriber has a counter until it is closed, and not longer"
+        );
         self.state = state;
         self.last_update_ns = now_ns;
     }
@@ -126,6 +144,11 @@ pub struct Subscribers(Vec<Subscriber>);
 
 impl Subscribers {
     pub fn add(&mut self, subscriber: Subscriber) {
+        debug_assert!(
+            !self.contains(subscriber.config.link_id),
+            "the stream has a subscriber of {:?} already",
+            subscriber.config.link_id
+        );
         self.0.push(subscriber);
     }
 
@@ -193,6 +216,11 @@ impl Subscribers {
         for subscriber in &mut self.0 {
             if subscriber.config.is_tethered {
                 reach(Rule::TetherTethered);
+                debug_assert_eq!(
+                    subscriber.state,
+                    SubscriberState::Active,
+                    "a stream never drops a tethered subscriber"
+                );
                 subscriber.last_update_ns = now_ns;
                 continue;
             }
@@ -201,6 +229,11 @@ impl Subscribers {
                 continue;
             };
             let elapsed_ns = now_ns - subscriber.last_update_ns;
+            debug_assert!(
+                elapsed_ns >= 0,
+                "the state of a subscriber changed {} ns in the future",
+                -elapsed_ns
+            );
             let (registration_id, position_counter_id) =
                 (subscriber.config.registration_id, position.id());
             match subscriber.state {

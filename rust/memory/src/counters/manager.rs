@@ -101,6 +101,10 @@ impl<W: Words> CountersManager<W> {
         else {
             return Err(FreeError { id });
         };
+        debug_assert!(
+            self.free.iter().all(|(freed, _)| *freed != id),
+            "counter {id} is freed twice, and would be allocated twice"
+        );
         let metadata = &self.reader.metadata;
         metadata.store_i32_release(record + STATE_OFFSET, STATE_RECLAIMED);
         // A reader that sees zeros in the key must also see the new state when it checks the state again.
@@ -116,6 +120,17 @@ impl<W: Words> CountersManager<W> {
     /// yet.
     pub fn available(&self) -> usize {
         let fresh = self.reader.max_counter_id() + 1 - self.next_id;
+        debug_assert!(
+            fresh >= 0,
+            "more counters were allocated than the sections have room for: next id {}",
+            self.next_id
+        );
+        debug_assert!(
+            self.free.len() <= self.next_id as usize,
+            "{} counters are free, but only {} were ever allocated",
+            self.free.len(),
+            self.next_id
+        );
         fresh as usize + self.free.len()
     }
 
@@ -141,6 +156,10 @@ impl<W: Words> CountersManager<W> {
             .position(|&(_, deadline_ms)| deadline_ms <= now_ms);
         if let Some(first) = found {
             let (id, _) = self.free.remove(first).expect("found at this place");
+            debug_assert!(
+                id < self.next_id,
+                "the free counter {id} was never allocated"
+            );
             return Ok(id);
         }
         let max_counter_id = self.reader.max_counter_id();

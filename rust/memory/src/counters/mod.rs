@@ -11,7 +11,9 @@
 mod handle;
 pub mod keys;
 mod manager;
+pub mod meaning;
 mod reader;
+mod recording_position;
 pub mod system;
 pub mod types;
 
@@ -21,6 +23,7 @@ use aeron_layout::{I32, I64, offset};
 pub use handle::AtomicCounter;
 pub use manager::{AllocateError, CountersManager, FreeError, NewCounter};
 pub use reader::{CounterRecord, CountersReader, InvalidCountersLength};
+pub use recording_position::RecordingPositionKey;
 
 /// Length of the record of a counter in the values section, in bytes.
 pub const VALUE_RECORD_LENGTH: usize = CounterValueLayout::LENGTH;

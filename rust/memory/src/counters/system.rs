@@ -3,11 +3,13 @@
 //! A driver allocates the system counters before all other counters, so that each counter id equals the number of the
 //! system counter.
 
+use super::meaning::CounterKind::{self, Counter, Gauge, State};
+use super::meaning::CounterUnit::{self, Bytes, Nanoseconds, Number};
 use super::{AllocateError, AtomicCounter, CountersManager, NULL_VALUE, NewCounter, types};
 use crate::words::Words;
 
 macro_rules! system_counters {
-    ($($name:ident $text:literal,)*) => {
+    ($($name:ident $kind:ident $unit:ident $text:literal,)*) => {
         /// The system counters in the order of their ids.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(i32)]
@@ -20,9 +22,30 @@ macro_rules! system_counters {
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Returns the beginning of the label.
-            fn text(self) -> &'static str {
+            pub fn text(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
+                }
+            }
+
+            /// Returns the name of the variant.
+            fn variant(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+
+            /// Returns the kind of the values.
+            pub const fn kind(self) -> CounterKind {
+                match self {
+                    $(Self::$name => $kind,)*
+                }
+            }
+
+            /// Returns the unit of the values.
+            pub const fn unit(self) -> CounterUnit {
+                match self {
+                    $(Self::$name => $unit,)*
                 }
             }
         }
@@ -30,52 +53,52 @@ macro_rules! system_counters {
 }
 
 system_counters! {
-    BytesSent "Bytes sent",
-    BytesReceived "Bytes received",
-    ReceiverProxyFails "Failed offers to ReceiverProxy",
-    SenderProxyFails "Failed offers to SenderProxy",
-    ConductorProxyFails "Failed offers to DriverConductorProxy",
-    NaksSent "NAKs sent",
-    NaksReceived "NAKs received",
-    StatusMessagesSent "Status Messages sent",
-    StatusMessagesReceived "Status Messages received",
-    HeartbeatsSent "Heartbeats sent",
-    HeartbeatsReceived "Heartbeats received",
-    RetransmitsSent "Retransmits sent",
-    FlowControlUnderRuns "Flow control under runs",
-    FlowControlOverRuns "Flow control over runs",
-    InvalidPackets "Invalid packets",
-    Errors "Errors",
-    ShortSends "Short sends",
-    FreeFails "Failed attempts to free log buffers",
-    SenderFlowControlLimits "Sender flow control limits, i.e. back-pressure events",
-    UnblockedPublications "Unblocked Publications",
-    UnblockedCommands "Unblocked Control Commands",
-    PossibleTtlAsymmetry "Possible TTL Asymmetry",
-    ControllableIdleStrategy "ControllableIdleStrategy status",
-    LossGapFills "Loss gap fills",
-    ClientTimeouts "Client liveness timeouts",
-    ResolutionChanges "Resolution changes",
-    ConductorMaxCycleTime "Conductor max cycle time doing its work in ns",
-    ConductorCycleTimeExceeded "Conductor work cycle exceeded threshold count",
-    SenderMaxCycleTime "Sender max cycle time doing its work in ns",
-    SenderCycleTimeExceeded "Sender work cycle exceeded threshold count",
-    ReceiverMaxCycleTime "Receiver max cycle time doing its work in ns",
-    ReceiverCycleTimeExceeded "Receiver work cycle exceeded threshold count",
-    NameResolverMaxTime "NameResolver max time in ns",
-    NameResolverTimeExceeded "NameResolver exceeded threshold count",
-    Version "Aeron software",
-    BytesMapped "Bytes currently mapped",
-    RetransmittedBytes "Retransmitted bytes",
-    RetransmitOverflow "Retransmit Pool Overflow count",
-    ErrorFramesReceived "Error Frames received",
-    ErrorFramesSent "Error Frames sent",
-    PublicationsRevoked "Publications Revoked",
-    PublicationImagesRevoked "Publication Images Revoked",
-    ImagesRejected "Images rejected",
-    ControlProtocolVersion "Control protocol version",
-    StatusMessagesRejected "Status Messages rejected",
-    NativeResourceAgentProxyFails "Failed offers to NativeResourceAgentProxy",
+    BytesSent Counter Bytes "Bytes sent",
+    BytesReceived Counter Bytes "Bytes received",
+    ReceiverProxyFails Counter Number "Failed offers to ReceiverProxy",
+    SenderProxyFails Counter Number "Failed offers to SenderProxy",
+    ConductorProxyFails Counter Number "Failed offers to DriverConductorProxy",
+    NaksSent Counter Number "NAKs sent",
+    NaksReceived Counter Number "NAKs received",
+    StatusMessagesSent Counter Number "Status Messages sent",
+    StatusMessagesReceived Counter Number "Status Messages received",
+    HeartbeatsSent Counter Number "Heartbeats sent",
+    HeartbeatsReceived Counter Number "Heartbeats received",
+    RetransmitsSent Counter Number "Retransmits sent",
+    FlowControlUnderRuns Counter Number "Flow control under runs",
+    FlowControlOverRuns Counter Number "Flow control over runs",
+    InvalidPackets Counter Number "Invalid packets",
+    Errors Counter Number "Errors",
+    ShortSends Counter Number "Short sends",
+    FreeFails Counter Number "Failed attempts to free log buffers",
+    SenderFlowControlLimits Counter Number "Sender flow control limits, i.e. back-pressure events",
+    UnblockedPublications Counter Number "Unblocked Publications",
+    UnblockedCommands Counter Number "Unblocked Control Commands",
+    PossibleTtlAsymmetry Counter Number "Possible TTL Asymmetry",
+    ControllableIdleStrategy State Number "ControllableIdleStrategy status",
+    LossGapFills Counter Number "Loss gap fills",
+    ClientTimeouts Counter Number "Client liveness timeouts",
+    ResolutionChanges Counter Number "Resolution changes",
+    ConductorMaxCycleTime Gauge Nanoseconds "Conductor max cycle time doing its work in ns",
+    ConductorCycleTimeExceeded Counter Number "Conductor work cycle exceeded threshold count",
+    SenderMaxCycleTime Gauge Nanoseconds "Sender max cycle time doing its work in ns",
+    SenderCycleTimeExceeded Counter Number "Sender work cycle exceeded threshold count",
+    ReceiverMaxCycleTime Gauge Nanoseconds "Receiver max cycle time doing its work in ns",
+    ReceiverCycleTimeExceeded Counter Number "Receiver work cycle exceeded threshold count",
+    NameResolverMaxTime Gauge Nanoseconds "NameResolver max time in ns",
+    NameResolverTimeExceeded Counter Number "NameResolver exceeded threshold count",
+    Version State Number "Aeron software",
+    BytesMapped Gauge Bytes "Bytes currently mapped",
+    RetransmittedBytes Counter Bytes "Retransmitted bytes",
+    RetransmitOverflow Counter Number "Retransmit Pool Overflow count",
+    ErrorFramesReceived Counter Number "Error Frames received",
+    ErrorFramesSent Counter Number "Error Frames sent",
+    PublicationsRevoked Counter Number "Publications Revoked",
+    PublicationImagesRevoked Counter Number "Publication Images Revoked",
+    ImagesRejected Counter Number "Images rejected",
+    ControlProtocolVersion State Number "Control protocol version",
+    StatusMessagesRejected Counter Number "Status Messages rejected",
+    NativeResourceAgentProxyFails Counter Number "Failed offers to NativeResourceAgentProxy",
 }
 
 /// Values of the driver that appear in some labels.
@@ -101,6 +124,26 @@ impl SystemCounter {
     /// Returns the counter id, which equals the number of the system counter.
     pub const fn id(self) -> i32 {
         self as i32
+    }
+
+    /// Returns the system counter with this id.
+    pub fn of(id: i32) -> Option<Self> {
+        usize::try_from(id)
+            .ok()
+            .and_then(|id| Self::ALL.get(id))
+            .copied()
+    }
+
+    /// Returns the name in lower case, with underscores.
+    pub fn name(self) -> String {
+        let mut name = String::new();
+        for letter in self.variant().chars() {
+            if letter.is_uppercase() && !name.is_empty() {
+                name.push('_');
+            }
+            name.push(letter.to_ascii_lowercase());
+        }
+        name
     }
 
     /// Returns the label as the driver writes it.
@@ -157,9 +200,15 @@ impl<W: Words> SystemCounters<W> {
             };
             manager.allocate(&new, now_ms)
         });
-        Ok(Self {
-            counters: counters.collect::<Result<_, _>>()?,
-        })
+        let counters: Vec<_> = counters.collect::<Result<_, _>>()?;
+        debug_assert!(
+            counters
+                .iter()
+                .zip(SystemCounter::ALL)
+                .all(|(counter, system)| counter.id() == system.id()),
+            "the system counters are not the first counters: clients would not find them by their ids"
+        );
+        Ok(Self { counters })
     }
 
     /// Returns the handle on a system counter.

@@ -196,6 +196,10 @@ fn tails_at(positions: Positions, position: i64) -> ([RawTail; PARTITION_COUNT],
     let count = (position >> positions.bits_to_shift()).min(i64::from(i32::MAX)) as i32;
     let term_id = positions.initial_term_id().wrapping_add(count);
     let offset = position - (i64::from(count) << positions.bits_to_shift());
+    debug_assert!(
+        (0..=positions.term_length() as i64).contains(&offset),
+        "the start position {position} is outside of the term with {count} terms before it"
+    );
     let active = partition_of_count(count);
     let mut tails = [RawTail(0); PARTITION_COUNT];
     tails[active] = RawTail::new(term_id, offset as usize);

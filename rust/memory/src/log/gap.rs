@@ -37,6 +37,10 @@ pub fn scan<W: Words>(
     limit: usize,
 ) -> Result<Scanned, CorruptLog> {
     let limit = limit.min(term.len());
+    debug_assert!(
+        from.is_multiple_of(FRAME_ALIGNMENT) && limit.is_multiple_of(FRAME_ALIGNMENT),
+        "a scan from {from} to {limit} does not begin and end at frame boundaries"
+    );
     let mut complete = from;
     while complete < limit {
         let length = length_at(term, complete);

@@ -35,7 +35,11 @@ pub struct LogMetadata<W> {
 impl<W: Words> LogMetadata<W> {
     /// Creates the accessor of the metadata in `memory`, which is [`METADATA_LENGTH`] bytes.
     pub(super) fn new(memory: W) -> Self {
-        debug_assert_eq!(memory.len(), METADATA_LENGTH);
+        debug_assert_eq!(
+            memory.len(),
+            METADATA_LENGTH,
+            "the memory is not the metadata of a log"
+        );
         Self { memory }
     }
 
@@ -209,5 +213,10 @@ impl<W: Words> LogMetadata<W> {
 
 #[inline]
 fn tail_offset(partition: usize) -> usize {
+    // The active term count follows the tails: the tail of a fourth partition would overwrite it.
+    debug_assert!(
+        partition < PARTITION_COUNT,
+        "a log has no partition {partition}"
+    );
     TAIL_COUNTERS + partition * size_of::<I64>()
 }

@@ -131,6 +131,10 @@ impl RawTail {
     /// Creates the tail of the term `term_id` whose next free byte is at `term_offset` (below 2^32).
     #[inline]
     pub fn new(term_id: i32, term_offset: usize) -> Self {
+        debug_assert!(
+            u32::try_from(term_offset).is_ok(),
+            "the offset {term_offset} does not fit into the lower 32 bits of a tail"
+        );
         Self((i64::from(term_id) << 32) | (term_offset as i64 & 0xFFFF_FFFF))
     }
 

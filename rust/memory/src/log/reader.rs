@@ -72,6 +72,15 @@ impl<W> Copy for LogFragment<'_, W> {}
 impl<'a, W: Words> LogFragment<'a, W> {
     #[inline(always)]
     pub(super) fn new(term: &'a W, term_begin: i64, offset: usize, first_word: FirstWord) -> Self {
+        debug_assert!(
+            offset.is_multiple_of(FRAME_ALIGNMENT),
+            "no frame can begin at the offset {offset}"
+        );
+        debug_assert!(
+            first_word.frame_length() >= HEADER_LENGTH as i32,
+            "a frame of {} bytes has no room for its header",
+            first_word.frame_length()
+        );
         Self {
             term,
             term_begin,
@@ -252,6 +261,10 @@ impl<'a, W: Words> Cursor<'a, W> {
     /// method: the location of the next frame does not depend on a load from the current frame.
     #[inline(always)]
     pub fn next_alike(&mut self, like: &LogFragment<'a, W>) -> Option<LogFragment<'a, W>> {
+        debug_assert_eq!(
+            like.term_begin, self.term_begin,
+            "the fragment is in another term than the cursor"
+        );
         let next = self.offset + aligned_length(like.frame_length());
         let is_there = self.offset < self.end
             && next <= self.term.len()
@@ -266,6 +279,16 @@ impl<'a, W: Words> Cursor<'a, W> {
     /// Moves back to the start of a fragment that this cursor returned, so that the cursor returns it again.
     #[inline]
     pub fn return_to(&mut self, fragment: &LogFragment<'a, W>) {
+        debug_assert_eq!(
+            fragment.term_begin, self.term_begin,
+            "the fragment is in another term than the cursor"
+        );
+        debug_assert!(
+            fragment.offset <= self.offset,
+            "the cursor at {} has not read the fragment at {}",
+            self.offset,
+            fragment.offset
+        );
         self.offset = fragment.offset;
     }
 
@@ -276,12 +299,22 @@ impl<'a, W: Words> Cursor<'a, W> {
             0 <= offset && offset <= self.offset as i64,
             "position {position} was not read by this cursor"
         );
+        debug_assert!(
+            position % FRAME_ALIGNMENT as i64 == 0,
+            "no frame can begin at the position {position}"
+        );
         self.offset = offset as usize;
     }
 
     /// Moves back to the start of a block that this cursor returned.
     #[inline]
     pub fn return_to_block(&mut self, block: &Block<'a, W>) {
+        debug_assert!(
+            block.term_begin == self.term_begin && block.offset <= self.offset,
+            "the cursor at {} has not read the block at {}",
+            self.position(),
+            block.begin_position()
+        );
         self.offset = block.offset;
     }
 
@@ -310,6 +343,10 @@ impl<'a, W: Words> Cursor<'a, W> {
             }
             at = next;
         }
+        debug_assert!(
+            at <= self.term.len(),
+            "the block at {begin} ends at {at}, which is after the end of its term"
+        );
         self.offset = at;
         Ok((at > begin).then_some(Block {
             term: self.term,

@@ -25,6 +25,7 @@ pub fn insert<W: Words>(term: &W, offset: usize, datagram: &[u8]) -> bool {
     if FirstWord(first).frame_length() <= 0 {
         return false;
     }
+    // The first word of the first frame is stored last: readers stop at it until the whole datagram is in the term.
     term.copy_in(offset + HEADER_LENGTH, frames);
     term.store_i64_relaxed(offset + field::RESERVED_VALUE, reserved_value);
     term.store_i64_relaxed(offset + field::STREAM_ID, stream);

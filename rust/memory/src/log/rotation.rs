@@ -21,5 +21,6 @@ pub(super) fn rotate<W: Words>(log: &LogBuffers<W>, term_count: i32, term_id: i3
             break;
         }
     }
+    // After the tail: a publisher that sees the new count claims bytes at the tail of the new term.
     metadata.replace_active_term_count(term_count, next_count)
 }

@@ -69,5 +69,9 @@ pub fn scan<W: Words>(
             return Ok(frames(length, padding, true));
         }
     }
+    debug_assert!(
+        length <= max_length,
+        "frames of {length} bytes do not fit into a datagram of {max_length} bytes"
+    );
     Ok(frames(length, 0, true))
 }

@@ -44,7 +44,9 @@ fn unblock_with<W: Words>(log: &LogBuffers<W>, blocked_position: i64, is_abandon
     }
     let partition = partition_of_count(blocked_count);
     let tail = metadata.tail(partition);
-    let tail_offset = tail.offset(positions.term_length());
+    // Only a hostile publisher leaves a tail off the frame boundaries. Padding up to it could be shorter than a header,
+    // and every reader would find a corrupt log.
+    let tail_offset = tail.offset(positions.term_length()) & !(FRAME_ALIGNMENT - 1);
     let is_claimed =
         positions.term_count(tail.term_id()) == blocked_count && blocked_offset < tail_offset;
     if !is_claimed || !blocked_offset.is_multiple_of(FRAME_ALIGNMENT) {
@@ -153,7 +155,12 @@ pub(super) fn write_padding<W: Words>(
     term_id: i32,
     length: usize,
 ) {
+    debug_assert!(
+        offset + length <= term.len(),
+        "padding of {length} bytes at {offset} ends after its term"
+    );
     let header = log.header();
+    // Readers look at the first word: the release store makes the rest of the header visible with it.
     term.store_i64_relaxed(
         offset + field::TERM_OFFSET,
         header.offset_and_session(offset),

@@ -152,6 +152,10 @@ impl<W: Words> RingConsumer<W> {
             .rev()
             .all(unwritten);
         if still_unwritten {
+            debug_assert!(
+                blocked < written && written <= self.ring.capacity,
+                "padding from {blocked} to {written} is empty or ends after the ring"
+            );
             self.ring.pad(blocked, written - blocked);
         }
         still_unwritten
@@ -212,9 +216,20 @@ impl<'a, W: Words> Lap<'a, W> {
 
     fn consume(&mut self, record_length: usize) {
         self.consumed += align(record_length, RECORD_ALIGNMENT);
+        debug_assert!(
+            self.at() <= self.ring.capacity,
+            "a record of {record_length} bytes ends at {}, after the {} bytes of the ring",
+            self.at(),
+            self.ring.capacity
+        );
     }
 
     fn take_back(&mut self, record_length: usize) {
+        debug_assert!(
+            align(record_length, RECORD_ALIGNMENT) <= self.consumed,
+            "a record of {record_length} bytes cannot be the last of {} consumed bytes",
+            self.consumed
+        );
         self.consumed -= align(record_length, RECORD_ALIGNMENT);
     }
 
@@ -223,6 +238,13 @@ impl<'a, W: Words> Lap<'a, W> {
         if self.consumed == 0 {
             return;
         }
+        debug_assert!(
+            self.index + self.consumed <= self.ring.capacity,
+            "{} bytes at {} include the trailer of the ring",
+            self.consumed,
+            self.index
+        );
+        // The zeros come before the new head: a producer that sees the head must not claim bytes with old lengths.
         self.ring.words.fill_zero(self.index, self.consumed);
         self.head = self.head.wrapping_add(self.consumed as i64);
         self.index += self.consumed;
@@ -242,6 +264,10 @@ impl<'a, W: Words> Lap<'a, W> {
             Ok(claimed @ 1..) => align(claimed.min(rest), RECORD_ALIGNMENT),
             _ => rest,
         };
+        debug_assert!(
+            (1..=rest).contains(&discarded),
+            "{discarded} of {rest} bytes discarded: the next read would find the same record, or the trailer"
+        );
         self.consumed += discarded;
         CorruptRecord {
             position,

@@ -72,6 +72,10 @@ impl<W: Words> ManyToOneRing<W> {
         }
         let record_length = RECORD_HEADER_LENGTH + length;
         let record = self.claim(align(record_length, RECORD_ALIGNMENT))?;
+        debug_assert!(
+            record + record_length <= self.capacity,
+            "a record of {record_length} bytes at {record} would wrap around the end of the ring"
+        );
         self.begin(record, record_length);
         self.words
             .store_i32_relaxed(record + TYPE_OFFSET, msg_type_id);

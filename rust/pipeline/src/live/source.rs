@@ -395,6 +395,11 @@ impl LiveSource {
         known: Vec<KnownRecording>,
         interrupt: Interrupt<'_>,
     ) -> Result<Arc<StreamRecorder>, LiveError> {
+        debug_assert!(
+            state.open.is_none(),
+            "a query must not record into archive {id} beside archive {:?}",
+            state.open
+        );
         let recorder =
             StreamRecorder::start(Arc::clone(&self.settings), OpenArchive { id, known })?;
         let recorder = Arc::new(recorder);

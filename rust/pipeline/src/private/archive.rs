@@ -174,6 +174,10 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             published: writer.published().clone(),
             state: WriterState::Live,
         };
+        debug_assert!(
+            !self.recordings.contains_key(&recording_id),
+            "two recordings must not have the id {recording_id}"
+        );
         self.recordings.insert(recording_id, recording);
         Ok(writer)
     }
@@ -190,6 +194,11 @@ impl<S: Storage + Clone> PrivateArchive<S> {
     ) -> Result<(), PrivateError> {
         let recording_id = writer.recording_id();
         if let Some(recording) = self.recordings.get_mut(&recording_id) {
+            debug_assert_eq!(
+                recording.state,
+                WriterState::Live,
+                "recording {recording_id} must not end twice"
+            );
             recording.state = WriterState::Ended {
                 at_ms: now_ms,
                 is_end_of_stream,

@@ -64,6 +64,21 @@ impl Published {
 
     pub(super) fn store(&self, recorded_position: i64, progress: Progress) {
         let Progress { head, counts, .. } = progress;
+        debug_assert!(
+            recorded_position >= self.recorded_position(),
+            "the recorded position must not go back from {} to {recorded_position}",
+            self.recorded_position()
+        );
+        debug_assert!(
+            head.is_none_or(|head| head <= recorded_position),
+            "a message that ends at {head:?} is not recorded yet: the recorded position is {recorded_position}"
+        );
+        debug_assert!(
+            head >= self.head(),
+            "the end of the last message must not go back from {:?} to {head:?}",
+            self.head()
+        );
+        // The position is stored last, so that a reader of the position finds the messages before it.
         self.messages.store(counts.messages, Ordering::Relaxed);
         self.payload_bytes
             .store(counts.payload_bytes, Ordering::Relaxed);
@@ -73,6 +88,11 @@ impl Published {
     }
 
     pub(super) fn commit(&self, position: i64) {
+        debug_assert!(
+            position >= self.committed_position(),
+            "the committed position must not go back from {} to {position}: the data before it may be deleted",
+            self.committed_position()
+        );
         self.committed_position.store(position, Ordering::Release);
     }
 }

@@ -93,6 +93,10 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             recorded_position: Some(recording.published.recorded_position()),
             lowest_replay_position: None,
         };
+        debug_assert!(
+            base <= recording.published.committed_position(),
+            "recording {recording_id}: segments before {base} must not be deleted before Spark has committed them"
+        );
         let deletion = self.store.purge_segments(recording_id, base, &activity)?;
         recording.stream = RecordedStream::new(&self.store.recording(recording_id)?.into())?;
         self.deletions.push_back(deletion);
@@ -155,6 +159,11 @@ impl<S: Storage + Clone> PrivateArchive<S> {
             .recordings
             .get(&recording_id)
             .ok_or(PrivateError::UnknownRecording { recording_id })?;
+        debug_assert_ne!(
+            recording.state,
+            WriterState::Live,
+            "recording {recording_id} must not be deleted while it is written"
+        );
         let head = recording.published.head().unwrap_or(NULL_VALUE);
         let unused = RecordingActivity::default();
         let deletion = self.store.purge_recording_at(recording_id, &unused, head)?;

@@ -85,6 +85,14 @@ impl<S: Storage> RecordingWriter<S> {
         }
         self.session.append(block, |_| {})?;
         let published = self.session.publish_at(now_us);
+        debug_assert!(
+            published.is_err()
+                || self.session.appended_position() == self.session.recorded_position(),
+            "recording {}: all appended bytes up to {} must be recorded, not only those up to {}",
+            self.recording_id(),
+            self.session.appended_position(),
+            self.session.recorded_position()
+        );
         // The positions are stored even after an error, because the block may be recorded.
         let progress = self.tracker().progress();
         self.published.store(self.recorded_position(), progress);

@@ -144,12 +144,21 @@ impl RecorderAgent {
             agent.set_fault(error.clone(), false);
             agent.outage = (!agent.settings.fail_on_data_loss).then(|| Outage::endless(error));
         }
+        debug_assert!(
+            agent.connection.is_some() || agent.outage.is_some() || shared.fault().is_some(),
+            "a recorder without a driver must connect again, or report why not"
+        );
         shared.change(|state| state.phase = Phase::Open(opened));
         Ok(agent)
     }
 
     fn connect(&mut self, context: Context) -> Result<(), LiveError> {
         let (channel, stream_ids) = (&self.settings.channel, &self.settings.stream_ids);
+        debug_assert!(
+            self.connection.is_none() && self.recorded.is_empty(),
+            "a recorder must end the {} recordings of its former client before it connects again",
+            self.recorded.len()
+        );
         let connection = RecorderConnection::open(context, channel, stream_ids, &self.shared)?;
         self.counters = Some(Counters::new(connection.aeron(), self.query.archive_id()));
         self.connection = Some(connection);
@@ -263,6 +272,13 @@ impl RecorderAgent {
         let key = SessionKey::of_image(description);
         let is_known = self.query.archive.recorded_head(&key).is_some();
         let writer = self.query.archive.start_recording(description, now_us())?;
+        debug_assert!(
+            self.recorded
+                .iter()
+                .all(|recorded| recorded.writer.recording_id() != writer.recording_id()),
+            "two images must not be recorded in recording {}",
+            writer.recording_id()
+        );
         let is_lost = self.lost_sessions.contains(&Session::of(image));
         let joined = JoinedImage {
             key: &key,

@@ -349,6 +349,10 @@ impl Deref for ConnectionLease {
 impl Drop for ConnectionLease {
     fn drop(&mut self) {
         let mut usage = self.0.usage();
+        debug_assert!(
+            usage.users > 0,
+            "a connection to an archive is given back more often than it was taken"
+        );
         usage.users -= 1;
         usage.last_use = Instant::now();
     }

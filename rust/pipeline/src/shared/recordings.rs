@@ -198,6 +198,10 @@ fn with_ends(
             stream,
         });
     }
+    debug_assert!(
+        recordings.is_sorted_by(|one, next| one.id() < next.id()),
+        "the recordings must be in the order of their ids, because they are found by binary search"
+    );
     Ok(recordings)
 }
 

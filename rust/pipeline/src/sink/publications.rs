@@ -235,6 +235,10 @@ impl Client {
         }
         let publication = SinkPublication::add(&self.aeron, channel, stream_id, sharing);
         let kept = self.keep(publication.map_err(LeaseError::Client)?);
+        debug_assert!(
+            self.publications.len() < MAX_STREAMS,
+            "a client must not keep more than {MAX_STREAMS} publications"
+        );
         self.publications.insert(name, Arc::clone(&kept));
         Ok(kept)
     }

@@ -229,6 +229,12 @@ impl SinkTask {
         self.published.rows += sent.rows;
         self.published.messages += sent.messages as u64;
         self.published.bytes += sent.bytes;
+        debug_assert!(
+            self.published.rows <= self.rows,
+            "{} rows were published, but only {} rows were written",
+            self.published.rows,
+            self.rows
+        );
         match sent.stopped {
             None => Ok(()),
             Some(stop) => Err(self.stopped(stream_id, stop, next_row)),

@@ -163,4 +163,54 @@ macro_rules! archive_message_set {
     };
 }
 
-pub(super) use {addition, archive_message, archive_message_set, session_request, version};
+/// Declares the requests of one stream. Each has the lowest role that may send it; `unchecked` messages open, keep and
+/// close a session, which needs no role.
+macro_rules! archive_request_set {
+    (
+        $(#[$attribute:meta])*
+        pub enum $name:ident $(<$lifetime:lifetime>)? {
+            $( $(#[$variant_attribute:meta])* $variant:ident($message:ty): $role:ident, )*
+        }
+    ) => {
+        $crate::archive::declare::archive_message_set! {
+            $(#[$attribute])*
+            pub enum $name $(<$lifetime>)? {
+                $( $(#[$variant_attribute])* $variant($message), )*
+            }
+        }
+
+        impl<'a> $name<'a> {
+            /// Returns the lowest role that may send requests with this template id. `None` if the set has no such
+            /// request, or if it needs no role.
+            #[must_use]
+            pub const fn role_of(template_id: u16) -> Option<$crate::archive::Role> {
+                use $crate::archive::body::ArchiveMessage;
+                match template_id {
+                    $( <$message>::TEMPLATE_ID => $crate::archive::declare::role!($role), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// The role of a word in a declaration.
+macro_rules! role {
+    (unchecked) => {
+        None
+    };
+    (read) => {
+        Some($crate::archive::Role::Read)
+    };
+    (record) => {
+        Some($crate::archive::Role::Record)
+    };
+    (admin) => {
+        Some($crate::archive::Role::Admin)
+    };
+}
+
+pub(super) use {
+    addition, archive_message, archive_message_set, archive_request_set, role, session_request,
+    version,
+};

@@ -42,6 +42,7 @@ mod header;
 mod recording_event;
 mod request;
 mod response;
+mod role;
 
 pub use codes::{
     ArchiveErrorCode, ControlResponseCode, RecordingSignal, RetentionHolder, SourceLocation,
@@ -52,6 +53,7 @@ pub use header::{MessageHeader, SCHEMA_ID, SCHEMA_VERSION};
 pub use recording_event::*;
 pub use request::*;
 pub use response::*;
+pub use role::Role;
 
 /// Version of the archive's protocol that this crate implements, as a semantic version (1.12.0): major << 16 | minor <<
 /// 8 | patch.

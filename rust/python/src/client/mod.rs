@@ -903,6 +903,26 @@ impl PyAeron {
         Ok(self.get()?.client_id())
     }
 
+    /// Directory of the driver.
+    #[getter]
+    fn aeron_dir(&self) -> PyResult<String> {
+        Ok(self.aeron_dir.display().to_string())
+    }
+
+    /// Reads the state of the driver, as `aeron.metrics.snapshot` does.
+    ///
+    /// Returns:
+    ///     The state, of which this client is a part.
+    ///
+    /// Raises:
+    ///     DriverTimeoutError: If there is no complete file of a driver.
+    ///     DriverError: If the file has another version or is damaged.
+    ///     OSError: If the loss report cannot be read.
+    fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let module = py.import("aeron.metrics")?;
+        module.call_method1("snapshot", (self.aeron_dir()?,))
+    }
+
     /// Whether the client was closed, by the program or by an error.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {

@@ -16,6 +16,7 @@ mod plan;
 mod publishing;
 mod server;
 mod site;
+mod stock;
 mod world;
 
 pub use disk::{DiskPoint, DiskStep, FileKind, RecordKind};

@@ -13,6 +13,7 @@ use super::compacting::{CompactionFault, PowerLoss};
 use super::disk::FileKind;
 use super::operator::OperatorPlan;
 use super::server::ArchivePlan;
+use super::stock::Stock;
 use crate::clock::ClockPlan;
 use crate::network::{HostId, LossPattern, Weather, ipv4};
 use crate::schedule::clocks;
@@ -35,6 +36,8 @@ const RETAINING_DIVISOR: u64 = 8;
 const RETAINING_REMAINDERS: [u64; 2] = [1, 7];
 /// Remainder of the seeds for which the first archive has object storage.
 const COPYING_REMAINDER: u64 = 3;
+/// Remainder of the seeds for which clients request replays that never arrive.
+const LOSING_REMAINDER: u64 = 4;
 /// Remainders of the seeds for which the archives compact their catalogs.
 const COMPACTING_REMAINDERS: [u64; 2] = [5, 6];
 /// Remainder of the seeds in which replays may have the recorded pace.
@@ -137,6 +140,12 @@ impl ArchiveSchedule {
                 archive.retains = true;
                 archive.context.low_storage_space_threshold = RETAINING_THRESHOLD;
             }
+            archives[0].stock = Stock::draw(seed);
+            operators[0].limits_stock = archives[0].stock.map(|stock| stock.max_bytes);
+        }
+        let loses_replays = seed % RETAINING_DIVISOR == LOSING_REMAINDER;
+        for operator in operators.iter_mut().take(2) {
+            operator.loses_replays = loses_replays;
         }
         if seed % RETAINING_DIVISOR == COPYING_REMAINDER {
             archives[0].has_copies = true;
@@ -255,6 +264,7 @@ fn archive(random: &mut Rng, host: HostId, is_indexed: bool) -> ArchivePlan {
         seed: random.u64(..),
         longest_read: rarely(random, 3).then(|| random.usize(100..5_000)),
         retains: false,
+        stock: None,
         has_copies: false,
         compacts: false,
     }
@@ -296,6 +306,8 @@ fn operators(random: &mut Rng, archives: &[ArchivePlan]) -> Vec<OperatorPlan> {
         has_long_ages: false,
         has_copies: false,
         has_speeds: false,
+        loses_replays: false,
+        limits_stock: None,
     };
     let remote = OperatorPlan {
         host: 1,
@@ -393,6 +405,9 @@ fn events(
 /// random numbers of its own.
 fn shorten_steps(seed: u64, archives: &mut [ArchivePlan]) {
     let mut random = Rng::with_seed(seed ^ 0x57_E9_51_2E);
+    // In half of the schedules, the file of extensions is not compacted. A compaction after each start would hide that
+    // the first change after a kill is written to a wrong place.
+    let is_compacted = Rng::with_seed(seed ^ 0xE7_7E_45_10).bool();
     for archive in archives {
         archive.context.step_sizes = StepSizes {
             retention_recordings: random.usize(1..=3),
@@ -400,6 +415,9 @@ fn shorten_steps(seed: u64, archives: &mut [ArchivePlan]) {
             copies: random.usize(1..=3),
             extensions_length: random.u64(0..4_096),
         };
+        if !is_compacted {
+            archive.context.step_sizes.extensions_length = StepSizes::default().extensions_length;
+        }
     }
 }
 

@@ -23,6 +23,7 @@ use super::compacting::{CompactionFault, ENTRIES_OF_A_COMPACTION, PowerLoss, add
 use super::cutting::{CutFrames, cut_last_frames};
 use super::disk::{DiskPoint, FileKind, Killed, SimulatedDisk, SimulatedFile, run_until_killed};
 use super::objects::ObjectBucket;
+use super::stock::Stock;
 use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
@@ -50,6 +51,8 @@ pub struct ArchivePlan {
     pub longest_read: Option<usize>,
     /// Whether clients set retention policies. If so, no client purges segments.
     pub retains: bool,
+    /// Recordings with which the disk begins.
+    pub stock: Option<Stock>,
     /// Whether the archive copies sealed segments to object storage, and then deletes their local files.
     pub has_copies: bool,
     /// Whether the catalog has so many deleted entries that the archive compacts it at the start, or after a few
@@ -368,6 +371,13 @@ impl ArchiveServer {
             return Ok(0);
         };
         self.client = Some((aeron.clone(), host.starts()));
+        if let Some(stock) = self.plan.stock
+            && self.lives == 0
+            && self.disk.names().is_empty()
+        {
+            // The disk has no faults yet.
+            let _ = stock.write(&self.disk.storage, self.plan.context.catalog_capacity);
+        }
         if self.plan.compacts {
             let count = ENTRIES_OF_A_COMPACTION - self.random.usize(..3);
             let capacity = self.plan.context.catalog_capacity;

@@ -518,6 +518,11 @@ impl ArchiveWorld {
     /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data. Also
     /// checks that files with copies in object storage are deleted, except those of the last `objects_local_bytes`.
     fn unretained(&self) -> Option<Finding> {
+        let mut archives = self.archives.iter();
+        let of_stock = archives.find_map(|it| it.plan().stock?.unretained(it.disk()));
+        if of_stock.is_some() {
+            return of_stock;
+        }
         self.ledger.tapes().iter().find_map(|tape| {
             let names = self.archives[tape.archive].disk().names();
             let files = names.iter().filter_map(|name| SegmentFileName::parse(name));

@@ -73,6 +73,8 @@ pub struct Wire {
     random: Rng,
     weather: Weather,
     bursts: Bursts,
+    /// A port at which no datagram arrives until a time.
+    silent: Option<(u16, i64)>,
     next_id: u64,
     sockets: BTreeMap<u64, Bound>,
     /// Number of datagrams that wait in the sockets of each host.
@@ -126,6 +128,7 @@ impl Wire {
             random: Rng::with_seed(seed),
             weather,
             bursts: Bursts::default(),
+            silent: None,
             next_id: 0,
             sockets: BTreeMap::new(),
             waiting: (0..hosts).map(|_| Arc::default()).collect(),
@@ -145,6 +148,11 @@ impl Wire {
     /// Returns the network conditions, so that the caller can change them.
     pub fn weather(&mut self) -> &mut Weather {
         &mut self.weather
+    }
+
+    /// Loses all datagrams to a port until a time.
+    pub fn silence(&mut self, port: u16, until_ns: i64) {
+        self.silent = Some((port, until_ns));
     }
 
     /// Returns the counts so far.
@@ -286,6 +294,11 @@ impl Wire {
         for observer in &mut self.observers {
             let passing = SentDatagram { from, to, bytes };
             observer(self.now_ns, passing);
+        }
+        let is_silent = |(port, until_ns)| port == to.port() && self.now_ns < until_ns;
+        if self.silent.is_some_and(is_silent) {
+            self.counts.cut += 1;
+            return;
         }
         let targets: Vec<Target> = self
             .sockets

@@ -4,6 +4,7 @@
 //! resources. If its client was closed, the role starts again with a new client. A crashed client never runs again and
 //! sends nothing to its driver.
 
+mod conversation;
 mod publisher;
 mod subscriber;
 
@@ -17,6 +18,7 @@ use crate::host::Host;
 use crate::network::HostId;
 use crate::truth::Truth;
 
+pub use conversation::{Conversation, ConversationPlan};
 pub use publisher::{Publisher, PublisherPlan};
 pub use subscriber::{SimulatedSubscriber, SubscriberPlan};
 

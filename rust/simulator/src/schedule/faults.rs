@@ -74,6 +74,8 @@ pub enum Event {
     ForgeRoundTrip(usize),
     /// Forged NAKs are sent to the sender of a stream.
     ForgeNaks(usize),
+    /// A process of the conversation dies: the server if the number is 0, otherwise a client.
+    CrashConversation(usize),
     /// The publisher of a stream must publish this number of messages.
     Publish(usize, usize),
 }

@@ -2,6 +2,7 @@
 
 mod additions;
 pub mod clocks;
+mod conversations;
 mod drivers;
 mod faults;
 pub mod names;
@@ -18,6 +19,7 @@ pub use streams::{GROUP_TAG, StreamPlan};
 
 use crate::clock::ClockPlan;
 use crate::network::Weather;
+use crate::roles::ConversationPlan;
 
 /// Start of the faults, in nanoseconds after the start of the schedule.
 pub const FAULTS_BEGIN_NS: i64 = 2 * SECOND;
@@ -54,7 +56,7 @@ pub enum Edition {
     /// Only the features of the first simulator, so that seeds that found defects at that time still have the same
     /// faults.
     First,
-    /// The features of the first edition and the additions, without probes, names and wrong clocks.
+    /// The features of the first edition and the additions, without probes, names, wrong clocks and response channels.
     Second,
     /// All features.
     Third,
@@ -79,6 +81,8 @@ pub struct Schedule {
     pub parting: Vec<(i64, Weather)>,
     /// The resolution of names.
     pub names: NamePlan,
+    /// Clients and a server that talk over response channels.
+    pub conversation: Option<ConversationPlan>,
     /// Disturbances of single streams between the recovery and the last messages, while the network has no faults.
     pub probes: Vec<Probe>,
     /// Kinds of faults.
@@ -124,9 +128,17 @@ impl Schedule {
                 probes::draw(seed, &streams),
             ),
         };
+        let conversation = match edition {
+            Edition::First | Edition::Second => None,
+            Edition::Third => conversations::draw(seed, &drivers),
+        };
+        let (conversation, deaths) = conversation.unzip();
+        let deaths = deaths.into_iter().flatten();
+        events.extend(deaths.map(|(at_ns, victim)| (at_ns, Event::CrashConversation(victim))));
         Self {
             seed,
             edition,
+            conversation,
             names,
             probes,
             parting,

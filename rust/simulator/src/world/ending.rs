@@ -41,7 +41,8 @@ impl World {
     /// Begins the recovery after the faults. The publishers get the remaining messages of the schedule to publish.
     pub(super) fn begin_recovery(&mut self) {
         let now_ns = self.clock.now_ns();
-        self.phase = Phase::Recovering(now_ns + RECOVERY_LIMIT_NS, Settling::default());
+        let begin_ns = now_ns.max(self.unblocked_ns());
+        self.phase = Phase::Recovering(begin_ns + RECOVERY_LIMIT_NS, Settling::default());
         let backlogs = self.streams.iter().map(|stream| stream.publisher.backlog());
         let waiting: usize = backlogs.sum();
         let known = self.truth.published() as usize + waiting;
@@ -53,6 +54,23 @@ impl World {
             };
             stream.publisher.publish(missing.max(LAST_MESSAGES));
         }
+    }
+
+    /// Returns the time at which the last abandoned claim is unblocked at the latest. A driver unblocks the claims of a
+    /// publication one after the other, each after the whole timeout.
+    fn unblocked_ns(&self) -> i64 {
+        let mut unblocked_ns = vec![0; self.streams.len()];
+        for (time_ns, event) in &self.schedule.events {
+            if let Event::AbandonClaim(stream) = event {
+                let host = self.schedule.streams[*stream].publisher.host;
+                let context = &self.schedule.drivers[host].context;
+                let timeout_ns =
+                    context.publication_unblock_timeout_ns + 2 * context.timer_interval_ns;
+                let begin_ns = unblocked_ns[*stream].max(START_NS + time_ns);
+                unblocked_ns[*stream] = begin_ns + timeout_ns;
+            }
+        }
+        unblocked_ns.into_iter().max().unwrap_or(0)
     }
 
     /// Starts the next phase if the current one is over.
@@ -132,6 +150,9 @@ impl World {
         for index in 0..self.streams.len() {
             self.check_connections(index, &mut connections)?;
         }
+        if let Some(conversation) = &self.conversation {
+            connections.extend(conversation.check()?);
+        }
         Ok(connections)
     }
 
@@ -190,7 +211,8 @@ impl World {
         for stream in served {
             stream.publisher.publish(PARTING_MESSAGES);
         }
-        self.phase = Phase::Parting(now_ns + PARTING_LIMIT_NS);
+        let begin_ns = now_ns.max(self.unblocked_ns());
+        self.phase = Phase::Parting(begin_ns + PARTING_LIMIT_NS);
     }
 
     /// Makes each publisher leave directly after its last message, even if messages have not arrived yet.
@@ -237,6 +259,9 @@ impl World {
             for subscriber in &mut stream.subscribers {
                 subscriber.set_wanted(false);
             }
+        }
+        if let Some(conversation) = &mut self.conversation {
+            conversation.set_wanted(false);
         }
         self.phase = Phase::Leaving(self.clock.now_ns() + LEAVING_LIMIT_NS);
     }

@@ -1,5 +1,7 @@
 //! Operations that this project adds to Aeron's protocol. They first check that the archive supports them.
 
+use std::time::Duration;
+
 use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
@@ -165,11 +167,15 @@ impl CapabilityCheck {
             }
             Ok(None) if is_late => {
                 self.abandon(archive);
-                Err(self.not_supported())
+                Err(self.not_supported(Some(Duration::from_nanos(
+                    CAPABILITIES_TIMEOUT_NS.unsigned_abs(),
+                ))))
             }
             Ok(None) => Ok(false),
             // Happens if the client's message timeout is shorter than `CAPABILITIES_TIMEOUT_NS`.
-            Err(ArchiveClientError::Timeout { .. }) => Err(self.not_supported()),
+            Err(ArchiveClientError::Timeout { waited, .. }) => {
+                Err(self.not_supported(Some(waited)))
+            }
             Err(error) => Err(error),
         }
     }
@@ -177,13 +183,14 @@ impl CapabilityCheck {
     fn decide(&self, capabilities: Capabilities) -> Result<bool> {
         match capabilities.contains(self.required) {
             true => Ok(true),
-            false => Err(self.not_supported()),
+            false => Err(self.not_supported(None)),
         }
     }
 
-    const fn not_supported(&self) -> ArchiveClientError {
+    const fn not_supported(&self, silence: Option<Duration>) -> ArchiveClientError {
         ArchiveClientError::NotSupported {
             request: self.request,
+            silence,
         }
     }
 

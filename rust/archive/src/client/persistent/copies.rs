@@ -81,6 +81,11 @@ impl CopyLookup {
     }
 
     fn ask_for_ranges(&mut self, core: &mut Core, now_ns: i64) -> Option<Transition> {
+        debug_assert!(
+            matches!(self.step, LookupStep::Capabilities(..)),
+            "the copies of recording {} are requested twice",
+            self.recording.recording_id
+        );
         let call = ArchiveCall::list_copied_ranges(Some(self.recording.recording_id), 0);
         match core.archive.submit(&call, now_ns) {
             Some(ticket) => {

@@ -323,6 +323,28 @@ impl PersistentSubscription {
 
     /// Changes to another state. The listener is called last.
     fn go(&mut self, transition: Transition) {
+        debug_assert!(
+            !matches!(self.state, SubscriptionState::Failed),
+            "a persistent subscription that has failed must not go to state {:?}",
+            transition.to.code()
+        );
+        debug_assert!(
+            !matches!(transition.notice, Some(TransitionNotice::LiveJoined))
+                || matches!(transition.to, SubscriptionState::Live(_)),
+            "the listener hears of a joined live stream, but the next state is {:?}",
+            transition.to.code()
+        );
+        debug_assert!(
+            !matches!(transition.notice, Some(TransitionNotice::LiveLeft))
+                || matches!(self.state, SubscriptionState::Live(_)),
+            "the listener hears of a left live stream, but the state was {:?}",
+            self.state.code()
+        );
+        debug_assert_eq!(
+            matches!(transition.notice, Some(TransitionNotice::Failure(_))),
+            matches!(transition.to, SubscriptionState::Failed),
+            "a persistent subscription must fail with a reason, and only with a reason"
+        );
         self.state = transition.to;
         if let Some(TransitionNotice::Failure(error)) = &transition.notice {
             self.core.status.set_failure(error.clone());

@@ -182,6 +182,10 @@ impl Replaying {
     }
 
     fn switch_to(&self, core: &Core, live: LiveStream) -> Transition {
+        debug_assert!(
+            matches!(self.approach, Approach::AwaitLive(_)),
+            "a replay switches to a live stream that it has not subscribed to"
+        );
         let difference = live.image.position() - self.replay.image.position();
         core.set_join_difference(difference);
         let switching = Switching::new(self.replay.clone(), live, self.join_window);

@@ -82,6 +82,11 @@ impl Receiver for BatchReceiver<'_> {
     /// Much faster than a call of [`take`](Receiver::take) for each message.
     fn take_unfragmented(&mut self, image: &mut ReadImage) -> Result<usize> {
         let before = self.batch.len();
+        debug_assert!(
+            before <= self.limits.messages,
+            "a batch must not have {before} messages, more than its limit of {}",
+            self.limits.messages
+        );
         let limits = BatchLimits {
             messages: self.limits.messages.saturating_sub(before),
             ..self.limits

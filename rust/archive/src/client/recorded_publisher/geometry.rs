@@ -127,6 +127,12 @@ impl StreamGeometry {
             let begin = block.len();
             self.append_frame(&mut block, position + begin as i64, flags, payload, ids);
         }
+        debug_assert_eq!(
+            block.len() as i64,
+            place.end - position,
+            "the rest of the message from {position} on must end at {}",
+            place.end
+        );
         block
     }
 

@@ -146,6 +146,13 @@ impl KeptMessages {
     pub(super) fn push(&mut self, message: &[u8], place: MessagePlace, is_sent: bool) {
         debug_assert!(message.len() + MESSAGE_OVERHEAD <= self.room());
         debug_assert!(!is_sent || self.are_all_sent());
+        debug_assert!(
+            place.begin >= self.end_position && place.end > place.begin,
+            "a message from {} to {} must follow the messages up to {}",
+            place.begin,
+            place.end,
+            self.end_position
+        );
         self.bytes.extend(message);
         self.messages.push_back(KeptMessage {
             place,
@@ -176,11 +183,22 @@ impl KeptMessages {
         self.sent += 1;
         self.sent_bytes += message.length;
         self.offered = self.offered.max(self.sent);
+        debug_assert!(
+            self.sent_bytes <= self.bytes.len(),
+            "{} bytes were sent, but only {} are kept",
+            self.sent_bytes,
+            self.bytes.len()
+        );
     }
 
     /// Drops the messages that end at or before `position`, up to which the stream is recorded.
     #[inline]
     pub(super) fn drop_recorded(&mut self, position: i64) {
+        debug_assert!(
+            position <= self.end_position,
+            "messages up to {position} are recorded, but the last message ends at {}",
+            self.end_position
+        );
         while let Some(first) = self.messages.front()
             && first.place.end <= position
         {
@@ -192,6 +210,19 @@ impl KeptMessages {
             self.messages.pop_front();
         }
         self.recorded_position = self.recorded_position.max(position);
+        debug_assert!(
+            self.sent <= self.offered && self.offered <= self.messages.len(),
+            "of {} kept messages, {} were offered and {} sent: each sent message is offered first",
+            self.messages.len(),
+            self.offered,
+            self.sent
+        );
+        debug_assert!(
+            self.dropped_position <= self.recorded_position,
+            "messages up to {} were dropped, but only those up to {} are recorded",
+            self.dropped_position,
+            self.recorded_position
+        );
     }
 
     /// Prepares the messages for a new stream, which begins at the end of the recording. If the
@@ -205,6 +236,11 @@ impl KeptMessages {
         position: i64,
         geometry: StreamGeometry,
     ) -> Result<Option<TornMessage>, RecordedPublisherError> {
+        debug_assert!(
+            position >= self.dropped_position,
+            "recording {recording_id} ends at {position}, but messages up to {} were dropped and cannot be sent again",
+            self.dropped_position
+        );
         self.drop_recorded(position);
         (self.sent, self.sent_bytes) = (0, 0);
         let Some(&KeptMessage { place, length }) = self.messages.front() else {

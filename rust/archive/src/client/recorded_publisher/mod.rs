@@ -241,6 +241,10 @@ impl RecordedPublisher {
         self.make_room(length)?;
         let end = first + self.count_with_room(messages, first);
         let sent = self.send_batch_now(messages, first..end)?;
+        debug_assert!(
+            first + sent <= end,
+            "{sent} messages were sent, but only messages {first} to {end} have room"
+        );
         for index in first..end {
             let message = messages.message(index);
             // `count_with_room` has checked the places of all these messages.
@@ -614,6 +618,14 @@ impl RecordedPublisher {
     }
 
     fn take_stream(&mut self, stream: ActiveStream) {
+        debug_assert!(
+            matches!(self.state, PublisherState::Recording),
+            "messages must not be sent before the archive records them"
+        );
+        debug_assert!(
+            self.recording.as_ref().is_some_and(|known| known.is_ours),
+            "a stream must not be recorded in an unknown recording"
+        );
         self.stream = Some(stream);
         self.status.set_is_recording(true);
     }

@@ -4,10 +4,10 @@
 //! another driver, the publisher sends requests to the archive.
 
 use aeron_client::Aeron;
+use aeron_memory::counters::RecordingPositionKey;
 
 use super::super::call::{ArchiveCall, Ticket};
 use super::super::link::{Answered, ArchiveLink};
-use super::super::recording_position::RecordingPositionKey;
 
 /// Interval between two requests to an archive on another driver, in nanoseconds.
 pub(super) const QUERY_INTERVAL_NS: i64 = 20_000_000;

@@ -277,6 +277,11 @@ impl RecordingSetUpTurn<'_> {
                 is_auto_stop,
             ),
         };
+        debug_assert_eq!(
+            matches!(plan, Plan::Extend { .. }),
+            self.recording.is_some(),
+            "only a known recording is extended, and a known recording is never started again: {plan:?}"
+        );
         if let Some(known) = &mut self.recording {
             known.sessions.push(session_id);
         }

@@ -58,6 +58,10 @@ impl ActiveStream {
     /// Stores the missing frames of a partly recorded message. [`send_kept`](Self::send_kept) sends them before all
     /// other messages.
     pub(super) fn complete(&mut self, torn: &TornMessage, position: i64, geometry: StreamGeometry) {
+        debug_assert!(
+            self.completion.is_none(),
+            "a stream must not begin with the rests of two messages"
+        );
         let ids = FrameIds {
             session_id: self.publication.session_id(),
             stream_id: self.publication.stream_id(),

@@ -144,7 +144,7 @@ impl ReplayMerge {
         let now_ns = self.parties.archive.context().now_ns();
         match self.advance(now_ns) {
             Err(error) if !error.is_reentrant_call() => {
-                self.state = MergeState::Failed;
+                self.state.fail(&self.parties);
                 Err(error)
             }
             outcome => outcome,
@@ -244,7 +244,10 @@ impl ReplayMerge {
         }
         match self.is_merged() {
             true => self.parties.retry_removal(),
-            false => self.parties.give_up(),
+            false => {
+                self.state.fail(&self.parties);
+                self.parties.give_up();
+            }
         }
         self.state = MergeState::Closed;
     }
@@ -257,6 +260,12 @@ impl ReplayMerge {
         let next = self.state.advance(&mut self.parties, now_ns)?;
         let is_next = next.is_some();
         if let Some(next) = next {
+            debug_assert!(
+                self.state.may_become(&next),
+                "a merge must not go from state {} to {}",
+                self.state.name(),
+                next.name()
+            );
             self.state = next;
         }
         let idle_ns = self.progress.update(&self.state, &self.parties, now_ns);

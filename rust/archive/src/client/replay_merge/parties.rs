@@ -105,6 +105,10 @@ impl Parties {
 
     /// Stores the id of the replay, and starts a new position query, which sends its first request without a delay.
     pub(super) fn begin_catchup(&mut self, replay_session_id: i64) {
+        debug_assert!(
+            self.replay_session_id.is_none(),
+            "a merge must not start replay {replay_session_id} beside another replay"
+        );
         self.replay_session_id = Some(replay_session_id);
         self.query = PositionQuery::new(self.params.recording_id);
     }
@@ -126,6 +130,10 @@ impl Parties {
     /// Adds the live destination when the image is near `target`, the recorded position. Removes the replay when the
     /// image has reached `target` and also receives the live stream. Returns whether the replay was removed.
     pub(super) fn join(&mut self, target: i64) -> MergeResult<bool> {
+        debug_assert!(
+            self.image.is_some(),
+            "a merge joins the live stream before the image of its replay was found"
+        );
         let Some(image) = &self.image else {
             return Ok(false);
         };

@@ -82,6 +82,15 @@ impl MergeState {
         }
     }
 
+    /// Ends the merge before it is complete. The archive may still start the requested replay. That replay is stopped,
+    /// because it would occupy the channel and the session id of the next merge.
+    pub(super) fn fail(&mut self, parties: &Parties) {
+        if let Self::Replay { starting, .. } = self {
+            parties.archive.stop_late_replay(starting.correlation_id());
+        }
+        *self = Self::Failed;
+    }
+
     /// Returns Aeron's name of the state.
     pub(super) const fn name(&self) -> &'static str {
         match self {
@@ -99,6 +108,13 @@ impl MergeState {
     /// Returns whether the state is final: only closing the merge still changes it.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Merged | Self::Failed | Self::Closed)
+    }
+
+    /// Returns whether a merge may go from this state to `next`.
+    pub(super) const fn may_become(&self, next: &Self) -> bool {
+        // While the live stream is too far ahead, the merge catches up again.
+        let is_again = matches!((self, next), (Self::AttemptLiveJoin, Self::Catchup { .. }));
+        is_again || next.stage() > self.stage()
     }
 
     const fn stage(&self) -> u8 {
@@ -138,6 +154,10 @@ impl MergeProgress {
             || position > self.position
             || is_live_added != self.is_live_added
         {
+            debug_assert!(
+                is_live_added || !self.is_live_added,
+                "a merge must not lose its live destination before its end"
+            );
             self.stage = self.stage.max(state.stage());
             self.position = self.position.max(position);
             self.is_live_added = is_live_added;

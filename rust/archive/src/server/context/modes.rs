@@ -45,7 +45,7 @@ pub enum AuthorisationKind {
     AllowAll,
     /// No requests.
     DenyAll,
-    /// The requests that the role of the user allows: see [`Role`](crate::server::users::Role).
+    /// The requests that the role of the user allows: see [`Role`](aeron_protocol::archive::Role).
     Roles,
 }
 

@@ -8,6 +8,7 @@ use aeron_protocol::archive::{
     MessageHeader, NULL_VALUE, RequestIds, SourceLocation,
 };
 
+use super::audit::{AuditedRequest, log_unauthorised};
 use super::responses::Response;
 use crate::server::ArchiveError;
 use crate::server::conductor::ArchiveConductor;
@@ -157,6 +158,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 self.report_client(&format!(
                     "WARN - unauthorised action: templateId={template_id}"
                 ));
+                log_unauthorised(&self.sessions, ids, image, template_id);
                 self.outbox.refuse(ids, error);
             }
         }
@@ -164,7 +166,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     }
 
     fn serve(&mut self, ids: RequestIds, request: &ArchiveRequest<'_>) {
-        match self.execute(ids, request) {
+        let result = self.execute(ids, request);
+        if let Some(audited) = AuditedRequest::of(request) {
+            audited.log(&self.sessions, ids, &result);
+        }
+        match result {
             Ok(Served::WithResult(value)) => self.outbox.respond(ids, Response::Ok(value)),
             Ok(Served::Later) => {}
             Err(error) => self.outbox.refuse(ids, error),

@@ -5,6 +5,7 @@ use aeron_protocol::archive::{
     ARCHIVE_PROTOCOL_VERSION, ArchiveResponse, Challenge, Ping, RecordingSignalEvent,
 };
 
+use super::audit::log_rejected;
 use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
 use crate::server::listing::{Listing, ListingSource};
 use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
@@ -237,6 +238,11 @@ impl ControlSession {
     }
 
     fn connect(&mut self) -> usize {
+        debug_assert!(
+            self.responses.is_some() && self.counter.is_some(),
+            "control session {} must have its publication and its counter before it connects",
+            self.id()
+        );
         let is_connected = self
             .responses
             .as_ref()
@@ -288,6 +294,7 @@ impl ControlSession {
             }
             AuthenticationDecision::Reject => {
                 self.become_state(ControlSessionState::Rejected, turn.now_ns);
+                log_rejected(self.id(), &self.opening.image);
                 self.send_now(&authentication_rejected());
                 Ok(1)
             }
@@ -295,6 +302,24 @@ impl ControlSession {
     }
 
     fn become_state(&mut self, state: ControlSessionState, now_ns: i64) {
+        debug_assert!(
+            matches!(
+                (self.state, state),
+                (
+                    ControlSessionState::Connected,
+                    ControlSessionState::Authenticated
+                        | ControlSessionState::Challenged
+                        | ControlSessionState::Rejected
+                ) | (
+                    ControlSessionState::Challenged,
+                    ControlSessionState::Authenticated | ControlSessionState::Rejected
+                )
+            ),
+            "control session {} must not go from {} to {}",
+            self.id(),
+            state_name(self.state),
+            state_name(state)
+        );
         self.state = state;
         self.next_resend_ns = now_ns.saturating_add(RESEND_INTERVAL_NS);
     }
@@ -416,6 +441,14 @@ impl ControlSession {
     }
 
     fn check_deadline(&self, now_ns: i64) -> Result<(), SessionEnd> {
+        debug_assert!(
+            self.deadline_ns.is_some()
+                || self.is_established()
+                || self.state == ControlSessionState::Done,
+            "control session {} waits in state {} without a deadline",
+            self.id(),
+            state_name(self.state)
+        );
         if self
             .deadline_ns
             .is_none_or(|deadline_ns| now_ns < deadline_ns)

@@ -18,7 +18,7 @@ use aeron_protocol::archive::{ArchiveDecodeError, RequestIds};
 
 use super::ArchiveError;
 use super::conductor::ArchiveConductor;
-use super::control::{Response, text};
+use super::control::{AuditedRequest, Response, text};
 use super::listing::Listing;
 use super::replaying::ReplayOrder;
 use crate::storage::Storage;
@@ -45,7 +45,11 @@ pub(super) enum ExtensionResult {
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Serves a request of an active session.
     pub(super) fn serve_extension(&mut self, ids: RequestIds, request: &ExtensionRequest<'_>) {
-        match self.execute_extension(ids, request) {
+        let result = self.execute_extension(ids, request);
+        if let Some(audited) = AuditedRequest::of_extension(request) {
+            audited.log(&self.sessions, ids, &result);
+        }
+        match result {
             Ok(ExtensionResult::Value(value)) => self.outbox.respond(ids, Response::Ok(value)),
             Ok(ExtensionResult::Page(page)) => {
                 self.list(ids, Listing::descriptors(ids.correlation_id, page));

@@ -55,6 +55,12 @@ impl RecordingEvents {
     /// Publishes the position of a recording. Returns `false` if the event must be sent again
     /// later.
     pub(super) fn progress(&mut self, image: &RecordedImage, position: i64) -> bool {
+        debug_assert!(
+            position > image.join_position,
+            "recording {} has made no progress from {} to {position}",
+            image.recording_id,
+            image.join_position
+        );
         self.send(
             &RecordingEvent::Progress(RecordingProgress {
                 recording_id: image.recording_id,
@@ -67,6 +73,12 @@ impl RecordingEvents {
 
     /// Publishes that a recording has stopped.
     pub(super) fn stopped(&mut self, image: &RecordedImage, stop_position: i64) {
+        debug_assert!(
+            stop_position >= image.join_position,
+            "recording {} starts at {} and stops at {stop_position}",
+            image.recording_id,
+            image.join_position
+        );
         self.send(
             &RecordingEvent::Stopped(RecordingStopped {
                 recording_id: image.recording_id,

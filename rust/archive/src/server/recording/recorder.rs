@@ -122,6 +122,13 @@ impl<S: Storage> Recorder<S> {
             count += 1;
             match command {
                 RecorderCommand::Record(session) => {
+                    debug_assert!(
+                        self.sessions
+                            .iter()
+                            .all(|other| other.recording_id() != session.recording_id()),
+                        "two sessions must not write into recording {}",
+                        session.recording_id()
+                    );
                     session.report_started(&mut self.recording_events);
                     self.sessions.push(*session);
                 }

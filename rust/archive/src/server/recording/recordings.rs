@@ -420,6 +420,11 @@ impl<S: Storage + Clone> Recordings<S> {
         for ended in unbegun.collect::<Vec<_>>() {
             self.end(store, ended, now_ms, outbox);
         }
+        debug_assert!(
+            self.active.is_empty() && self.starting.is_empty(),
+            "{} recordings have no stop position after the end of the archive",
+            self.count()
+        );
     }
 
     /// Returns the number of recording requests that the limit applies to: subscriptions, and active recordings without
@@ -531,6 +536,10 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         if entry.subscription().is_none() {
             // The driver's reply about the subscription is not processed yet. The next duty cycle processes it.
+            debug_assert!(
+                arrived.failed_id.is_none() && !arrived.is_reported,
+                "an image of subscription {number} has failed before the subscription was open"
+            );
             self.arrivals.put_back(number, arrived.image);
             return;
         }
@@ -584,6 +593,11 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let due = self.blocked.take_due(now_ms);
         let attempts = due.len();
+        debug_assert!(
+            due.iter()
+                .all(|arrived| self.subscriptions.by_number(arrived.number).is_some()),
+            "an image whose subscription was stopped must not stay blocked"
+        );
         for arrived in due {
             let is_unnoted = arrived
                 .failed_id
@@ -628,6 +642,14 @@ impl<S: Storage + Clone> Recordings<S> {
             now_ms,
         ) {
             Ok(starting) => {
+                debug_assert_eq!(
+                    starting.active.recording_id, recording_id,
+                    "an image must be recorded in the recording that was chosen for it"
+                );
+                debug_assert!(
+                    !self.is_active(recording_id),
+                    "recording {recording_id} must not start twice"
+                );
                 self.unnoted.forget(recording_id);
                 self.starting.push(starting);
                 Ok(())
@@ -651,15 +673,19 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox: &mut Outbox,
     ) -> usize {
         let mut work = 0;
-        for mut starting in std::mem::take(&mut self.starting) {
+        let mut place = 0;
+        // The others stay in the list: if the failure of one ends its subscription, the others are stopped too.
+        while let Some(starting) = self.starting.get_mut(place) {
             match starting.counter.poll() {
-                Ok(None) => self.starting.push(starting),
+                Ok(None) => place += 1,
                 Ok(Some(counter)) => {
                     work += 1;
+                    let starting = self.starting.remove(place);
                     self.hand_to_recorder(starting, counter, outbox);
                 }
                 Err(error) => {
                     work += 1;
+                    let starting = self.starting.remove(place);
                     let position = starting.recorder.recorded_position();
                     let (parts, image) = (&starting.active, starting.image);
                     let error = Some(error.into());
@@ -681,6 +707,7 @@ impl<S: Storage + Clone> Recordings<S> {
             ..
         } = starting;
         let (recording_id, position) = (parts.recording_id, recorder.recorded_position());
+        // Set before the client gets the signal, because the client may read the counter then.
         counter.set(position);
         let place = SignalPlace {
             recording_id,
@@ -695,6 +722,10 @@ impl<S: Storage + Clone> Recordings<S> {
             counter.clone(),
             original_channel,
             block_limit,
+        );
+        debug_assert!(
+            !self.is_active(recording_id),
+            "recording {recording_id} must not have two recorders"
         );
         self.active.insert(
             recording_id,
@@ -748,6 +779,10 @@ impl<S: Storage + Clone> Recordings<S> {
         let Some(active) = self.active.remove(&recording_id) else {
             return;
         };
+        debug_assert!(
+            !self.is_starting(recording_id),
+            "recording {recording_id} must not end while it starts"
+        );
         self.has_new_segment = true;
         let Active {
             parts,
@@ -762,6 +797,7 @@ impl<S: Storage + Clone> Recordings<S> {
             position,
         };
         outbox.signal(parts.requester, RecordingSignal::Stop, place);
+        // Closed after the stop position is stored, because a client without a counter asks for the stop position.
         counter.close();
         if parts.is_auto_stop {
             self.stop_subscription(parts.subscription_number);
@@ -781,6 +817,10 @@ impl<S: Storage + Clone> Recordings<S> {
         outbox: &mut Outbox,
     ) {
         let (recording_id, number) = (parts.recording_id, parts.subscription_number);
+        debug_assert!(
+            !self.active.contains_key(&recording_id),
+            "recording {recording_id} must not get a stop position while its recorder still writes"
+        );
         let stopped = store.stop_recording(recording_id, position, now_ms);
         match error {
             // If the subscription stays open for its other recordings, an unread image would block its publisher.

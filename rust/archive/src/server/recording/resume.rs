@@ -144,6 +144,17 @@ impl<S: Storage + Clone> Recordings<S> {
         begin: impl FnOnce(&mut Self, &mut ArchiveStore<S>) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let recording_id = store.next_recording_id();
+        debug_assert!(
+            link.predecessor_id < recording_id,
+            "recording {recording_id} must not continue the later recording {}: links must not form a cycle",
+            link.predecessor_id
+        );
+        debug_assert!(
+            link.gap_to.is_none_or(|gap_to| gap_to >= link.gap_from),
+            "recording {recording_id} must not continue recording {} before its end at {}",
+            link.predecessor_id,
+            link.gap_from
+        );
         let info = RecordingLabels {
             link: Some(link),
             ..RecordingLabels::default()

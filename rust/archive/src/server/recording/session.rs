@@ -86,6 +86,12 @@ impl<S: Storage> RecordingSession<S> {
     /// Publishes a progress event, if the recording has advanced since the last event.
     pub(super) fn report_progress(&mut self, events: &mut RecordingEvents) {
         let position = self.recorded_position();
+        debug_assert!(
+            position >= self.told_position,
+            "recording {}: recorded position {position} is before position {}, which subscribers already know",
+            self.recording_id(),
+            self.told_position
+        );
         if position > self.told_position && events.progress(&self.description, position) {
             self.told_position = position;
         }
@@ -100,6 +106,12 @@ impl<S: Storage> RecordingSession<S> {
     /// Returns whether the recording has entered a new segment since the last call.
     pub(super) fn take_new_segment(&mut self) -> bool {
         let base = self.recorder.segment_base();
+        debug_assert!(
+            base >= self.segment_base,
+            "recording {}: after the segment at {}, a recorder must not go back to {base}",
+            self.recording_id(),
+            self.segment_base
+        );
         std::mem::replace(&mut self.segment_base, base) != base
     }
 
@@ -136,6 +148,13 @@ impl<S: Storage> RecordingSession<S> {
                 SessionProgress::EndOfImage
             }
             Ok(bytes) => {
+                // Subscribers of the counter may read the segment file up to the position in it.
+                debug_assert_eq!(
+                    self.recorder.appended_position(),
+                    self.recorder.recorded_position(),
+                    "recording {}: all appended bytes must be recorded before the counter shows their end",
+                    self.recording_id()
+                );
                 match bytes {
                     0 => self.recorder.note_pause(),
                     _ => self.position.set(self.recorder.recorded_position()),

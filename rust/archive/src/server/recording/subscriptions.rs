@@ -110,6 +110,11 @@ impl RecordingSubscriptions {
         new: NewSubscription,
         arrivals: &ImageArrivals,
     ) -> Result<u64, ArchiveError> {
+        debug_assert!(
+            self.by_key(&new.key).is_none(),
+            "two recording subscriptions must not have the same key {}",
+            new.key
+        );
         self.last_number += 1;
         let number = self.last_number;
         let operation = aeron.async_add_subscription_with(

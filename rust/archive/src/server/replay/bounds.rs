@@ -146,6 +146,11 @@ impl ReplayBounds {
         }
         let positions = self.counters.iter().map(|bound| bound.position);
         if let Some(stop_position) = positions.chain(self.recording_stop).min() {
+            debug_assert!(
+                stop_position >= self.stop_position,
+                "the readable end of a replay must not go back from {} to {stop_position}",
+                self.stop_position
+            );
             self.stop_position = stop_position;
         }
     }

@@ -129,6 +129,11 @@ impl FrameRewrite {
             term.store_i64s_relaxed(at + offset::TERM_OFFSET, words);
             run.data_length += frame_length;
         }
+        debug_assert!(
+            run.data_length <= length && run.data_length.is_multiple_of(HEADER_LENGTH),
+            "a run of {} bytes must be whole frames within the {length} bytes that were read",
+            run.data_length
+        );
         Ok(run)
     }
 

@@ -131,6 +131,12 @@ impl<S: Storage> ReplayPace<S> {
             Some(recorded) => recorded.position(storage, stream, (sent, stop), now_ns)?,
             None => i64::MAX,
         };
+        debug_assert!(
+            by_rate.min(by_time) >= self.position,
+            "the pace of a replay must not go back from {} to {}",
+            self.position,
+            by_rate.min(by_time)
+        );
         self.position = by_rate.min(by_time);
         Ok(())
     }
@@ -146,6 +152,11 @@ impl RateLimit {
 
     /// Returns the position before which frames may begin. All frames before `sent` were sent.
     fn position(&mut self, sent: i64, now_ns: i64) -> i64 {
+        debug_assert!(
+            self.bytes_per_second > 0,
+            "a replay with {} bytes per second would never end",
+            self.bytes_per_second
+        );
         let (from, from_ns) = *self.begin.get_or_insert((sent, now_ns));
         let elapsed_ns = i128::from(now_ns.saturating_sub(from_ns).max(0));
         let bytes = elapsed_ns * i128::from(self.bytes_per_second) / NS_PER_S;

@@ -79,6 +79,17 @@ impl ReplayPlan {
                 "replay length must be positive: {length}"
             )));
         }
+        debug_assert!(
+            position <= stop_position,
+            "a replay of recording {} must not begin at {position}, after {stop_position}",
+            recording.recording_id
+        );
+        debug_assert!(
+            recording.is_unfinished() || length <= recording.stop_position - position,
+            "a replay of {length} bytes from {position} must end before recording {} stops at {}",
+            recording.recording_id,
+            recording.stop_position
+        );
         Ok(Self {
             position,
             stop_position,

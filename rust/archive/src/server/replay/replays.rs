@@ -450,6 +450,10 @@ impl Replays {
 
     fn run(&mut self, replay: RequestedReplay, publication: ExclusivePublication, now_ns: i64) {
         let replay_session_id = self.next_id(publication.session_id());
+        debug_assert!(
+            self.find(replay_session_id).is_none(),
+            "two replays must not have the id {replay_session_id}"
+        );
         let position = Arc::new(AtomicI64::new(replay.plan.position));
         self.running.push(RunningReplay {
             requester: replay.requester,
@@ -493,6 +497,10 @@ impl Replays {
     fn on_started(&mut self, replay_session_id: i64, on_event: &mut impl FnMut(ReplayEvent)) {
         if let Some(at) = self.find(replay_session_id) {
             let replay = &mut self.running[at];
+            debug_assert!(
+                !replay.is_started,
+                "replay {replay_session_id} must not start twice"
+            );
             replay.is_started = true;
             on_event(ReplayEvent::Started {
                 requester: replay.requester,
@@ -518,6 +526,10 @@ impl Replays {
                 replay.publication.revoke();
             }
         }
+        debug_assert!(
+            replay.is_started || end != ReplayEnd::Complete,
+            "replay {replay_session_id} must start before it is complete"
+        );
         let mut damage = None;
         let error = match end {
             ReplayEnd::Failed(error) => {

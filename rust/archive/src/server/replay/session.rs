@@ -199,6 +199,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
         self.pace
             .open(reads.storage(), &self.stream)
             .map_err(|fault| self.pace_failure(&fault))?;
+        debug_assert_eq!(
+            self.state,
+            ReplayState::Opening,
+            "replay {} must open its first segment only once",
+            self.replay_session_id
+        );
         self.state = ReplayState::Connecting;
         Ok(ReplayProgress::Started)
     }
@@ -254,6 +260,12 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
             self.check_complete()?;
             self.send_next(reads)?;
         }
+        debug_assert!(
+            self.position >= begin,
+            "replay {} must not go back from {begin} to {}: segments before {begin} may be deleted",
+            self.replay_session_id,
+            self.position
+        );
         self.shown_position.store(self.position, Ordering::Release);
         if self.padding_left == 0 {
             self.check_complete()?;
@@ -271,6 +283,11 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
     /// Reads the next bytes into the publication's log and sends their frames, if the publication
     /// accepts frames.
     fn send_next(&mut self, reads: &mut SegmentReads<S>) -> Result<(), ReplayEnd> {
+        debug_assert_eq!(
+            self.padding_left, 0,
+            "replay {} must send its padding before further data",
+            self.replay_session_id
+        );
         let length = self.pace.readable(self.position, self.readable_length());
         if length < HEADER_LENGTH {
             return match length {
@@ -362,6 +379,10 @@ impl<S: Storage, P: ReplayPublication> ReplaySession<S, P> {
     fn append_padding(&mut self) -> Result<bool, ReplayEnd> {
         while self.padding_left > 0 {
             let length = self.padding_left.min(self.longest_padding());
+            debug_assert!(
+                length >= HEADER_LENGTH,
+                "the last {length} bytes of a padding have no room for a header"
+            );
             let offered = self.publication.append_padding(length - HEADER_LENGTH);
             if !self.is_taken(offered)? {
                 return Ok(false);

@@ -84,6 +84,10 @@ impl Replications {
             )));
         }
         let session = ReplicationSession::new(id, request, &self.settings, aeron, now_ns)?;
+        debug_assert!(
+            self.sessions.iter().all(|other| other.id() != id),
+            "two replications must not have the id {id}"
+        );
         self.sessions.push(session);
         Ok(())
     }

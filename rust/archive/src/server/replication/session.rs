@@ -134,6 +134,59 @@ struct RequestCredentials {
     is_challenged: AtomicBool,
 }
 
+/// The kind of a [`ReplicationState`], in the order of the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ReplicationStage {
+    Connecting,
+    Describing,
+    AskingPosition,
+    Extending,
+    AddingDestination,
+    ResolvingPort,
+    Permitting,
+    Requesting,
+    AwaitingImage,
+    Copying,
+    CatchingUp,
+    Joining,
+    Removing,
+    Finished,
+}
+
+impl ReplicationStage {
+    /// Returns whether a replication may go from this stage to `next`.
+    fn may_become(self, next: &ReplicationState) -> bool {
+        match (self, next.stage()) {
+            // A permission is requested in several steps.
+            (Self::Permitting, Self::Permitting) => true,
+            // While the copy comes closer to the live stream, it asks for the position of the source again and again.
+            (Self::Joining, Self::CatchingUp) => true,
+            (before, next) => next > before,
+        }
+    }
+}
+
+impl ReplicationState {
+    fn stage(&self) -> ReplicationStage {
+        match self {
+            Self::Connecting(_) => ReplicationStage::Connecting,
+            Self::Describing(_) => ReplicationStage::Describing,
+            Self::AskingPosition(_) => ReplicationStage::AskingPosition,
+            Self::Extending { .. } => ReplicationStage::Extending,
+            Self::AddingDestination { .. } => ReplicationStage::AddingDestination,
+            Self::ResolvingPort { .. } => ReplicationStage::ResolvingPort,
+            Self::Permitting { .. } => ReplicationStage::Permitting,
+            Self::Requesting { .. } => ReplicationStage::Requesting,
+            Self::AwaitingImage { .. } => ReplicationStage::AwaitingImage,
+            Self::Copying(..) => ReplicationStage::Copying,
+            Self::CatchingUp(_) => ReplicationStage::CatchingUp,
+            Self::Joining(..) => ReplicationStage::Joining,
+            Self::Removing(..) => ReplicationStage::Removing,
+            Self::Finished => ReplicationStage::Finished,
+        }
+    }
+}
+
 impl CredentialsSupplier for RequestCredentials {
     fn encoded_credentials(&self) -> Vec<u8> {
         self.encoded.clone()
@@ -220,6 +273,7 @@ impl ReplicationSession {
         &mut self,
         turn: &mut ReplicationTurn<'_, S>,
     ) -> Option<usize> {
+        let before = self.state.stage();
         let outcome = self.poll_source(turn.now_ns).and_then(|work| {
             let state = std::mem::replace(&mut self.state, ReplicationState::Finished);
             Ok((work, self.step(state, turn)?))
@@ -241,6 +295,19 @@ impl ReplicationSession {
                 None
             }
             Ok((work, ReplicationStep::Next(state))) => {
+                debug_assert!(
+                    before.may_become(&state),
+                    "replication {} must not go from step {before:?} to {:?}",
+                    self.id,
+                    state.stage()
+                );
+                debug_assert!(
+                    turn.now_ns >= self.progress_ns,
+                    "replication {} has made progress at {} ns, after {} ns",
+                    self.id,
+                    self.progress_ns,
+                    turn.now_ns
+                );
                 self.state = state;
                 self.progress_ns = turn.now_ns;
                 Some(work + 1)
@@ -378,6 +445,11 @@ impl ReplicationSession {
         let ticket = source
             .submit(&call, turn.now_ns)
             .map_err(ArchiveError::generic)?;
+        debug_assert!(
+            self.source.is_none(),
+            "replication {} must not connect to its source twice",
+            self.id
+        );
         self.source = Some(source);
         Ok(ReplicationStep::Next(ReplicationState::Describing(ticket)))
     }
@@ -453,8 +525,9 @@ impl ReplicationSession {
             }
             Some(id) => {
                 let destination = turn.store.recording(id)?;
-                // The recording may have been extended after the request.
-                if turn.recordings.is_active(id) {
+                // The recording may have been extended after the request. It is also unfinished while a full disk has
+                // not let its stop position be stored.
+                if turn.recordings.is_active(id) || destination.is_unfinished() {
                     return Err(active_destination(id));
                 }
                 if destination.start_position == destination.stop_position {
@@ -518,6 +591,11 @@ impl ReplicationSession {
         let number =
             turn.recordings
                 .extend(turn.aeron, turn.store, copied.destination_id, &request)?;
+        debug_assert!(
+            copied.subscription_number.is_none(),
+            "replication {} must not subscribe to the replay twice",
+            self.id
+        );
         copied.subscription_number = Some(number);
         Ok(ReplicationStep::Next(ReplicationState::Extending {
             destination: channel.destination,
@@ -531,6 +609,11 @@ impl ReplicationSession {
         source_position: Option<i64>,
         turn: &ReplicationTurn<'_, S>,
     ) -> Result<ReplicationStep, ArchiveError> {
+        debug_assert!(
+            self.subscription_number().is_some(),
+            "replication {} waits for a subscription that it has not requested",
+            self.id
+        );
         let number = copied(&mut self.recording)?
             .subscription_number
             .unwrap_or_default();
@@ -660,6 +743,11 @@ impl ReplicationSession {
                 source_position,
             }));
         };
+        debug_assert!(
+            self.replay_session_id.is_none(),
+            "replication {} must not start a second replay: the first one would never be stopped",
+            self.id
+        );
         self.replay_session_id = Some(replay_session_id);
         Ok(ReplicationStep::Next(ReplicationState::AwaitingImage {
             subscription,
@@ -673,6 +761,11 @@ impl ReplicationSession {
         source_position: Option<i64>,
     ) -> Result<ReplicationStep, ArchiveError> {
         let session_id = self.replay_session_id.unwrap_or_default() as i32;
+        debug_assert!(
+            self.replay_session_id.is_some(),
+            "replication {} waits for the image of a replay without an id",
+            self.id
+        );
         let Some(image) = subscription.image_by_session_id(session_id) else {
             return Ok(ReplicationStep::Wait(ReplicationState::AwaitingImage {
                 subscription,
@@ -758,6 +851,11 @@ impl ReplicationSession {
             live.adding = None;
             live.is_added = true;
         }
+        debug_assert!(
+            !live.is_added || live.adding.is_none(),
+            "replication {} must not add its live destination twice",
+            self.id
+        );
         let Some(position) = self.take(&ticket)? else {
             return Ok(ReplicationStep::Wait(ReplicationState::Joining(
                 live, ticket,
@@ -791,6 +889,11 @@ impl ReplicationSession {
         live: &Live,
         turn: &mut ReplicationTurn<'_, S>,
     ) -> ReplicationStep {
+        debug_assert!(
+            self.request.live_destination.is_some() && live.is_added,
+            "replication {} merges with a live stream that it has not added",
+            self.id
+        );
         self.is_merged = true;
         if let Some(copied) = &self.recording {
             let place = SignalPlace {

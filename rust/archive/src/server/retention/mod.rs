@@ -234,8 +234,13 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         };
         match self.store.remove(outcome, &activity) {
             Ok(operation) => {
+                // Before the first file is deleted: a replay that finds no file compares its position with this start.
                 self.replays.set_local_start(id, outcome.new_start_position);
                 let bytes = outcome.new_start_position - first_base;
+                debug_assert!(
+                    bytes >= 0,
+                    "recording {id}: retention cannot free {bytes} bytes"
+                );
                 let counters = &self.counters.retention;
                 counters.freed_bytes.fetch_add(bytes);
                 let segments = (bytes + segment_length - 1) / segment_length;

@@ -54,6 +54,10 @@ impl Room {
 
     /// Notes the end of a round that began after the request.
     pub fn on_round_ended(&mut self) {
+        debug_assert!(
+            self.is_requested(),
+            "a round for room has ended, but the room is {self:?} and not requested"
+        );
         *self = Self::Deleting;
     }
 

@@ -124,6 +124,10 @@ impl Round {
             .collect();
         let last = ids.last().filter(|_| ids.len() == count);
         self.next_recording_id = last.map(|id| id.saturating_add(1));
+        debug_assert!(
+            self.next_recording_id.is_none_or(|next| next > from),
+            "a round that examined recordings from {from} on must not examine them again"
+        );
         for id in ids {
             let Ok(extent) = archive.store.extent(id, archive.recordings.position(id)) else {
                 continue;
@@ -221,6 +225,12 @@ impl Round {
                 };
                 outcome(&extent, &planned.removal, &holders)
             };
+            debug_assert!(
+                outcome.is_nothing() || outcome.allowed_position >= outcome.new_start_position,
+                "recording {id}: the policy allows the start {}, not {}",
+                outcome.allowed_position,
+                outcome.new_start_position
+            );
             if outcome.held_by == RetentionHolder::Clock && !self.is_dry_run() {
                 self.doubted.recordings += 1;
                 self.doubted.bytes += outcome.allowed_position - outcome.new_start_position;

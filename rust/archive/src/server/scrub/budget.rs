@@ -36,6 +36,7 @@ impl ReadBudget {
 
     /// Subtracts the number of bytes that were read.
     pub fn spend(&mut self, bytes: i64) {
+        debug_assert!(bytes >= 0, "a check cannot read {bytes} bytes");
         self.left = self.left.saturating_sub(bytes);
     }
 }

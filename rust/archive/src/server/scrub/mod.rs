@@ -105,6 +105,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let Some((recording_id, base)) = self.scrubber.next else {
             return;
         };
+        let from = (recording_id, base);
         let Some(recording) = self.store.recordings_from(recording_id).next() else {
             self.scrubber.next = None;
             return;
@@ -123,6 +124,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             recording.recording_id,
             base + i64::from(recording.segment_length),
         ));
+        debug_assert!(
+            self.scrubber.next > Some(from),
+            "a pass must not check the segment of recording {} at {} again",
+            from.0,
+            from.1
+        );
         let (storage, checksum) = (
             self.store.storage().clone(),
             self.scrubber.settings.checksum,

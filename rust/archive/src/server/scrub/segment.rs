@@ -74,6 +74,13 @@ impl<S: Storage> SegmentScrub<S> {
         let begin = self.reader.position();
         let step = self.check_frames(begin);
         let checked = self.reader.position() - begin;
+        debug_assert!(
+            checked >= 0 && self.reader.position() <= self.end,
+            "recording {}: a check from {begin} to {} must end before {}",
+            self.recording_id,
+            self.reader.position(),
+            self.end
+        );
         self.checked_bytes += checked;
         // Counts at least one byte, because a read of a damaged or missing segment also takes time.
         self.read_bytes += checked.max(1);

@@ -82,6 +82,14 @@ impl<C: Send + 'static, R: CheckResult> CheckThread<C, R> {
     /// Returns the next session whose check has ended, and the result. Starts the next check.
     pub fn poll(&mut self) -> Option<(i64, R)> {
         let result = self.results.try_recv().ok()?;
+        debug_assert_eq!(
+            self.running
+                .as_ref()
+                .map(|running| running.control_session_id),
+            Some(result.0),
+            "the thread has checked control session {}, which it was not asked to check now",
+            result.0
+        );
         if let Some(running) = self.running.take() {
             self.turns.note(running.source, result.1.is_right());
         }

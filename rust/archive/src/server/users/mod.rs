@@ -32,8 +32,8 @@
 //!   the client with 32 random bytes, and the client responds with the HMAC-SHA-256 of these bytes under the key. The
 //!   key never crosses the network.
 //!
-//! In both cases, the requests themselves are neither encrypted nor signed. [`Role`] has the
-//! requests that each role allows.
+//! In both cases, the requests themselves are neither encrypted nor signed. The declaration
+//! of a request names its [`Role`](aeron_protocol::archive::Role).
 
 mod authenticator;
 mod checks;
@@ -45,7 +45,6 @@ pub(super) use authenticator::UsersAuthenticator;
 pub use file::{Users, UsersFileError};
 pub(super) use function::FunctionAuthenticator;
 pub use function::{AuthenticateFunction, CredentialsCheck};
-pub use roles::Role;
 pub(super) use roles::RoleService;
 
 use file::Proof;

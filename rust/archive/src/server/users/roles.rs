@@ -1,89 +1,19 @@
-//! [`Role`]: the requests that a user may send.
+//! The role that a request needs, and the service that asks for it.
 
 use std::sync::Arc;
+
+use aeron_protocol::archive::extension::ExtensionRequest;
+use aeron_protocol::archive::{ArchiveRequest, Role};
 
 use super::Users;
 use crate::server::AuthorisationService;
 
-/// The requests that a user may send. Each role includes the requests of the roles before it.
-///
-/// | role | requests |
-/// |---|---|
-/// | `read` | list recordings and recording subscriptions, find a recording, ask for positions, start and stop replays, archive id, keep-alive; list named readers, retention policies, names, metadata and copies; commit and remove a named reader. Replays and readers of other users can be stopped, committed and removed only by users who may record |
-/// | `record` | start, extend and stop recordings; stop all replays of a recording; set name and metadata of a recording |
-/// | `admin` | truncate, purge, detach, delete, attach and migrate segments, update a channel, replicate; set and apply retention; all other requests |
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Role {
-    /// Reads recordings.
-    Read,
-    /// Reads, starts and stops recordings.
-    Record,
-    /// Sends all requests, including the requests that change or delete recorded data.
-    Admin,
-}
-
-/// Template ids of the requests that [`Role::Read`] may send.
-const READ: [u16; 24] = [
-    6,      // Replay
-    7,      // StopReplay
-    8,      // ListRecordings
-    9,      // ListRecordingsForUri
-    10,     // ListRecording
-    12,     // RecordingPosition
-    15,     // StopPosition
-    16,     // FindLastMatchingRecording
-    17,     // ListRecordingSubscriptions
-    18,     // BoundedReplay
-    52,     // StartPosition
-    61,     // KeepAlive
-    67,     // MaxRecordedPosition
-    68,     // ArchiveId
-    105,    // ReplayToken
-    20_000, // Capabilities
-    20_001, // CommitReader
-    20_002, // RemoveReader
-    20_003, // ListReaders
-    20_005, // ListRetention
-    20_009, // ListRecordingInfo
-    20_010, // FindPosition
-    20_011, // ReplayAtRate
-    20_012, // ListCopiedRanges
-];
-/// Template ids of the requests that [`Role::Record`] may send in addition to `READ`.
-const RECORD: [u16; 10] = [
-    4,      // StartRecording
-    5,      // StopRecording
-    11,     // ExtendRecording
-    14,     // StopRecordingSubscription
-    19,     // StopAllReplays
-    63,     // StartRecording2
-    64,     // ExtendRecording2
-    65,     // StopRecordingByIdentity
-    20_007, // SetRecordingName
-    20_008, // SetRecordingMetadata
-];
-
-impl Role {
-    /// Returns the role of a name in a users file.
-    pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "read" => Some(Self::Read),
-            "record" => Some(Self::Record),
-            "admin" => Some(Self::Admin),
-            _ => None,
-        }
-    }
-
-    /// Returns the lowest role that may send requests with this template id.
-    pub fn required_for(template_id: u16) -> Self {
-        if READ.contains(&template_id) {
-            Self::Read
-        } else if RECORD.contains(&template_id) {
-            Self::Record
-        } else {
-            Self::Admin
-        }
-    }
+/// Returns the lowest role that may send requests with this template id. Ids that no declaration has are left to
+/// administrators.
+fn required_role(template_id: u16) -> Role {
+    ArchiveRequest::role_of(template_id)
+        .or_else(|| ExtensionRequest::role_of(template_id))
+        .unwrap_or(Role::Admin)
 }
 
 /// Checks whether the role of a user allows a request. The principal is the name of the user.
@@ -102,34 +32,32 @@ impl AuthorisationService for RoleService {
         std::str::from_utf8(encoded_principal)
             .ok()
             .and_then(|name| self.users.get(name))
-            .is_some_and(|user| user.role >= Role::required_for(template_id))
+            .is_some_and(|user| user.role >= required_role(template_id))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use aeron_protocol::archive::ArchiveRequest;
-    use aeron_protocol::archive::extension::ExtensionRequest;
+
+    /// Template ids of the requests that users with the role `read` may send.
+    const READ: [u16; 24] = [
+        6, 7, 8, 9, 10, 12, 15, 16, 17, 18, 52, 61, 67, 68, 105, 20_000, 20_001, 20_002, 20_003,
+        20_005, 20_009, 20_010, 20_011, 20_012,
+    ];
+    /// Template ids of the requests that users with the role `record` may send too.
+    const RECORD: [u16; 10] = [4, 5, 11, 14, 19, 63, 64, 65, 20_007, 20_008];
 
     /// 07-29
     #[test]
-    fn each_request_has_a_role_and_requests_that_delete_data_need_the_role_admin() {
-        let of = |role| {
-            let ids = ArchiveRequest::TEMPLATE_IDS.iter().copied();
-            let ids = ids.chain(ExtensionRequest::TEMPLATE_IDS.iter().copied());
-            ids.filter(|id| Role::required_for(*id) == role)
-                .collect::<Vec<_>>()
-        };
-        for known in READ.iter().chain(&RECORD) {
-            let sets = [ArchiveRequest::TEMPLATE_IDS, ExtensionRequest::TEMPLATE_IDS];
-            assert!(sets.iter().any(|ids| ids.contains(known)), "{known}");
-        }
-        let admin = of(Role::Admin);
-        for destructive in [
-            13, 53, 54, 55, 56, 57, 104, 107, 50, 62, 66, 51, 20_004, 20_006,
-        ] {
-            assert!(admin.contains(&destructive), "{destructive}");
+    fn a_request_keeps_its_role_and_an_unknown_one_is_left_to_administrators() {
+        for template_id in 0..=u16::MAX {
+            let expected = match template_id {
+                id if READ.contains(&id) => Role::Read,
+                id if RECORD.contains(&id) => Role::Record,
+                _ => Role::Admin,
+            };
+            assert_eq!(required_role(template_id), expected, "{template_id}");
         }
         assert!(Role::Read < Role::Record && Role::Record < Role::Admin);
     }

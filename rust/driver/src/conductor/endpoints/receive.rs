@@ -139,6 +139,10 @@ impl ReceiveEndpointRecord {
 
     /// Removes one subscription from the interest. Returns whether it was the last subscription with this interest.
     fn release(&mut self, interest: ReceiveInterest) -> bool {
+        debug_assert!(
+            self.interests.contains_key(&interest),
+            "no subscription has the interest {interest:?}, which ends"
+        );
         let Some(count) = self.interests.get_mut(&interest) else {
             return false;
         };
@@ -461,6 +465,10 @@ impl Endpoints {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
         };
+        debug_assert!(
+            endpoint.is_active(),
+            "a subscription is added to endpoint {id}, which is closing"
+        );
         let count = endpoint.interests.entry(interest).or_default();
         *count += 1;
         if *count == 1
@@ -506,6 +514,10 @@ impl Endpoints {
     /// Decrements the number of images of an endpoint, and closes the endpoint if it is unused.
     pub fn remove_image(&mut self, id: ReceiveEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.receive_endpoint_mut(id) {
+            debug_assert!(
+                endpoint.image_count > 0,
+                "an image leaves endpoint {id}, which has none"
+            );
             endpoint.image_count = endpoint.image_count.saturating_sub(1);
         }
         self.close_unused_receive(id, outlets);
@@ -533,6 +545,16 @@ impl Endpoints {
             return;
         };
         let endpoint = self.receive.remove(index);
+        debug_assert_eq!(
+            (endpoint.state, endpoint.image_count),
+            (EndpointState::Closing, 0),
+            "endpoint {id} was released, but images use it"
+        );
+        debug_assert!(
+            endpoint.interests.is_empty(),
+            "endpoint {id} was released, but subscriptions use it: {:?}",
+            endpoint.interests
+        );
         outlets.free_counter(endpoint.status.id());
         for destination in &endpoint.destinations {
             self.free_destination(destination, outlets);

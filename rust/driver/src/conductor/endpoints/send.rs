@@ -271,6 +271,11 @@ impl Endpoints {
 
     /// Increments the number of publications that use an endpoint.
     pub fn add_publication(&mut self, id: SendEndpointId) {
+        debug_assert!(
+            self.send_endpoint(id)
+                .is_some_and(|endpoint| endpoint.state == EndpointState::Active),
+            "a publication is added to endpoint {id}, which is closed or closing"
+        );
         if let Some(endpoint) = self.send_endpoint_mut(id) {
             endpoint.publication_count += 1;
         }
@@ -279,6 +284,10 @@ impl Endpoints {
     /// Decrements the number of publications that use an endpoint. Closes the endpoint if none is left.
     pub fn remove_publication(&mut self, id: SendEndpointId, outlets: &mut ConductorOutlets) {
         if let Some(endpoint) = self.send_endpoint_mut(id) {
+            debug_assert!(
+                endpoint.publication_count > 0,
+                "a publication leaves endpoint {id}, which has none"
+            );
             endpoint.publication_count = endpoint.publication_count.saturating_sub(1);
         }
         self.close_unused_send(id, outlets);
@@ -305,6 +314,11 @@ impl Endpoints {
             return;
         };
         let endpoint = self.send.remove(index);
+        debug_assert_eq!(
+            (endpoint.state, endpoint.publication_count),
+            (EndpointState::Closing, 0),
+            "endpoint {id} was released, but publications use it"
+        );
         outlets.free_counters(endpoint.counter_ids);
         self.release_send_port(endpoint.lease);
     }

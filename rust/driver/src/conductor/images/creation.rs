@@ -204,6 +204,11 @@ impl Images {
 
     /// Adds a new image and passes the receiver's half to the receiver.
     pub fn add(&mut self, new: NewImage, outlets: &mut ConductorOutlets) {
+        debug_assert!(
+            self.find(new.image.config().correlation_id).is_none(),
+            "there are two images with the id {}",
+            new.image.config().correlation_id
+        );
         self.live.push(new.image);
         outlets
             .receiver_commands

@@ -65,6 +65,12 @@ impl ImageRequests {
         if self.waiting.len() >= MAX_WAITING {
             return Err(request);
         }
+        debug_assert!(
+            self.waiting
+                .back()
+                .is_none_or(|(time_ns, _)| *time_ns <= now_ns),
+            "the requests are not in the order of their times, so the first one is not the oldest"
+        );
         self.waiting.push_back((now_ns, request));
         Ok(())
     }
@@ -86,6 +92,11 @@ impl ImageRequests {
             return None;
         }
         self.allowance_start_ns = start_ns + IMAGE_COST_NS;
+        debug_assert!(
+            self.allowance_start_ns <= now_ns,
+            "the image at {now_ns} costs more than the allowance, which now begins at {}",
+            self.allowance_start_ns
+        );
         self.waiting.pop_front().map(|(_, request)| request)
     }
 

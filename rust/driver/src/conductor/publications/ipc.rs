@@ -87,6 +87,11 @@ impl Publications {
                 .session_ids
                 .allocate(|session_id| is_session_in_use(&self.ipc, request.stream_id, session_id)),
         };
+        debug_assert!(
+            !is_session_in_use(&self.ipc, request.stream_id, session_id),
+            "session {session_id} of stream {} is in use",
+            request.stream_id
+        );
         let initial_position = initial_position(params, outlets);
         let config = self.config(request, params, session_id, initial_position);
         let description = self.describe_log(&config, params);
@@ -183,13 +188,17 @@ impl Publications {
             let tick = publication.on_tick(outlets.now_ns, |action| tether_actions.push(action));
             outlets.on_tether_actions(publication, tether_actions);
             match tick {
-                Tick::Nothing | Tick::Release => {}
+                Tick::Nothing | Tick::Release => debug_assert_ne!(
+                    tick,
+                    Tick::Release,
+                    "the sender has no half of an IPC publication that it could release"
+                ),
                 Tick::Unavailable { is_revoked } => {
                     outlets.announce_unavailable(publication, Some(IPC_SOURCE_IDENTITY));
                     count_revoked(is_revoked, outlets);
                 }
                 Tick::Available => self.link_ipc(index, subscriptions, outlets),
-                Tick::Unblocked => count_unblocked(outlets),
+                Tick::Unblocked => count_unblocked(publication.counters().position.id(), outlets),
                 Tick::EndOfLife => self.delete_ipc(index, outlets),
             }
         }
@@ -197,6 +206,10 @@ impl Publications {
 
     fn delete_ipc(&mut self, index: usize, outlets: &mut ConductorOutlets) {
         let mut publication = self.ipc.swap_remove(index);
+        debug_assert!(
+            !publication.is_live(),
+            "a publication is deleted that still has its session"
+        );
         outlets.free_subscribers(&mut publication);
         outlets.free_counters(publication.counters().ids());
         let log = LogId::Publication(publication.config().registration_id);

@@ -20,6 +20,7 @@ use super::outlets::{ConductorOutlets, NULL_ID};
 use super::requests::PublicationRequest;
 use super::subscriptions::{StreamOrigin, SubscriptionLink, Subscriptions};
 use crate::config::Context;
+use crate::diagnostics::TARGET;
 use crate::error::DriverError;
 use crate::log_storage::LogId;
 use crate::publication::{
@@ -378,9 +379,15 @@ fn count_revoked(is_revoked: bool, outlets: &ConductorOutlets) {
     }
 }
 
-/// Increments the system counter of unblocked publications.
-fn count_unblocked(outlets: &ConductorOutlets) {
+/// Increments the system counter of unblocked publications, and logs which one it was. `position_counter_id` is the
+/// counter of the publishers' position.
+fn count_unblocked(position_counter_id: i32, outlets: &ConductorOutlets) {
     outlets
         .system_counter(SystemCounter::UnblockedPublications)
         .add_release(1);
+    log::warn!(
+        target: TARGET,
+        "a publisher left a message unfinished, and the driver skipped it: {}",
+        outlets.counters.reader().label(position_counter_id).unwrap_or_default()
+    );
 }

@@ -169,6 +169,18 @@ impl Publications {
                 is_session_in_use(&self.network, endpoint, session)
             }),
         };
+        debug_assert!(
+            !is_session_in_use(
+                &self.network,
+                endpoint,
+                StreamSession {
+                    stream_id: request.stream_id,
+                    session_id,
+                }
+            ),
+            "session {session_id} of stream {} is in use at endpoint {endpoint}",
+            request.stream_id
+        );
         let initial_position = initial_position(params, outlets);
         let config = self.config(request, params, session_id, initial_position);
         let description = self.describe_network_log(plan, &config);
@@ -323,13 +335,19 @@ impl Publications {
             let tick = publication.on_tick(outlets.now_ns, |action| tether_actions.push(action));
             outlets.on_tether_actions(publication, tether_actions);
             match tick {
-                Tick::Nothing | Tick::Available => {}
+                Tick::Nothing | Tick::Available => debug_assert_ne!(
+                    tick,
+                    Tick::Available,
+                    "only IPC publications are available again after a rejection"
+                ),
                 Tick::Unavailable { is_revoked } => {
                     outlets.announce_unavailable(publication, None);
                     outlets.free_subscribers(publication);
                     count_revoked(is_revoked, outlets);
                 }
-                Tick::Unblocked => count_unblocked(outlets),
+                Tick::Unblocked => {
+                    count_unblocked(publication.publisher_counters().position.id(), outlets);
+                }
                 Tick::Release => {
                     let id = publication.config().registration_id;
                     outlets
@@ -348,6 +366,10 @@ impl Publications {
         outlets: &mut ConductorOutlets,
     ) {
         let mut publication = self.network.swap_remove(index);
+        debug_assert!(
+            !publication.is_live(),
+            "a publication is deleted that still has its session"
+        );
         outlets.free_subscribers(&mut publication);
         outlets.free_counters(publication.counter_ids().iter().copied());
         let log = LogId::Publication(publication.config().registration_id);

@@ -154,7 +154,13 @@ fn send_plain(
         }
         let mut sent = 0;
         while sent < count {
-            sent += call.send(to, &singles[sent..count])?;
+            let taken = call.send(to, &singles[sent..count])?;
+            debug_assert!(
+                (1..=count - sent).contains(&taken),
+                "the system call has sent {taken} of {} datagrams: none at all would be repeated forever",
+                count - sent
+            );
+            sent += taken;
         }
     }
 }

@@ -143,6 +143,12 @@ impl Neighbors {
     }
 
     fn on_sent(&mut self, address: SocketAddr, length: usize) {
+        // Datagrams with forged source addresses must not make this driver send more than `MAX_BYTES_PER_BYTE` permits.
+        debug_assert!(
+            self.allowance(address) >= length,
+            "{length} bytes were sent to {address}, but only {} were allowed",
+            self.allowance(address)
+        );
         if let Some(neighbor) = self.known.get_mut(&address) {
             neighbor.allowance = neighbor.allowance.saturating_sub(length);
         }

@@ -64,6 +64,11 @@ impl NameRecords {
         self.names
             .retain(|_, record| is_alive(record.time_of_last_activity_ms));
         self.neighbors.retain(is_alive);
+        debug_assert!(
+            self.names.len() <= MAX_NAMES,
+            "{} names are known, which any datagram can add",
+            self.names.len()
+        );
         before - self.names.len() - self.neighbors.len()
     }
 

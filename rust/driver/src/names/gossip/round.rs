@@ -96,6 +96,10 @@ impl Round {
         }
         let last = last.cloned()?;
         let length = encoder.finish().len();
+        debug_assert!(
+            length <= limit,
+            "a datagram of {length} bytes exceeds the limit of {limit} bytes"
+        );
         records.neighbors.on_names_sent(to, length, last);
         Some(length)
     }

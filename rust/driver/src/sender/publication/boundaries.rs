@@ -36,6 +36,12 @@ impl FrameBoundaries {
             noted: vec![i64::MIN; term_length / slice_length].into(),
             slice_bits: slice_length.ilog2(),
         };
+        // `index` masks the number of a slice.
+        debug_assert!(
+            boundaries.noted.len().is_power_of_two(),
+            "a term of {term_length} bytes has {} slices, which is no power of two",
+            boundaries.noted.len()
+        );
         boundaries.note(start_position);
         boundaries
     }
@@ -44,6 +50,11 @@ impl FrameBoundaries {
     pub fn note(&mut self, position: i64) {
         let slice = position >> self.slice_bits;
         let index = self.index(slice);
+        debug_assert!(
+            self.noted[index] <= position,
+            "the boundary {position} is recorded after the later boundary {}",
+            self.noted[index]
+        );
         if self.noted[index] >> self.slice_bits != slice {
             self.noted[index] = position;
         }

@@ -37,6 +37,12 @@ impl SenderPublication {
         endpoint: &mut SendEndpoint,
         context: &mut SenderContext,
     ) {
+        debug_assert!(
+            self.is_in_range(message),
+            "a status message for {} is out of the range around {}",
+            self.position_of(message),
+            self.stream.sender_position
+        );
         let status = ReceiverStatus {
             receiver_id: message.receiver_id,
             position: self.position_of(message),
@@ -260,6 +266,11 @@ impl SenderPublication {
         }
         self.has_last_receiver_left = status.is_end_of_stream && endpoint.is_unicast();
         self.show_unicast_eos();
+        debug_assert!(
+            status.is_end_of_stream || !self.receivers.is_empty(),
+            "the receiver of the status message is not remembered"
+        );
+        // The position is stored before the flag: a conductor that sees a receiver also sees its position.
         if !self.receivers.is_empty() && !self.status.has_receivers() {
             self.show_slowest_receiver();
         }
@@ -299,6 +310,13 @@ impl SenderPublication {
         let update = self
             .flow_control
             .on_status_message(status, self.sender_limit, context.now_ns);
+        // Only silence lowers the limit. A status message may be older than the last one, because datagrams overtake.
+        debug_assert!(
+            update.sender_limit >= self.sender_limit,
+            "a status message lowered the sender limit from {} to {}",
+            self.sender_limit,
+            update.sender_limit
+        );
         self.set_sender_limit(update.sender_limit);
         self.status
             .set_has_required_receivers(self.flow_control.has_required_receivers());

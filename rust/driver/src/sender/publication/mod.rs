@@ -147,6 +147,11 @@ impl SenderPublication {
     /// Creates a publication. The sender position and the sender limit are the start position.
     pub fn new(config: SenderPublicationConfig, now_ns: i64) -> Self {
         let position = config.start_position;
+        debug_assert_eq!(
+            aligned_position(position),
+            position,
+            "no frame can begin at the start position"
+        );
         config.counters.sender_position.set(position);
         config.counters.sender_limit.set(position);
         config
@@ -377,6 +382,11 @@ impl SenderPublication {
         context: &mut SenderContext,
     ) -> usize {
         let silence_ns = context.now_ns - self.time_of_last_data_or_heartbeat_ns;
+        debug_assert!(
+            silence_ns >= 0,
+            "the last data or heartbeat is {} ns in the future",
+            -silence_ns
+        );
         if !self.has_initial_connection || silence_ns <= HEARTBEAT_INTERVAL_NS {
             return 0;
         }
@@ -464,6 +474,16 @@ impl SenderPublication {
     }
 
     fn set_sender_position(&mut self, position: i64) {
+        debug_assert!(
+            position >= self.stream.sender_position,
+            "the sender position goes back from {} to {position}",
+            self.stream.sender_position
+        );
+        debug_assert_eq!(
+            aligned_position(position),
+            position,
+            "the sender position is inside a frame"
+        );
         if position != self.stream.sender_position {
             self.stream.sender_position = position;
             self.stream.boundaries.note(position);

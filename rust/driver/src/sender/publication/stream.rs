@@ -51,6 +51,11 @@ impl SendStream {
                     0
                 }
             };
+        debug_assert!(
+            taken <= batches.len(),
+            "the socket has accepted {taken} of {} batches",
+            batches.len()
+        );
         if taken < batches.len() {
             context.on_short_send();
         }

@@ -126,10 +126,21 @@ impl Run {
     ) -> Self {
         let begin_before = window.min(TARGET_RUN_LENGTH as u64) as usize;
         let left = messages.count() - first;
-        match messages.uniform_length() {
+        let run = match messages.uniform_length() {
             Some(length) => Self::plan_uniform(length, left, framing, room, begin_before),
             None => Self::plan_mixed(messages, first, framing, room, begin_before),
-        }
+        };
+        debug_assert!(
+            run.length <= room,
+            "a run of {} bytes does not fit into the {room} bytes of the term",
+            run.length
+        );
+        debug_assert!(
+            run.messages <= left,
+            "a run has {} messages, but only {left} are left",
+            run.messages
+        );
+        run
     }
 
     fn plan_uniform(
@@ -204,6 +215,10 @@ pub(super) fn append_runs<M: MessageBatch + ?Sized>(
         let Ok(run) = append_run(first + appended.messages) else {
             break;
         };
+        debug_assert!(
+            run.messages > 0,
+            "a batch that appends runs without messages never ends"
+        );
         appended.messages += run.messages;
         appended.position = run.position;
     }

@@ -24,6 +24,11 @@ impl<W: Words> ExclusiveAppender<W> {
         self.check_limit(limit, block.len())?;
         let header = self.check_block(block).map_err(AppendError::InvalidBlock)?;
         let offset = self.claim(block.len())?;
+        debug_assert_eq!(
+            offset as i32,
+            header.term_offset.get(),
+            "the block was formatted for another offset than the one that was claimed"
+        );
         let writer = self.writer();
         writer.open(offset, block.len(), 0, frame_type::DATA);
         let rest = &block[field::TERM_OFFSET..];

@@ -33,6 +33,12 @@ impl ClaimedFrame {
     /// Returns the claim in its log. `log` must be the log in which the frame was claimed.
     #[inline]
     pub fn attach<W: Words>(self, log: &LogBuffers<W>) -> Claim<'_, W> {
+        debug_assert!(
+            self.offset + HEADER_LENGTH + self.length <= log.term_length(),
+            "the claim of {} bytes at {} is from a log with longer terms",
+            self.length,
+            self.offset
+        );
         Claim {
             log,
             partition: self.partition,

@@ -209,6 +209,10 @@ impl<W: Words> ConcurrentAppender<W> {
     /// Claims `length` bytes, a multiple of 32, at the tail.
     #[inline(always)]
     fn claim(&self, term: &ActiveTerm, length: usize) -> Result<Space<'_, W>, AppendError> {
+        debug_assert!(
+            length > 0 && length.is_multiple_of(FRAME_ALIGNMENT),
+            "a claim of {length} bytes would move the tail off the frame boundaries"
+        );
         let positions = self.log.positions();
         let tail = self.log.metadata().advance_tail(term.partition, length);
         let offset = tail.offset(positions.term_length());
@@ -241,6 +245,10 @@ impl<W: Words> ConcurrentAppender<W> {
             return AppendStop::MisalignedTail;
         }
         let term_length = self.log.term_length();
+        debug_assert!(
+            offset + length > term_length,
+            "the claim of {length} bytes at {offset} fits into its term, which must not end then"
+        );
         if offset < term_length {
             writer.padding(offset, term_length - offset);
         }

@@ -228,6 +228,10 @@ impl<W: Words> ExclusiveAppender<W> {
     /// Claims `length` bytes, a multiple of 32, at the tail. Returns their offset.
     #[inline(always)]
     pub(super) fn claim(&mut self, length: usize) -> Result<usize, AppendError> {
+        debug_assert!(
+            length > 0 && length.is_multiple_of(FRAME_ALIGNMENT),
+            "a claim of {length} bytes would move the tail off the frame boundaries"
+        );
         let offset = self.term_offset;
         let end = offset + length;
         if end > self.log.term_length() {
@@ -260,6 +264,12 @@ impl<W: Words> ExclusiveAppender<W> {
     #[cold]
     #[inline(never)]
     fn end_of_term(&mut self, length: usize) -> AppendStop {
+        debug_assert!(
+            self.term_offset + length > self.log.term_length(),
+            "{length} bytes at {} fit into their term, which must not end then",
+            self.term_offset
+        );
+        // As in a log with concurrent publishers, the tail of a full term is after the end of the term.
         self.publish_tail(self.term_offset + length);
         let remaining = self.log.term_length() - self.term_offset;
         if remaining > 0 {
@@ -276,6 +286,11 @@ impl<W: Words> ExclusiveAppender<W> {
     /// Makes the next term active. Returns `false` at the end of the stream. Stores the tail of the next term before
     /// the count that activates the term.
     pub(super) fn next_term(&mut self) -> bool {
+        debug_assert_eq!(
+            self.term_offset,
+            self.log.term_length(),
+            "a term ends only after its last byte is appended"
+        );
         if self.term_begin + self.log.term_length() as i64 >= self.max_position {
             return false;
         }
@@ -283,6 +298,11 @@ impl<W: Words> ExclusiveAppender<W> {
         self.term_id = self.term_id.wrapping_add(1);
         self.term_begin += self.log.term_length() as i64;
         self.term_offset = 0;
+        debug_assert!(
+            self.log.positions().term_count(self.term_id) > 0,
+            "the term {} follows no other term of its stream",
+            self.term_id
+        );
         let metadata = self.log.metadata();
         metadata.set_tail_relaxed(self.partition, RawTail::new(self.term_id, 0));
         metadata.set_active_term_count_release(self.log.positions().term_count(self.term_id));

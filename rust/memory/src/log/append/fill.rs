@@ -96,11 +96,15 @@ impl<W: Words> ExclusiveAppender<W> {
         // be zero before that store.
         let rest = (space.offset + length)..(space.offset + space.length);
         space.term.fill_zero(rest.start, rest.len());
-        let filled = checked?;
+        let (filled, written_at) = (checked?, space.offset);
         if length == 0 {
             return Ok(self.position());
         }
         let offset = self.claim(length).map_err(FillBlockError::Append)?;
+        debug_assert_eq!(
+            offset, written_at,
+            "the block was written at another offset than the one that was claimed"
+        );
         self.writer()
             .term
             .store_i64_release(offset + field::FRAME_LENGTH, filled.first_word.0);

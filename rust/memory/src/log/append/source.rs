@@ -54,6 +54,11 @@ impl MessageSource for Parts<'_> {
     }
 
     fn give<W: Words>(&mut self, length: usize, term: &W, offset: usize) {
+        debug_assert!(
+            length <= self.remaining,
+            "the message has only {} of {length} bytes left",
+            self.remaining
+        );
         let mut given = 0;
         while given < length {
             while self.current.is_empty() {

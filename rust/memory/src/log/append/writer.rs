@@ -11,7 +11,8 @@ use super::batch::MessageBatch;
 use super::source::MessageSource;
 use crate::log::buffers::LogBuffers;
 use crate::log::frame::{
-    FirstWord, Framing, HEADER_LENGTH, aligned_length, flags, frame_type, offset as field,
+    FRAME_ALIGNMENT, FirstWord, Framing, HEADER_LENGTH, aligned_length, flags, frame_type,
+    offset as field,
 };
 use crate::log::reader::LogFragment;
 use crate::words::Words;
@@ -60,6 +61,7 @@ impl<W: Words> FrameWriter<'_, W> {
             self.frame(offset, place, length, &mut source, &mut reserved);
             offset += aligned_length(length + HEADER_LENGTH);
         }
+        debug_assert_eq!(source.remaining(), 0, "bytes of the message are missing");
     }
 
     #[inline(always)]
@@ -88,6 +90,10 @@ impl<W: Words> FrameWriter<'_, W> {
 
     /// Writes a frame that readers skip: only its header, and no payload bytes.
     pub(super) fn padding(self, offset: usize, frame_length: usize) {
+        debug_assert!(
+            frame_length >= HEADER_LENGTH,
+            "padding of {frame_length} bytes has no room for its header"
+        );
         let place = flags::UNFRAGMENTED;
         self.open(offset, frame_length, place, frame_type::PADDING);
         self.publish(offset, frame_length);
@@ -96,7 +102,16 @@ impl<W: Words> FrameWriter<'_, W> {
     /// Writes the header of a frame that is not readable yet.
     #[inline(always)]
     pub(super) fn open(self, offset: usize, frame_length: usize, place: u8, frame_type: u16) {
+        debug_assert!(
+            offset.is_multiple_of(FRAME_ALIGNMENT),
+            "no frame can begin at the offset {offset}"
+        );
+        debug_assert!(
+            offset + frame_length <= self.term.len(),
+            "a frame of {frame_length} bytes at {offset} ends after its term"
+        );
         let first = FirstWord::new(-(frame_length as i32), place, frame_type);
+        // The negative length comes first. If the publisher dies now, the driver finds it and knows the claim's length.
         self.term.store_i64_release(offset, first.0);
         self.term.fence_release();
         self.term
@@ -206,6 +221,11 @@ struct Fragments {
 impl Fragments {
     /// Splits a message of `length` bytes, which is longer than one frame.
     fn new(framing: Framing, length: usize) -> Self {
+        // A single frame with the flags of a fragment would be a part of a message for readers.
+        debug_assert!(
+            length > framing.max_payload_length(),
+            "a message of {length} bytes fits into one frame"
+        );
         Self {
             max_payload_length: framing.max_payload_length(),
             remaining: length,

@@ -7,7 +7,7 @@ use aeron_layout::archive_message::extension::{
 use aeron_layout::archive_message::request::{RecordingRequestLayout, SessionRequestLayout};
 
 use super::super::codes::TimeEdge;
-use super::super::declare::{archive_message_set, session_request};
+use super::super::declare::{archive_request_set, session_request};
 
 session_request! {
     /// Requests the [`Capabilities`](super::Capabilities) of the archive.
@@ -209,34 +209,34 @@ session_request! {
     }
 }
 
-archive_message_set! {
+archive_request_set! {
     /// A request that this project adds to the archive's control protocol.
     pub enum ExtensionRequest {
         /// Request the capabilities.
-        Capabilities(CapabilitiesRequest),
+        Capabilities(CapabilitiesRequest): read,
         /// Create a named reader, or store its position.
-        CommitReader(CommitReaderRequest<'a>),
+        CommitReader(CommitReaderRequest<'a>): read,
         /// Remove a named reader.
-        RemoveReader(RemoveReaderRequest<'a>),
+        RemoveReader(RemoveReaderRequest<'a>): read,
         /// List named readers.
-        ListReaders(ListReadersRequest<'a>),
+        ListReaders(ListReadersRequest<'a>): read,
         /// Set a retention policy.
-        SetRetention(SetRetentionRequest<'a>),
+        SetRetention(SetRetentionRequest<'a>): admin,
         /// List retention policies.
-        ListRetention(ListRetentionRequest<'a>),
+        ListRetention(ListRetentionRequest<'a>): read,
         /// Apply the retention policies.
-        ApplyRetention(ApplyRetentionRequest),
+        ApplyRetention(ApplyRetentionRequest): admin,
         /// Set the name of a recording.
-        SetRecordingName(SetRecordingNameRequest<'a>),
+        SetRecordingName(SetRecordingNameRequest<'a>): record,
         /// Set the metadata of a recording.
-        SetRecordingMetadata(SetRecordingMetadataRequest<'a>),
+        SetRecordingMetadata(SetRecordingMetadataRequest<'a>): record,
         /// List names, metadata and links of recordings.
-        ListRecordingInfo(ListRecordingInfoRequest<'a>),
+        ListRecordingInfo(ListRecordingInfoRequest<'a>): read,
         /// Find a position by time.
-        FindPosition(FindPositionRequest),
+        FindPosition(FindPositionRequest): read,
         /// Replay at a rate.
-        ReplayAtRate(ReplayAtRateRequest<'a>),
+        ReplayAtRate(ReplayAtRateRequest<'a>): read,
         /// List recordings with copies in object storage.
-        ListCopiedRanges(ListCopiedRangesRequest<'a>),
+        ListCopiedRanges(ListCopiedRangesRequest<'a>): read,
     }
 }

@@ -16,88 +16,88 @@ pub use replay::*;
 pub use replication::*;
 pub use session::*;
 
-use super::declare::archive_message_set;
+use super::declare::archive_request_set;
 
-archive_message_set! {
+archive_request_set! {
     /// A request of a client to an archive.
     pub enum ArchiveRequest {
         /// Open a control session, with credentials.
-        AuthConnect(AuthConnectRequest<'a>),
+        AuthConnect(AuthConnectRequest<'a>): unchecked,
         /// Open a control session, without credentials.
-        Connect(ConnectRequest<'a>),
+        Connect(ConnectRequest<'a>): unchecked,
         /// Close a control session.
-        CloseSession(CloseSessionRequest),
+        CloseSession(CloseSessionRequest): unchecked,
         /// Respond to a challenge.
-        ChallengeResponse(ChallengeResponse<'a>),
+        ChallengeResponse(ChallengeResponse<'a>): unchecked,
         /// Keep the session alive.
-        KeepAlive(KeepAliveRequest),
+        KeepAlive(KeepAliveRequest): read,
         /// Request the id of the archive.
-        ArchiveId(ArchiveIdRequest),
+        ArchiveId(ArchiveIdRequest): read,
         /// Record a stream.
-        StartRecording(StartRecordingRequest<'a>),
+        StartRecording(StartRecordingRequest<'a>): record,
         /// Record a stream, with a subscription that may end by itself.
-        StartRecording2(StartRecordingRequest2<'a>),
+        StartRecording2(StartRecordingRequest2<'a>): record,
         /// Stop the recordings of a channel and stream.
-        StopRecording(StopRecordingRequest<'a>),
+        StopRecording(StopRecordingRequest<'a>): record,
         /// Stop the recordings of a subscription.
-        StopRecordingSubscription(StopRecordingSubscriptionRequest),
+        StopRecordingSubscription(StopRecordingSubscriptionRequest): record,
         /// Stop one recording.
-        StopRecordingByIdentity(StopRecordingByIdentityRequest),
+        StopRecordingByIdentity(StopRecordingByIdentityRequest): record,
         /// Continue a recording.
-        ExtendRecording(ExtendRecordingRequest<'a>),
+        ExtendRecording(ExtendRecordingRequest<'a>): record,
         /// Continue a recording, with a subscription that may end by itself.
-        ExtendRecording2(ExtendRecordingRequest2<'a>),
+        ExtendRecording2(ExtendRecordingRequest2<'a>): record,
         /// Replay a recording.
-        Replay(ReplayRequest<'a>),
+        Replay(ReplayRequest<'a>): read,
         /// Replay a recording up to the value of a counter.
-        BoundedReplay(BoundedReplayRequest<'a>),
+        BoundedReplay(BoundedReplayRequest<'a>): read,
         /// Request a token for a replay.
-        ReplayToken(ReplayTokenRequest),
+        ReplayToken(ReplayTokenRequest): read,
         /// Stop a replay.
-        StopReplay(StopReplayRequest),
+        StopReplay(StopReplayRequest): read,
         /// Stop all replays.
-        StopAllReplays(StopAllReplaysRequest),
+        StopAllReplays(StopAllReplaysRequest): record,
         /// List recordings.
-        ListRecordings(ListRecordingsRequest),
+        ListRecordings(ListRecordingsRequest): read,
         /// List recordings of a stream and channel.
-        ListRecordingsForUri(ListRecordingsForUriRequest<'a>),
+        ListRecordingsForUri(ListRecordingsForUriRequest<'a>): read,
         /// List one recording.
-        ListRecording(ListRecordingRequest),
+        ListRecording(ListRecordingRequest): read,
         /// Find the newest recording of a stream.
-        FindLastMatchingRecording(FindLastMatchingRecordingRequest<'a>),
+        FindLastMatchingRecording(FindLastMatchingRecordingRequest<'a>): read,
         /// List subscriptions of the archive.
-        ListRecordingSubscriptions(ListRecordingSubscriptionsRequest<'a>),
+        ListRecordingSubscriptions(ListRecordingSubscriptionsRequest<'a>): read,
         /// Request a start position.
-        StartPosition(StartPositionRequest),
+        StartPosition(StartPositionRequest): read,
         /// Request the position of an active recording.
-        RecordingPosition(RecordingPositionRequest),
+        RecordingPosition(RecordingPositionRequest): read,
         /// Request a stop position.
-        StopPosition(StopPositionRequest),
+        StopPosition(StopPositionRequest): read,
         /// Request the position after the last byte, for an active or ended recording.
-        MaxRecordedPosition(MaxRecordedPositionRequest),
+        MaxRecordedPosition(MaxRecordedPositionRequest): read,
         /// Truncate the end of a recording.
-        TruncateRecording(TruncateRecordingRequest),
+        TruncateRecording(TruncateRecordingRequest): admin,
         /// Delete a recording.
-        PurgeRecording(PurgeRecordingRequest),
+        PurgeRecording(PurgeRecordingRequest): admin,
         /// Move the start of a recording and keep the files before the new start.
-        DetachSegments(DetachSegmentsRequest),
+        DetachSegments(DetachSegmentsRequest): admin,
         /// Delete the files before the start of a recording.
-        DeleteDetachedSegments(DeleteDetachedSegmentsRequest),
+        DeleteDetachedSegments(DeleteDetachedSegmentsRequest): admin,
         /// Move the start of a recording and delete the files before the new start.
-        PurgeSegments(PurgeSegmentsRequest),
+        PurgeSegments(PurgeSegmentsRequest): admin,
         /// Move the start of a recording back to its first detached file.
-        AttachSegments(AttachSegmentsRequest),
+        AttachSegments(AttachSegmentsRequest): admin,
         /// Move segments to another recording.
-        MigrateSegments(MigrateSegmentsRequest),
+        MigrateSegments(MigrateSegmentsRequest): admin,
         /// Replace the channel of a recording.
-        UpdateChannel(UpdateChannelRequest<'a>),
+        UpdateChannel(UpdateChannelRequest<'a>): admin,
         /// Copy a recording of another archive, with all parameters.
-        Replicate2(ReplicateRequest2<'a>),
+        Replicate2(ReplicateRequest2<'a>): admin,
         /// Copy a recording of another archive.
-        Replicate(ReplicateRequest<'a>),
+        Replicate(ReplicateRequest<'a>): admin,
         /// Copy a recording of another archive, with tags.
-        TaggedReplicate(TaggedReplicateRequest<'a>),
+        TaggedReplicate(TaggedReplicateRequest<'a>): admin,
         /// Stop a replication.
-        StopReplication(StopReplicationRequest),
+        StopReplication(StopReplicationRequest): admin,
     }
 }

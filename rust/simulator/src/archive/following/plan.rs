@@ -16,6 +16,10 @@ const DEATHS_BEGIN_NS: i64 = 1_000 * MS;
 const LOW_SPACE_THRESHOLD: u64 = 128 * 1_024;
 /// Bytes per second at which the archive reads sealed segments again.
 const SCRUB_RATE: u64 = 1 << 20;
+/// Port of the replays of the first follower, if it is fixed.
+const FIRST_REPLAY_PORT: u16 = 22_000;
+/// One in this number of schedules has a period in which no replay arrives.
+const SCHEDULES_PER_SILENCE: u32 = 3;
 /// Address of the multicast group.
 const GROUP: &str = "224.20.30.39:21002";
 
@@ -31,6 +35,9 @@ pub struct FollowingSchedule {
     /// Pauses of followers: the time after the start of the schedule, the index of the follower, and the duration, in
     /// nanoseconds.
     pub stalls: Vec<(i64, usize, i64)>,
+    /// Periods in which no datagram arrives at a port: the time after the start of the schedule, the port, and the
+    /// duration, in nanoseconds.
+    pub silences: Vec<(i64, u16, i64)>,
     /// A kill at a named point.
     pub kill: Option<NamedKill>,
 }
@@ -132,6 +139,7 @@ impl FollowingSchedule {
             let torn = ArchiveEvent::TearWrite(0, FileKind::Extensions, 1);
             schedule.archives.events.push((at_ns, torn));
         }
+        schedule.silences = silences(seed, schedule.streams.len());
         schedule
     }
 
@@ -186,6 +194,7 @@ impl FollowingSchedule {
         let archive = &mut archives.archives[0];
         archive.retains = true;
         archive.has_copies = false;
+        archive.stock = None;
         archive.context.resume = true;
         archive.context.scrub_rate = SCRUB_RATE;
         archive.context.scrub_interval_ns = 500 * MS;
@@ -198,6 +207,7 @@ impl FollowingSchedule {
             streams: Vec::new(),
             deaths: Vec::new(),
             stalls: Vec::new(),
+            silences: Vec::new(),
             kill: None,
         }
     }
@@ -253,7 +263,7 @@ impl FollowingSchedule {
                     format!(
                         "aeron:udp?endpoint={}:{}",
                         ipv4(host),
-                        22_000 + self.streams.len()
+                        usize::from(FIRST_REPLAY_PORT) + self.streams.len()
                     )
                 }
             },
@@ -264,4 +274,16 @@ impl FollowingSchedule {
         };
         self.streams.push(plan);
     }
+}
+
+/// Draws a period in which the replays of a follower do not arrive, although its requests do. It was added later, so it
+/// has random numbers of its own.
+fn silences(seed: u64, streams: usize) -> Vec<(i64, u16, i64)> {
+    let mut random = Rng::with_seed(seed ^ 0x51_1E_4C_E5);
+    if !rarely(&mut random, SCHEDULES_PER_SILENCE) {
+        return Vec::new();
+    }
+    let at_ns = random.i64(0..HEAL_NS - 4 * SECOND);
+    let port = FIRST_REPLAY_PORT + random.u16(..streams as u16);
+    vec![(at_ns, port, random.i64(SECOND..4 * SECOND))]
 }

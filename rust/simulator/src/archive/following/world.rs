@@ -80,6 +80,8 @@ enum FollowingEvent {
     Die(Victim),
     /// A follower pauses for this time.
     Stall(usize, i64),
+    /// No datagram arrives at this port for this time.
+    Silence(u16, i64),
 }
 
 impl From<ArchiveEvent> for FollowingEvent {
@@ -129,6 +131,10 @@ impl FollowingWorld {
         for (after_ns, follower, length_ns) in schedule.stalls.clone() {
             let stall = FollowingEvent::Stall(follower, length_ns);
             site.arrange(START_NS + after_ns, stall);
+        }
+        for (after_ns, port, length_ns) in schedule.silences.clone() {
+            let silence = FollowingEvent::Silence(port, length_ns);
+            site.arrange(START_NS + after_ns, silence);
         }
         if let Some(NamedKill::OnDisk(point)) = schedule.kill {
             site.archives[0].kill_at(point);
@@ -278,6 +284,9 @@ impl FollowingWorld {
             FollowingEvent::Stall(follower, length_ns) => {
                 self.followers[follower].stall(now_ns + length_ns);
                 self.site.graveyard.on_paused();
+            }
+            FollowingEvent::Silence(port, length_ns) => {
+                self.site.wire.lock().silence(port, now_ns + length_ns);
             }
             FollowingEvent::Archive(event) => {
                 self.site.happen(event.clone());

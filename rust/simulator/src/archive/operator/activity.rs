@@ -10,11 +10,13 @@ use aeron_memory::log::Positions;
 
 use super::copying::Copying;
 use super::detaching::Detaching;
+use super::lost_replay::LostReplay;
 use super::removal::Removal;
 use super::replay::{Replay, ReplaySpeed};
 use super::retaining::RetentionRequest;
 use super::{Goal, Operator, PATIENCE_NS, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape};
+use crate::archive::stock::STOCK_STREAM_ID;
 use crate::schedule::MS;
 use crate::truth::Finding;
 
@@ -45,6 +47,8 @@ pub(super) enum Activity {
     DeletingStray(i64, ArchiveOperation<i64>),
     Replicating(Box<Copying>),
     Retaining(usize, RetentionRequest, ArchiveOperation<i64>),
+    LosingReplay(usize, Box<LostReplay>),
+    LimitingStock(ArchiveOperation<i64>),
 }
 
 /// A stream to record.
@@ -101,6 +105,8 @@ impl Activity {
             Self::StoppingReplay(_) => "it stops a replay",
             Self::DeletingStray(..) => "it deletes an unknown recording",
             Self::Replicating(_) => "it replicates",
+            Self::LosingReplay(..) => "it waits for the end of a replay that never arrives",
+            Self::LimitingStock(_) => "it sets the policy of the stock",
             Self::Retaining(..) => "it commits a reader or sets a policy",
         }
     }
@@ -331,6 +337,37 @@ impl Operator {
                 }
                 Polled::Failed(error) => self.failed_on(tape, request.name(), &error, stage),
             },
+            Activity::LimitingStock(mut operation) => match operation.poll().into() {
+                Polled::Pending => Ok(Activity::LimitingStock(operation)),
+                Polled::Done(_) => {
+                    self.granted += 1;
+                    self.plan.limits_stock = None;
+                    Ok(Activity::Idle)
+                }
+                Polled::Failed(error) => self.failed("the policy of the stock", &error, stage),
+            },
+            Activity::LosingReplay(tape, mut lost) => {
+                let now_ns = stage.clock.now_ns();
+                match lost.poll(archive, now_ns).into() {
+                    Polled::Pending if lost.is_overdue(now_ns) => {
+                        match stage.is_excused(self.since_ns) {
+                            true => Ok(Activity::Idle),
+                            false => Err(format!(
+                                "a replay without a subscriber of recording {:?} has not ended",
+                                stage.ledger.tape(tape).recording_id
+                            )),
+                        }
+                    }
+                    Polled::Pending => Ok(Activity::LosingReplay(tape, lost)),
+                    Polled::Done(()) => {
+                        self.granted += 1;
+                        Ok(Activity::Idle)
+                    }
+                    Polled::Failed(error) => {
+                        self.failed_on(tape, "a replay that never arrives", &error, stage)
+                    }
+                }
+            }
             Activity::Replicating(mut copying) => match copying.poll(archive).into() {
                 Polled::Pending => Ok(Activity::Replicating(copying)),
                 Polled::Done(copy) => {
@@ -404,6 +441,7 @@ impl Operator {
         };
         let is_own = |stream_id: i32| {
             self.plan.replicates_from.is_some()
+                || stream_id == STOCK_STREAM_ID
                 || (self.plan.first_stream_id
                     ..self.plan.first_stream_id + self.plan.max_tapes as i32)
                     .contains(&stream_id)

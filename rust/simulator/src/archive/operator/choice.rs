@@ -6,9 +6,11 @@ use aeron_protocol::archive::{NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_
 
 use super::activity::{Activity, Question, ReplayedRange};
 use super::copying::Copying;
+use super::lost_replay::LostReplay;
 use super::removal::{Change, Removal};
 use super::{Goal, Operator, Recorded, Stage};
 use crate::archive::ledger::{Ledger, Tape, UncertainChange};
+use crate::archive::stock::Stock;
 use crate::schedule::rarely;
 
 /// Maximum number of recordings of an operator that run at the same time.
@@ -23,6 +25,8 @@ const SPEEDS: std::ops::Range<i64> = 4_000_000..40_000_000;
 const ALL_RECORDINGS: i32 = 10_000;
 /// First stream id for replays.
 const REPLAY_STREAM_ID: i32 = 500;
+/// One in this number of requests is a replay that never arrives, if the operator requests such replays.
+const LOST_REPLAYS: u8 = 24;
 /// Stream id of an archive's control requests.
 const CONTROL_STREAM_ID: i32 = 10;
 
@@ -56,6 +60,17 @@ impl Operator {
 
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
+        if let Some(max_bytes) = self.plan.limits_stock {
+            let operation = archive.set_retention(&Stock::policy(max_bytes));
+            return Some(Activity::LimitingStock(operation));
+        }
+        if self.plan.loses_replays && self.later.u8(..LOST_REPLAYS) == 0 {
+            let connect_timeout_ns = stage.archives[self.plan.archive]
+                .plan()
+                .context
+                .connect_timeout_ns;
+            return self.lose_replay(archive, ledger, connect_timeout_ns);
+        }
         if self.plan.retains && self.random.u8(..4) == 0 {
             return self.retain(archive, ledger, stage.clock.true_ms());
         }
@@ -312,6 +327,28 @@ impl Operator {
         };
         let operation = archive.begin(call).ok()?;
         Some(Activity::Asking(tape, question, operation))
+    }
+
+    fn lose_replay(
+        &mut self,
+        archive: &AeronArchive,
+        ledger: &Ledger,
+        connect_timeout_ns: i64,
+    ) -> Option<Activity> {
+        let is_candidate = |tape: &usize| {
+            let it = ledger.tape(*tape);
+            it.is_certain() && !it.is_rotten && it.stop.unwrap_or(it.acknowledged) > it.start
+        };
+        let tape = self.tapes.iter().copied().find(is_candidate)?;
+        let it = ledger.tape(tape);
+        let lost = LostReplay::begin(
+            archive,
+            it.recording_id?,
+            it.start,
+            &self.plan.replay_channel,
+            connect_timeout_ns,
+        );
+        lost.map(|lost| Activity::LosingReplay(tape, Box::new(lost)))
     }
 
     fn replay_some(

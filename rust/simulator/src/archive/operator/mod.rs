@@ -8,6 +8,7 @@ mod activity;
 mod choice;
 mod copying;
 mod detaching;
+mod lost_replay;
 mod removal;
 mod replay;
 mod retaining;
@@ -75,6 +76,10 @@ pub struct OperatorPlan {
     pub has_speeds: bool,
     /// Whether the operator commits positions of named readers and sets retention policies.
     pub retains: bool,
+    /// Whether the operator requests replays that never arrive.
+    pub loses_replays: bool,
+    /// Maximum number of bytes in the policy that the operator sets for the [stock](super::stock) of its archive.
+    pub limits_stock: Option<i64>,
     /// Whether maximum ages are much longer than the schedule, so that nothing may be deleted because of its age.
     pub has_long_ages: bool,
 }
@@ -115,6 +120,8 @@ impl Stage<'_> {
 pub struct Operator {
     plan: OperatorPlan,
     random: Rng,
+    /// Random numbers for the requests that were added later, so that the other requests do not change.
+    later: Rng,
     client: Option<Aeron>,
     session: Session,
     /// Start time of the session, or of the current activity.
@@ -172,6 +179,7 @@ impl Operator {
         Self {
             plan,
             random: Rng::with_seed(seed),
+            later: Rng::with_seed(!seed),
             client: None,
             session: Session::Away,
             since_ns: 0,

@@ -33,6 +33,7 @@ impl PublishingSchedule {
         let mut random = Rng::with_seed(seed ^ 0x9B_11_5E_D0);
         let mut archives = ArchiveSchedule::draw(seed);
         archives.archives[0].has_copies = false;
+        archives.archives[0].stock = None;
         archives
             .archives
             .iter_mut()

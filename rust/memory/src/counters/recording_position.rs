@@ -1,10 +1,11 @@
-//! Finds and decodes the position counters of active recordings. The driver of an archive has one
-//! such counter for each active recording. Applications and the archive client use this module.
+//! [`RecordingPositionKey`]: finds and decodes the position counters of active recordings. The driver of an archive has
+//! one such counter for each active recording.
 
-use aeron_client::{CountersReader, SharedBuffer};
 use aeron_layout::{I32, I64};
-use aeron_memory::counters::MAX_KEY_LENGTH;
-use aeron_memory::counters::types::ARCHIVE_RECORDING_POSITION;
+
+use super::types::ARCHIVE_RECORDING_POSITION;
+use super::{CountersReader, MAX_KEY_LENGTH};
+use crate::words::Words;
 
 /// Key of an active recording's position counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl RecordingPositionKey {
 
     /// Returns the key of a recording's counter. Returns `None` if the counter does not exist or has another type.
     #[must_use]
-    pub fn of(counters: &CountersReader<SharedBuffer>, counter_id: i32) -> Option<Self> {
+    pub fn of<W: Words>(counters: &CountersReader<W>, counter_id: i32) -> Option<Self> {
         // Most counters have another type. To read a whole counter, with its label, takes much longer.
         if counters.type_id(counter_id)? != ARCHIVE_RECORDING_POSITION {
             return None;
@@ -53,8 +54,8 @@ impl RecordingPositionKey {
 
     /// Finds the counter of an active recording. If `archive_id` is set, only that archive's counters match.
     #[must_use]
-    pub fn find_by_recording(
-        counters: &CountersReader<SharedBuffer>,
+    pub fn find_by_recording<W: Words>(
+        counters: &CountersReader<W>,
         recording_id: i64,
         archive_id: Option<i64>,
     ) -> Option<i32> {
@@ -64,8 +65,8 @@ impl RecordingPositionKey {
     /// Finds the counter of the active recording of a session. If `archive_id` is set, only that archive's counters
     /// match.
     #[must_use]
-    pub fn find_by_session(
-        counters: &CountersReader<SharedBuffer>,
+    pub fn find_by_session<W: Words>(
+        counters: &CountersReader<W>,
         session_id: i32,
         archive_id: Option<i64>,
     ) -> Option<i32> {
@@ -74,8 +75,8 @@ impl RecordingPositionKey {
 
     /// Returns whether the counter belongs to the recording. A recording with a counter is active.
     #[must_use]
-    pub fn is_active(
-        counters: &CountersReader<SharedBuffer>,
+    pub fn is_active<W: Words>(
+        counters: &CountersReader<W>,
         counter_id: i32,
         recording_id: i64,
     ) -> bool {
@@ -83,8 +84,8 @@ impl RecordingPositionKey {
     }
 }
 
-fn find(
-    counters: &CountersReader<SharedBuffer>,
+fn find<W: Words>(
+    counters: &CountersReader<W>,
     archive_id: Option<i64>,
     matches: impl Fn(&RecordingPositionKey) -> bool,
 ) -> Option<i32> {
