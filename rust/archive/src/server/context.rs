@@ -239,6 +239,9 @@ settings! {
     /// `aeron.archive.users.file` decide. Without that file, all requests are allowed.
     authorisation_service_supplier: String = String::new(),
         "aeron.archive.authorisation.service.supplier" Text;
+    /// TOML file of the retention policies of streams and channels. The archive reads it at its start and when it
+    /// reloads. If it is empty, clients set these policies.
+    retention_file: Option<PathBuf> = None, "aeron.archive.retention.file" Text;
     /// TOML file of users, their secrets and their roles; mode 0600.
     users_file: Option<PathBuf> = None, "aeron.archive.users.file" Text;
 }

@@ -232,6 +232,22 @@ impl Authenticator for UsersAuthenticator {
         }
     }
 
+    /// Rejects the clients that are proving their identity with a secret that `users` does not have.
+    fn set_users(&mut self, users: &Arc<Users>) {
+        let before = std::mem::replace(&mut self.users, Arc::clone(users));
+        for attempt in self.attempts.values_mut() {
+            let name = match attempt {
+                Attempt::Undecided { name } => name.as_deref(),
+                Attempt::Challenged { signer, .. } => signer.as_ref().map(|signer| &*signer.name),
+                Attempt::Accepted { name } => Some(&**name),
+                Attempt::Received { .. } | Attempt::Rejected => None,
+            };
+            if name.is_some_and(|name| !before.has_same_proof(users, name)) {
+                *attempt = Attempt::Rejected;
+            }
+        }
+    }
+
     fn on_session_ended(&mut self, control_session_id: i64) {
         self.attempts.remove(&control_session_id);
         self.verifier.cancel(control_session_id);
