@@ -241,6 +241,10 @@ fn drain(driver: &mut MediaDriver, service: &mut ServiceNotifier, limit: Duratio
     let deadline = Instant::now() + limit;
     // The first signal has woken the other barrier.
     let signals = ShutdownSignalBarrier::new();
+    service.status(&format!(
+        "waiting up to {} s until receivers have consumed all messages",
+        limit.as_secs()
+    ));
     let is_interrupted = || matches!(&signals, Ok(signals) if signals.received().is_some());
     let mut drain = driver.begin_drain();
     while !driver.is_drained(&mut drain) && Instant::now() < deadline && !is_interrupted() {
