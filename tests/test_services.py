@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import configparser
 import ctypes
+import hmac
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.conftest import eventually
 from tests.test_aeronarchive import settings
 from tests.test_orderly_close import line, receiver
 
@@ -32,15 +34,15 @@ _WATCHDOG_USEC = 400_000
 class Service:
     """A program whose notifications a socket of the test receives, as systemd would."""
 
-    def __init__(self, name: str, *arguments: object, watchdog: bool = False, **variables: str) -> None:
+    def __init__(self, name: str, *arguments: object, watchdog: int = 0, **variables: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         # The path of a socket has at most 107 bytes. Pytest's directories are too long for it.
         self._place = tempfile.TemporaryDirectory(prefix="aeron-test-")
         address = f"{self._place.name}/notify"
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(address)
         environment = os.environ | {"NOTIFY_SOCKET": address, "AERON_LOG_LEVEL": "info"} | variables
         if watchdog:
-            environment["WATCHDOG_USEC"] = str(_WATCHDOG_USEC)
+            environment["WATCHDOG_USEC"] = str(watchdog)
         self.received: list[str] = []
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, name, *map(str, arguments)],
@@ -91,7 +93,7 @@ def service() -> Iterator[Start]:
     """Returns a function that starts a program. The fixture kills it after the test."""
     started: list[Service] = []
 
-    def start(*arguments: object, watchdog: bool = False, **variables: str) -> Service:
+    def start(*arguments: object, watchdog: int = 0, **variables: str) -> Service:
         started.append(Service(*map(str, arguments), watchdog=watchdog, **variables))
         return started[-1]
 
@@ -141,6 +143,18 @@ def test_without_a_watchdog_of_the_manager_there_are_no_signs_of_life(service: S
     assert driver.notification(timeout=2 * _WATCHDOG_USEC / 1e6) is None
 
 
+def test_a_manager_that_does_not_read_delays_no_driver(service: Start, tmp_path: Path) -> None:
+    """The queue of a socket has room for a few messages. The driver sends 500 signs of life a second here."""
+    driver = service("aeronmd", "--dir", tmp_path / "md", watchdog=4_000)
+    driver.wait_for("READY=1")
+    with aeron.connect(tmp_path / "md", driver_timeout_ms=1000) as client:
+        begin = time.monotonic()
+        while time.monotonic() - begin < 1:
+            client.add_counter(1001, label="the driver responds").close()
+    status, _ = driver.end()
+    assert status == signal.SIGTERM
+
+
 _SEIZE, _INTERRUPT = 0x4206, 0x4207
 _WALL = 0x40000000
 
@@ -172,7 +186,7 @@ _ARCHIVE_THREADS = ["archive-recorder", "archive-replayer"]
 def test_the_signs_of_life_of_a_driver_stop_while_one_agent_is_stuck(
     service: Start, tmp_path: Path, thread: str
 ) -> None:
-    driver = service("aeronmd", "--dir", tmp_path / "md", watchdog=True)
+    driver = service("aeronmd", "--dir", tmp_path / "md", watchdog=_WATCHDOG_USEC)
     watched(driver, thread)
 
 
@@ -182,7 +196,7 @@ def test_the_signs_of_life_of_an_archive_stop_while_one_agent_of_it_or_its_drive
     service: Start, tmp_path: Path, thread: str
 ) -> None:
     given = settings(tmp_path, "-Daeron.archive.threading.mode=DEDICATED")
-    watched(service("aeronarchive", "--with-driver", *given, watchdog=True), thread)
+    watched(service("aeronarchive", "--with-driver", *given, watchdog=_WATCHDOG_USEC), thread)
 
 
 def watched(service: Service, thread: str) -> None:
@@ -198,6 +212,86 @@ def watched(service: Service, thread: str) -> None:
             service.notification(timeout=_WATCHDOG_USEC / 1e6)
         assert service.notification(timeout=2 * _WATCHDOG_USEC / 1e6) is None
     service.wait_for("WATCHDOG=1")
+
+
+# ---- units -----------------------------------------------------------------------------------------------------------
+
+_UNITS = sorted((Path(__file__).parents[1] / "services").glob("*.service"))
+
+
+def unit(name: str) -> dict[str, str]:
+    """Returns the values of the section `Service` of a unit."""
+    [path] = [path for path in _UNITS if path.stem == name]
+    parser = configparser.ConfigParser(interpolation=None, delimiters="=")
+    parser.optionxform = str  # type: ignore[method-assign,assignment]
+    parser.read(path)
+    return dict(parser["Service"])
+
+
+def test_systemd_finds_nothing_wrong_in_the_units(tmp_path: Path) -> None:
+    """Checks only the text of the units: systemd is not the first process where tests run."""
+    if shutil.which("systemd-analyze") is None:
+        reason = "tests of units need Debian's package systemd"
+        pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
+    for name in ("aeron", "aeronmd", "aeronarchive"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    for path in _UNITS:
+        (tmp_path / path.name).write_text(path.read_text().replace("/opt/aeron/bin", str(tmp_path)))
+    command = ["systemd-analyze", "--man=no", "verify", *(str(tmp_path / path.name) for path in _UNITS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_commands_of_the_units_run_and_end_as_the_units_say(service: Start, tmp_path: Path) -> None:
+    """Runs the command lines of both units with other directories, as systemd would."""
+    channels = [each for each in settings(tmp_path) if each.startswith("-D")]
+    (tmp_path / "aeronmd.properties").write_text("aeron.threading.mode=SHARED\n")
+    (tmp_path / "aeronarchive.properties").write_text("".join(f"{each[2:]}\n" for each in channels))
+    places = {"/dev/shm/aeron": "md", "/var/lib/aeron-archive": "archive", "/etc/aeron": "."}
+
+    def command(text: str) -> list[str]:
+        for installed, place in places.items():
+            text = text.replace(installed, str(tmp_path / place))
+        return text.removeprefix("/opt/aeron/bin/").split()
+
+    running = []
+    for name in ("aeronmd", "aeronarchive"):
+        assert unit(name)["Type"] == "notify"
+        running.append((name, service(*command(unit(name)["ExecStart"]))))
+        running[-1][1].wait_for("READY=1")
+    for name, program in reversed(running):
+        result = run(*command(unit(name)["ExecReload"])[1:])
+        assert (result.exit_code, result.stdout) == (0, "reloaded: log level info\n")
+        begin = time.monotonic()
+        status, _ = program.end()
+        assert str(status) in unit(name)["SuccessExitStatus"].split()
+        assert time.monotonic() - begin < float(unit(name)["TimeoutStopSec"])
+
+
+def test_the_units_have_what_the_guide_explains() -> None:
+    guide = (Path(__file__).parents[1] / "docs" / "how-to" / "services.md").read_text()
+    assert [path.stem for path in _UNITS] == ["aeronarchive", "aeronmd"]
+    for path in _UNITS:
+        values = unit(path.stem)
+        assert values["SuccessExitStatus"].split() == [str(int(signal.SIGINT)), str(int(signal.SIGTERM))]
+        assert values["Restart"] == "on-failure"
+        for name in (
+            "User",
+            "SuccessExitStatus",
+            "Restart",
+            "LimitNOFILE",
+            "LimitMEMLOCK",
+            "WatchdogSec",
+            "TimeoutStopSec",
+        ):
+            assert name in values
+            assert name in guide
+        assert "RemoveIPC" in guide
+        assert "system user" in path.read_text()
+    assert "After=aeronmd.service" in _UNITS[0].read_text().splitlines()
+    start = unit("aeronmd")["ExecStart"].split()
+    assert float(start[start.index("--drain") + 1]) < float(unit("aeronmd")["TimeoutStopSec"])
 
 
 # ---- reload ----------------------------------------------------------------------------------------------------------
@@ -255,8 +349,6 @@ def user(name: str, role: str) -> str:
 
 
 def prove(name: str) -> Callable[[bytes | None], bytes]:
-    import hmac
-
     return lambda challenge: name.encode() if challenge is None else hmac.digest(bytes(16), challenge, "sha256")
 
 
@@ -303,7 +395,10 @@ def test_an_archive_reloads_its_users_and_its_retention_policies(
             # The session is open, and its requests need the role of its user in the new file.
             with pytest.raises(aeron.ArchiveError, match="unauthorised"):
                 ann.purge_recording(0)
-        with aeron.connect_archive(client, credentials=prove("bob")) as bob, pytest.raises(aeron.ArchiveError, match="unknown recording"):
+        with (
+            aeron.connect_archive(client, credentials=prove("bob")) as bob,
+            pytest.raises(aeron.ArchiveError, match="unknown recording"),
+        ):
             bob.purge_recording(0)
     _, errors = program.end()
     assert has_line(errors, "aeron.archive.audit", "retention-file", "stream_id=8 max_bytes=2147483648")
@@ -455,3 +550,11 @@ def check_evidence(errors: str, agent: str) -> None:
     assert has_line(errors, "ended: a panic")
     last = "ERROR: a thread of the program panicked: its backtrace is above, and in the error log"
     assert last in errors.splitlines()
+
+
+def test_faulthandler_prints_python_stacks_when_the_watchdog_aborts_a_program(service: Start, tmp_path: Path) -> None:
+    driver = service("aeronmd", "--dir", tmp_path / "md", PYTHONFAULTHANDLER="1")
+    driver.wait_for("READY=1")
+    status, errors = driver.end(signal.SIGABRT)
+    assert status == -signal.SIGABRT
+    assert "Fatal Python error: Aborted" in errors

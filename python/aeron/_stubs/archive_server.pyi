@@ -189,6 +189,7 @@ class Archive:
         scrub_rate: int = 0,
         scrub_interval_ns: int = 86400000000000,
         retention_clock_wait_ns: int = 86400000000000,
+        retention_file: str | PathLike[str] = "",
         objects_url: str = "",
         objects_endpoint: str = "",
         objects_region: str = "",
