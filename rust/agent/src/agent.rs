@@ -84,7 +84,7 @@ impl AgentError {
     }
 }
 
-/// The agent panicked. A runner or an invoker reports this error, and then the panic continues in the caller of the loop.
+/// The agent panicked. A runner or an invoker reports this error. Then the panic continues in the caller of the loop.
 #[derive(Debug, thiserror::Error)]
 #[error("{role_name} panicked: {message}")]
 pub struct Panicked {

@@ -206,8 +206,8 @@ impl SharedRunner {
         }
     }
 
-    /// Notes that a duty cycle is complete. The load keeps the cache line shared: only the first duty cycle after a look
-    /// of the watchdog stores.
+    /// Notes that a duty cycle is complete. Only the first duty cycle after a look of the watchdog stores: a store in
+    /// each duty cycle would cost more than the load.
     fn note_progress(&self) {
         if !self.has_progressed.load(Ordering::Relaxed) {
             self.has_progressed.store(true, Ordering::Relaxed);

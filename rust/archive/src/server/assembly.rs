@@ -53,7 +53,7 @@ pub(super) struct Assembly {
     pub loops: Vec<Loop>,
     /// Set when the conductor has ended.
     pub is_terminated: Arc<AtomicBool>,
-    /// What other threads tell the conductor.
+    /// Channel from other threads to the conductor.
     pub notes: Sender<ConductorNote>,
 }
 

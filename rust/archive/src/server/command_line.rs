@@ -167,7 +167,7 @@ pub trait OwnDriver {
     fn take_progress(&self) -> bool;
 }
 
-/// What the program of an archive has opened before the archive starts.
+/// The parts of an archive's program that exist before the archive starts.
 pub struct ArchiveProgram<'a> {
     /// The settings.
     pub run: &'a RunArchive,
@@ -181,8 +181,8 @@ pub struct ArchiveProgram<'a> {
     pub driver: Option<&'a dyn OwnDriver>,
 }
 
-/// Runs an archive until the process receives a signal, or the driver ends. Returns the exit status of the process, which
-/// `aeronarchive --help` documents. If the settings name object storage, `open_objects` opens it.
+/// Runs an archive until the process receives a signal, or the driver ends. Returns the exit status of the process:
+/// `aeronarchive --help` documents it. If the settings name object storage, `open_objects` opens it.
 pub fn run_archive(program: ArchiveProgram<'_>, open_objects: OpenObjects) -> i32 {
     let ArchiveProgram {
         run,
@@ -278,7 +278,7 @@ pub fn run_archive(program: ArchiveProgram<'_>, open_objects: OpenObjects) -> i3
     status
 }
 
-/// What a reload of the program needs.
+/// The parts of the program that a reload uses.
 struct Reloading {
     arguments: Vec<String>,
     /// The settings of the start.

@@ -17,7 +17,7 @@ use crate::storage::Storage;
 /// Maximum time for which a reload waits for the conductor.
 const CONDUCTOR_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What other threads of the process tell the conductor.
+/// A note from another thread of the process to the conductor.
 pub(super) enum ConductorNote {
     /// The files were read again.
     Reloaded {
@@ -102,7 +102,7 @@ impl ArchiveReloads {
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Executes what other threads have told. Returns the work count.
+    /// Executes the notes of other threads. Returns the work count.
     pub(super) fn take_notes(&mut self) -> usize {
         let Some(notes) = self.notes.take() else {
             return 0;

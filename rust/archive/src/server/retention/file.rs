@@ -10,9 +10,9 @@
 //! max_age_ms = 604_800_000
 //! ```
 //!
-//! The fields are those of a request. A policy without `stream_id` and `channel` is for all recordings. The file has all
-//! policies of streams and channels: the archive removes those that are not in the file. Policies of single recordings
-//! are set by requests only.
+//! The fields are those of a request. A policy without `stream_id` and `channel` is for all recordings. The file has
+//! all policies of streams and channels: the archive removes those that are not in the file. Policies of single
+//! recordings are set by requests only.
 
 use std::collections::BTreeMap;
 use std::fs;

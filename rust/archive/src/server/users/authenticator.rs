@@ -394,6 +394,33 @@ mod tests {
     }
 
     #[test]
+    fn a_client_with_a_secret_that_a_reload_has_changed_is_rejected() {
+        let with_key = |digits: &str| {
+            let key = digits.repeat(16);
+            let text = format!("[[user]]\nname = \"bob\"\nrole = \"read\"\nkey = \"{key}\"");
+            Arc::new(Users::parse(&text).unwrap())
+        };
+        for (digits, is_accepted) in [("a5", true), ("5a", false)] {
+            let mut authenticator = authenticator();
+            let Decision::Challenge(challenge) = decision(&mut authenticator, b"bob") else {
+                panic!("no challenge");
+            };
+            authenticator.set_users(&with_key(digits));
+            let mut mac = Hmac::<Sha256>::new_from_slice(&KEY).unwrap();
+            mac.update(&challenge);
+            authenticator.on_challenge_response(SESSION, &mac.finalize().into_bytes(), 0);
+            let expected = match is_accepted {
+                true => Decision::Authenticate(b"bob".to_vec()),
+                false => Decision::Reject,
+            };
+            assert_eq!(authenticator.on_challenged_session(SESSION, 0), expected);
+            // The other user is not in the new file.
+            let right = [b"ann:", PASSWORD].concat();
+            assert_eq!(decision(&mut authenticator, &right), Decision::Reject);
+        }
+    }
+
+    #[test]
     fn the_data_of_an_ended_session_are_removed() {
         let mut authenticator = authenticator();
         assert!(matches!(
