@@ -99,6 +99,7 @@ from aeron.exceptions import (
     AuthenticationRejectedError,
     BackPressureTimeoutError,
     ChannelEndpointError,
+    ClaimAbortedError,
     ClientClosedError,
     ClientTimeoutError,
     ConductorServiceTimeoutError,
@@ -157,6 +158,7 @@ from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these names
     from aeron._health import Health, health
+    from aeron._reconnect import Reconnect, ReconnectReport, StreamReport
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
     from aeron.aio import AsyncBatches
     from aeron.barrier import ShutdownSignalBarrier
@@ -236,6 +238,7 @@ __all__ = [
     "ChannelEndpointError",
     "ChannelStatus",
     "ChannelUriBuilder",
+    "ClaimAbortedError",
     "ClientClosedError",
     "ClientTimeoutError",
     "CncFile",
@@ -309,6 +312,8 @@ __all__ = [
     "PublicationErrorFrame",
     "PublicationRevokedError",
     "RandomLoss",
+    "Reconnect",
+    "ReconnectReport",
     "RecordedBatches",
     "RecordedPublisher",
     "RecordedPublisherError",
@@ -333,6 +338,7 @@ __all__ = [
     "SleepingMillisIdleStrategy",
     "SourceLocation",
     "StorageSpaceError",
+    "StreamReport",
     "Subscription",
     "SubscriptionClosedError",
     "Time",
@@ -394,11 +400,14 @@ _LAZY = {
     "MultiGapLoss": "loss",
     "Offsets": "types",
     "RandomLoss": "loss",
+    "Reconnect": "_reconnect",
+    "ReconnectReport": "_reconnect",
     "RecordedBatches": "recorded_batches",
     "RecordingExport": "export",
     "Recordings": "recordings",
     "ShutdownSignalBarrier": "barrier",
     "SourceLocation": "types",
+    "StreamReport": "_reconnect",
     "Time": "types",
     "ViewHandler": "types",
     "health": "_health",

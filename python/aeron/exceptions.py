@@ -25,6 +25,7 @@ __all__ = [
     "AuthenticationRejectedError",
     "BackPressureTimeoutError",
     "ChannelEndpointError",
+    "ClaimAbortedError",
     "ClientClosedError",
     "ClientTimeoutError",
     "ConductorServiceTimeoutError",
@@ -232,6 +233,13 @@ class CounterClosedError(ClientClosedError):
     """The counter is closed.
 
     If an error closed the counter, ``__cause__`` is that error. Add a new counter.
+    """
+
+
+class ClaimAbortedError(AeronError):
+    """The client has lost its driver since the claim, so the message was not sent.
+
+    Only a client with ``reconnect`` gets this error. Claim again, and send the message again.
     """
 
 

@@ -108,11 +108,12 @@ fn send_claims(
     let mut number = 0;
     let deadline = Instant::now() + Duration::from_secs_f64(arguments.seconds);
     while number % CLOCK_INTERVAL != 0 || Instant::now() < deadline {
-        let frame = turns.until(|| writer.try_claim(arguments.length).ok());
         record::write(number, &mut message);
-        let claim = publication.attach(frame);
-        claim.put(0, &message);
-        claim.commit();
+        turns.until(|| {
+            let claim = writer.try_claim(arguments.length).ok()?;
+            claim.put(0, &message);
+            Some(claim.commit())
+        });
         delay.after(1);
         number += 1;
     }

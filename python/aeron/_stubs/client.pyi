@@ -4,11 +4,13 @@ from collections.abc import Callable, Coroutine
 from os import PathLike
 from typing import Any, Self, final
 
+from aeron._reconnect import Reconnect, ReconnectReport
 from aeron._stubs.counters import Counter, CountersReader
 from aeron._stubs.driver import MediaDriver
 from aeron._stubs.operations import PendingOperation
 from aeron._stubs.publication import ExclusivePublication, Publication, PublicationErrorFrame
 from aeron._stubs.subscription import Subscription
+from aeron.exceptions import AeronError
 from aeron.metrics import DriverMetrics
 from aeron.types import Channel, CounterHandler, ImageHandler
 
@@ -46,6 +48,8 @@ class Aeron:
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
+        reconnect: Whether and how the client connects again after it has lost its driver: `True`, or a `Reconnect`.
+            Default: `False`. The client is then closed for good, as in Aeron.
         max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
             `10000000`.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
@@ -60,6 +64,9 @@ class Aeron:
             counter_id)` with each freed counter of any client.
         on_close: Called without arguments when the client is closed.
         on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+        on_disconnect: Called as `on_disconnect(error)` when a client with `reconnect` has lost its driver.
+        on_reconnect: Called as `on_reconnect(report)` with a `ReconnectReport` when the client has connected again and
+            the driver has all its resources.
 
     Raises:
         DriverTimeoutError: If no driver responds within the driver timeout.
@@ -85,6 +92,7 @@ class Aeron:
         pre_touch_mapped_memory: bool | None = None,
         client_name: str | None = None,
         use_conductor_agent_invoker: bool | None = None,
+        reconnect: bool | Reconnect = False,
         max_idle_park_ns: int = 10_000_000,
         error_handler: Callable[[Exception], object] | None = None,
         on_available_image: ImageHandler | None = None,
@@ -93,6 +101,8 @@ class Aeron:
         on_unavailable_counter: CounterHandler | None = None,
         on_close: Callable[[], object] | None = None,
         on_publication_error: Callable[[PublicationErrorFrame], object] | None = None,
+        on_disconnect: Callable[[AeronError], object] | None = None,
+        on_reconnect: Callable[[ReconnectReport], object] | None = None,
     ) -> Self: ...
     def add_publication(self, channel: Channel, stream_id: int) -> Publication:
         """Adds a publication, and waits for the driver. Publications with the same channel and stream id share one log.
@@ -486,6 +496,9 @@ class Aeron:
             OSError: If the loss report cannot be read.
         """
     @property
+    def has_driver(self) -> bool:
+        """Whether the client has a driver. Only a client with `reconnect` can be open without one."""
+    @property
     def is_closed(self) -> bool:
         """Whether the client was closed, by the program or by an error."""
     @property
@@ -493,7 +506,7 @@ class Aeron:
         """The error that closed the client; `None` while it is open, or if the program closed it."""
     @property
     def counters_reader(self) -> CountersReader:
-        """A reader of all counters of the driver and its clients."""
+        """A reader of all counters of the driver and its clients. After a reconnection, get another one."""
 
 def async_connect(
     driver: MediaDriver | str | PathLike[str] | None = None,
@@ -507,6 +520,7 @@ def async_connect(
     pre_touch_mapped_memory: bool | None = None,
     client_name: str | None = None,
     use_conductor_agent_invoker: bool | None = None,
+    reconnect: bool | Reconnect = False,
     max_idle_park_ns: int = 10_000_000,
     error_handler: Callable[[Exception], object] | None = None,
     on_available_image: ImageHandler | None = None,
@@ -515,6 +529,8 @@ def async_connect(
     on_unavailable_counter: CounterHandler | None = None,
     on_close: Callable[[], object] | None = None,
     on_publication_error: Callable[[PublicationErrorFrame], object] | None = None,
+    on_disconnect: Callable[[AeronError], object] | None = None,
+    on_reconnect: Callable[[ReconnectReport], object] | None = None,
 ) -> PendingOperation[Aeron]:
     """Starts `aeron.connect` without waiting for the driver.
 
@@ -536,6 +552,8 @@ def async_connect(
         client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
         use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
             Default: `False`.
+        reconnect: Whether and how the client connects again after it has lost its driver: `True`, or a `Reconnect`.
+            Default: `False`. The client is then closed for good, as in Aeron.
         max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
             `10000000`.
         error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
@@ -550,6 +568,9 @@ def async_connect(
             counter_id)` with each freed counter of any client.
         on_close: Called without arguments when the client is closed.
         on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+        on_disconnect: Called as `on_disconnect(error)` when a client with `reconnect` has lost its driver.
+        on_reconnect: Called as `on_reconnect(report)` with a `ReconnectReport` when the client has connected again and
+            the driver has all its resources.
 
     Returns:
         A `PendingOperation` whose result is the client. `async with` closes the client.

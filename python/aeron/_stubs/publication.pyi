@@ -352,6 +352,13 @@ class Publication:
     def session_id(self) -> int:
         """Session id, which distinguishes the publishers of a channel and stream."""
     @property
+    def generation(self) -> int:
+        """Number of drivers that had the publication before the current one.
+
+        A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
+        has one, the session id begin again with each driver.
+        """
+    @property
     def registration_id(self) -> int:
         """Registration id of the publication in the driver."""
     @property
@@ -769,6 +776,13 @@ class ExclusivePublication:
     def session_id(self) -> int:
         """Session id, which distinguishes the publishers of a channel and stream."""
     @property
+    def generation(self) -> int:
+        """Number of drivers that had the publication before the current one.
+
+        A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
+        has one, the session id begin again with each driver.
+        """
+    @property
     def registration_id(self) -> int:
         """Registration id of the publication in the driver."""
     @property
@@ -891,8 +905,9 @@ class BufferClaim:
     """A claimed frame of the log: a context manager around a writable memoryview of its payload.
 
     The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
-    message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. One
-    thread at a time may use a claim: it is not thread-safe.
+    message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. If the
+    client loses its driver, the claim is aborted, and the commit raises. One thread at a time may use a
+    claim: it is not thread-safe.
 
     The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
     of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -929,6 +944,7 @@ class BufferClaim:
             The stream position after the message, in bytes.
 
         Raises:
+            ClaimAbortedError: If the client has lost its driver since the claim. The message was not sent.
             AeronError: If the claim was committed or aborted already.
         """
     def abort(self) -> None:

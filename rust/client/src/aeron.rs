@@ -8,11 +8,13 @@ use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
 use crate::conductor::{ClientHandlers, Conductor, RemovalById, ResourceKind};
+use crate::counter::core::CounterDescription;
 use crate::counter::{self, Counter};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{CloseHandler, CounterHandler};
 use crate::lifetime::Lifetime;
 use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
+use crate::publication::core::{PublicationCore, PublishedStream};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionHandlers};
 
@@ -64,7 +66,7 @@ impl Aeron {
 
     /// Returns the id of the client, which is in the key of its heartbeat counter.
     pub fn client_id(&self) -> i64 {
-        self.client().proxy.client_id()
+        self.client().link().proxy.client_id()
     }
 
     /// Closes the client and everything that it opened. In inline mode, also runs the handlers that the close
@@ -104,7 +106,7 @@ impl Aeron {
 
     /// Returns an id that differs from all client ids and correlation ids of the driver.
     pub fn next_correlation_id(&self) -> i64 {
-        self.client().proxy.next_correlation_id()
+        self.client().link().proxy.next_correlation_id()
     }
 
     /// Returns the time for which calls wait for the driver.
@@ -114,12 +116,19 @@ impl Aeron {
 
     /// Returns the maximum time between two runs of the conductor.
     pub fn inter_service_timeout(&self) -> Duration {
-        Duration::from_nanos(self.client().settings.inter_service_timeout_ns)
+        self.client().link().inter_service_timeout()
     }
 
-    /// Returns a reader of all counters of the driver and its clients.
-    pub fn counters_reader(&self) -> &CountersReader<SharedBuffer> {
-        &self.client().counters
+    /// Returns a reader of all counters of the current driver and its clients.
+    pub fn counters_reader(&self) -> CountersReader<SharedBuffer> {
+        self.client().link().counters.clone()
+    }
+
+    /// Whether the client has a driver. Always `true` for an open client that does not reconnect.
+    pub fn has_driver(&self) -> bool {
+        self.client()
+            .open_conductor()
+            .is_ok_and(|conductor| !conductor.is_down())
     }
 
     /// Refuses to wait inside a handler of this client, because such a wait would never end.
@@ -182,14 +191,17 @@ impl Aeron {
         channel: &str,
         stream_id: i32,
     ) -> Result<PendingOperation<Publication>> {
-        let channel = channel.to_owned();
+        let stream = PublishedStream {
+            channel: channel.to_owned(),
+            stream_id,
+            is_exclusive: false,
+        };
         self.send(
-            move |conductor, client| {
-                conductor.request_publication(client, &channel, stream_id, false)
-            },
+            move |conductor, client| conductor.request_publication(client, &stream),
             |conductor, client, id, _| {
                 let core = conductor.publications.get(&id)?;
-                let lifetime = Lifetime::new(client, ResourceKind::Publication, id);
+                let registration = &core.base().registration;
+                let lifetime = Lifetime::new(client, ResourceKind::Publication, registration);
                 Some(Publication::new(Arc::clone(core), lifetime))
             },
         )
@@ -218,14 +230,17 @@ impl Aeron {
         channel: &str,
         stream_id: i32,
     ) -> Result<PendingOperation<ExclusivePublication>> {
-        let channel = channel.to_owned();
+        let stream = PublishedStream {
+            channel: channel.to_owned(),
+            stream_id,
+            is_exclusive: true,
+        };
         self.send(
-            move |conductor, client| {
-                conductor.request_publication(client, &channel, stream_id, true)
-            },
+            move |conductor, client| conductor.request_publication(client, &stream),
             |conductor, client, id, _| {
                 let core = conductor.exclusive_publications.get(&id)?;
-                let lifetime = Lifetime::new(client, ResourceKind::ExclusivePublication, id);
+                let kind = ResourceKind::ExclusivePublication;
+                let lifetime = Lifetime::new(client, kind, &core.base().registration);
                 Some(ExclusivePublication::new(Arc::clone(core), lifetime))
             },
         )
@@ -301,7 +316,8 @@ impl Aeron {
             },
             |conductor, client, id, _| {
                 let core = conductor.subscriptions.get(&id)?;
-                let lifetime = Lifetime::new(client, ResourceKind::Subscription, id);
+                let lifetime =
+                    Lifetime::new(client, ResourceKind::Subscription, &core.registration);
                 Some(Subscription::new(Arc::clone(core), lifetime))
             },
         )
@@ -395,15 +411,18 @@ impl Aeron {
         static_registration_id: Option<i64>,
     ) -> Result<CommandSteps<Counter>> {
         counter::check_lengths(key, label)?;
-        let (key, label) = (key.to_owned(), label.to_owned());
+        let counter = CounterDescription {
+            type_id,
+            key: key.to_owned(),
+            label: label.to_owned(),
+            static_registration_id,
+        };
         CommandSteps::send(
             self.client(),
-            move |conductor, client| {
-                conductor.request_counter(client, type_id, &key, &label, static_registration_id)
-            },
+            move |conductor, client| conductor.request_counter(client, &counter),
             |conductor, client, id, _| {
                 let core = conductor.counters.get(&id)?;
-                let lifetime = Lifetime::new(client, ResourceKind::Counter, id);
+                let lifetime = Lifetime::new(client, ResourceKind::Counter, &core.registration);
                 Some(Counter::new(Arc::clone(core), lifetime))
             },
         )

@@ -8,52 +8,40 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use aeron_agent::IdleStrategy;
-use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::counters::{AtomicCounter, CountersReader};
-
 use crate::conductor::{Conductor, ResourceKind};
 use crate::dispatcher::Dispatcher;
 use crate::error::{CloseCause, Error, Result};
 use crate::idle_work::IdleWork;
+use crate::lifetime::Registration;
+use crate::link::Link;
 use crate::lock::lock;
-use crate::log_source::LogSource;
 use crate::process::ProcessStamp;
-use crate::proxy::DriverProxy;
 use crate::settings::Settings;
 use crate::state::OpenState;
+use aeron_agent::IdleStrategy;
 
 /// One connected client. Publications, subscriptions, images and counters refer to it.
 pub(crate) struct Client {
     pub(crate) settings: Settings,
-    pub(crate) proxy: DriverProxy,
-    pub(crate) counters: CountersReader<SharedBuffer>,
     pub(crate) dispatcher: Dispatcher,
     pub(crate) state: OpenState,
-    pub(crate) logs: Box<dyn LogSource>,
     pub(crate) idle_work: Option<Arc<IdleWork>>,
+    /// The connection to the current driver. The conductor replaces it when the client has reconnected.
+    link: Mutex<Arc<Link>>,
     conductor: Mutex<Conductor>,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: ProcessStamp,
 }
 
 impl Client {
-    pub(crate) fn new(
-        settings: Settings,
-        proxy: DriverProxy,
-        counters: CountersReader<SharedBuffer>,
-        logs: Box<dyn LogSource>,
-        conductor: Conductor,
-    ) -> Arc<Self> {
+    pub(crate) fn new(settings: Settings, link: Arc<Link>, conductor: Conductor) -> Arc<Self> {
         let error_handler = Arc::clone(&settings.error_handler);
         Arc::new(Self {
             dispatcher: Dispatcher::new(settings.handler_mode, error_handler),
             idle_work: settings.driver_turn.clone().map(IdleWork::new),
             settings,
-            proxy,
-            counters,
+            link: Mutex::new(link),
             state: OpenState::default(),
-            logs,
             conductor: Mutex::new(conductor),
             thread: Mutex::default(),
             process: ProcessStamp::now(),
@@ -96,7 +84,7 @@ impl Client {
         let work = {
             let mut conductor = self.conductor();
             if self.state.is_closed() {
-                conductor.announce_close(self);
+                conductor.announce_close();
                 0
             } else {
                 conductor.do_work(self)
@@ -120,11 +108,19 @@ impl Client {
         true
     }
 
-    /// Returns the counter with an id that the driver has sent.
-    pub(crate) fn counter(&self, id: i32) -> Result<AtomicCounter<SharedBuffer>> {
-        self.counters
-            .counter(id)
-            .ok_or(Error::CounterOutOfRange(id))
+    /// Returns the connection to the current driver. Without a driver, returns the last connection.
+    pub(crate) fn link(&self) -> Arc<Link> {
+        Arc::clone(&lock(&self.link))
+    }
+
+    /// Continues with another driver. Only the conductor calls this.
+    pub(crate) fn set_link(&self, link: &Arc<Link>) {
+        *lock(&self.link) = Arc::clone(link);
+    }
+
+    /// Whether the client looks for another driver when it has lost its driver.
+    pub(crate) fn reconnects(&self) -> bool {
+        self.settings.reconnects
     }
 
     /// Refuses calls that wait for the driver inside a handler of this client.
@@ -155,13 +151,17 @@ impl Client {
     pub(crate) fn close_resource(
         self: &Arc<Self>,
         kind: ResourceKind,
-        registration_id: i64,
+        registration: &Registration,
         revoke: bool,
     ) {
         if self.process.is_foreign() {
             return;
         }
-        self.conductor().remove(self, kind, registration_id, revoke);
+        {
+            // The key is read under the lock, because a conductor that reconnects changes it.
+            let mut conductor = self.conductor();
+            conductor.remove(self, kind, registration.key(), revoke);
+        }
         self.dispatcher.run_inline();
     }
 
@@ -188,7 +188,7 @@ impl Client {
     fn announce_close(self: &Arc<Self>) {
         let deadline_ns = self.now_ns() + self.settings.driver_timeout().as_nanos() as i64;
         let mut waits = 0;
-        while !self.conductor().announce_close(self) {
+        while !self.conductor().announce_close() {
             if self.now_ns() - deadline_ns > 0 || self.conductor().check_driver(self).is_err() {
                 return;
             }

@@ -11,12 +11,14 @@ use aeron_memory::directory;
 
 use crate::aeron::Aeron;
 use crate::client::Client;
-use crate::conductor::Conductor;
+use crate::conductor::{Conductor, Reconnecting};
 use crate::context::Context;
 use crate::error::{DriverTimeout, Error, Result};
+use crate::link::Link;
 use crate::log_source::{LogSource, MappedLogs};
 use crate::operation::{NO_COMMAND, PendingOperation, Steps};
 use crate::proxy::DriverProxy;
+use crate::reconnect::{DriverSource, FileSource, FoundDriver};
 
 /// Sleep between two checks for the file, in milliseconds.
 const FILE_SLEEP_MS: u64 = 16;
@@ -54,7 +56,21 @@ impl Aeron {
     /// [`Error::Configuration`], [`Error::InvalidCncFile`].
     pub fn attach(context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Self> {
         context.validate()?;
-        attach(context, cnc, logs).map(Self::of)
+        attach(context, cnc, logs, None).map(Self::of)
+    }
+
+    /// Like [`attach`](Self::attach), for a client that gets its next drivers from `source`. The context must have
+    /// [`reconnect`](Context::reconnect).
+    ///
+    /// # Errors
+    /// The same errors as [`attach`](Self::attach).
+    pub fn attach_with_source(
+        context: Context,
+        first: FoundDriver,
+        source: Box<dyn DriverSource>,
+    ) -> Result<Self> {
+        context.validate()?;
+        attach(context, &first.cnc, first.logs, Some(source)).map(Self::of)
     }
 }
 
@@ -117,7 +133,16 @@ impl Steps<Aeron> for Connecting {
         let logs = MappedLogs {
             pre_touch: context.pre_touch_mapped_memory,
         };
-        attach(context, &cnc, Box::new(logs)).map(|client| Some(Aeron::of(client)))
+        let source = context.reconnect.map(|_| {
+            Box::new(FileSource::new(
+                &context.aeron_dir,
+                &cnc.identity(),
+                context.pre_touch_mapped_memory,
+                context.driver_timeout_ms,
+                Arc::clone(&context.epoch_clock),
+            )) as Box<dyn DriverSource>
+        });
+        attach(context, &cnc, Box::new(logs), source).map(|client| Some(Aeron::of(client)))
     }
 
     fn is_revocable(&self) -> bool {
@@ -159,24 +184,34 @@ impl Steps<Aeron> for Connecting {
     }
 }
 
-/// Creates the client of a live driver whose logs are in `logs`.
-fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Result<Arc<Client>> {
-    let inter_service_timeout_ns = cnc.identity().client_liveness_timeout_ns.max(0) as u64;
-    context.validate_inter_service_timeout(inter_service_timeout_ns)?;
+/// Creates the client of a live driver whose logs are in `logs`. A client that reconnects gets its next drivers from
+/// `source`.
+fn attach(
+    mut context: Context,
+    cnc: &CncFile,
+    logs: Box<dyn LogSource>,
+    source: Option<Box<dyn DriverSource>>,
+) -> Result<Arc<Client>> {
+    let link = Arc::new(Link::new(cnc, logs));
     let events = BroadcastReceiver::new(cnc.to_clients().clone()).map_err(|error| {
         Error::InvalidCncFile {
             path: context.cnc_path(),
             reason: error.to_string(),
         }
     })?;
-    let proxy = DriverProxy::new(cnc.to_driver().clone());
-    let handlers = context.take_handlers(|| proxy.next_correlation_id());
-    let driver_ms = proxy.driver_heartbeat_ms();
-    let conductor = Conductor::new(events, handlers, driver_ms, context.nano_clock.nano_time());
+    let now_ns = context.nano_clock.nano_time();
+    let handlers = context.take_handlers(|| link.proxy.next_correlation_id());
+    let reconnecting = context.reconnect.zip(source).map(|(policy, source)| {
+        let disconnect = context.disconnect_handler.take();
+        let reconnect = context.reconnect_handler.take();
+        Reconnecting::new(policy, source, disconnect, reconnect, now_ns)
+    });
+    let conductor = Conductor::new(Arc::clone(&link), events, handlers, reconnecting, now_ns);
     let idle_strategy = context.take_idle_strategy();
     let uses_invoker = context.use_conductor_agent_invoker;
-    let settings = context.into_settings(inter_service_timeout_ns);
-    let client = Client::new(settings, proxy, cnc.counters().clone(), logs, conductor);
+    let settings = context.into_settings();
+    settings.check_keepalive(link.inter_service_timeout())?;
+    let client = Client::new(settings, link, conductor);
     if !uses_invoker {
         client.start(idle_strategy).map_err(|source| Error::Io {
             path: PathBuf::new(),
@@ -186,14 +221,14 @@ fn attach(mut context: Context, cnc: &CncFile, logs: Box<dyn LogSource>) -> Resu
     Ok(client)
 }
 
-enum DriverLook {
+pub(crate) enum DriverLook {
     Alive(CncFile),
     NotYet(MissingPart, u64),
 }
 
 /// The part of a live driver that the client has not found yet.
 #[derive(Clone, Copy)]
-enum MissingPart {
+pub(crate) enum MissingPart {
     File,
     Version,
     Content,
@@ -213,7 +248,7 @@ impl MissingPart {
 }
 
 /// Checks the file once. Returns an error if waiting cannot help.
-fn look(path: &Path, now_ms: i64, timeout_ms: i64) -> Result<DriverLook> {
+pub(crate) fn look(path: &Path, now_ms: i64, timeout_ms: i64) -> Result<DriverLook> {
     let Some(opened) = map(path, Reader::Client)? else {
         return Ok(DriverLook::NotYet(MissingPart::File, FILE_SLEEP_MS));
     };

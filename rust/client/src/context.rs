@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::handlers::{ClientErrorHandler, CloseHandler, CounterHandler, PublicationErrorHandler};
 use crate::idle_work::DriverTurn;
 use crate::image::ImageHandler;
+use crate::reconnect::{DisconnectHandler, Reconnect, ReconnectHandler};
 use crate::settings::{DriverInvoker, InterruptCheck, Settings};
 
 /// Maximum length of a client name, in bytes.
@@ -86,6 +87,12 @@ pub struct Context {
     pub close_handler: Option<CloseHandler>,
     /// Called when a receiver reports an error to one of the client's publications. Default: `None`.
     pub publication_error_handler: Option<PublicationErrorHandler>,
+    /// How the client connects again after it has lost its driver. Default: `None`, which closes the client for good.
+    pub reconnect: Option<Reconnect>,
+    /// Called when the client has lost its driver and reconnects. Default: `None`.
+    pub disconnect_handler: Option<DisconnectHandler>,
+    /// Called when the client has connected again. Default: `None`.
+    pub reconnect_handler: Option<ReconnectHandler>,
     /// Wall clock, for heartbeats.
     pub epoch_clock: Arc<dyn EpochClock>,
     /// Monotonic clock, for timers.
@@ -117,6 +124,9 @@ impl Default for Context {
             unavailable_counter_handler: None,
             close_handler: None,
             publication_error_handler: None,
+            reconnect: None,
+            disconnect_handler: None,
+            reconnect_handler: None,
             epoch_clock: Arc::new(SystemEpochClock),
             nano_clock: Arc::new(SystemNanoClock),
         }
@@ -218,25 +228,13 @@ impl Context {
                 return refuse(format!("{name}={value} exceeds the limit of {limit}"));
             }
         }
+        if let Some(reconnect) = &self.reconnect {
+            reconnect.validate()?;
+        }
         if self.driver_invoker.is_some() && !self.use_conductor_agent_invoker {
             return refuse("driver_invoker needs use_conductor_agent_invoker".to_owned());
         }
         Ok(())
-    }
-
-    /// Checks the keepalive interval against the driver's client liveness timeout.
-    pub(crate) fn validate_inter_service_timeout(
-        &self,
-        inter_service_timeout_ns: u64,
-    ) -> Result<()> {
-        if self.keepalive_interval_ns < inter_service_timeout_ns {
-            return Ok(());
-        }
-        Err(Error::Configuration(format!(
-            "keepalive_interval_ns={} must be less than the inter-service timeout of {inter_service_timeout_ns} ns, \
-             which is the driver's client liveness timeout",
-            self.keepalive_interval_ns
-        )))
     }
 }
 
@@ -272,11 +270,11 @@ impl Context {
 
     /// Returns the settings that the client needs after connecting. Call `take_handlers` first, because this call drops
     /// the handlers.
-    pub(crate) fn into_settings(self, inter_service_timeout_ns: u64) -> Settings {
+    pub(crate) fn into_settings(self) -> Settings {
         Settings {
             driver_timeout_ms: self.driver_timeout_ms,
             keepalive_interval_ns: self.keepalive_interval_ns,
-            inter_service_timeout_ns,
+            reconnects: self.reconnect.is_some(),
             timer_interval_ns: self.idle_sleep_duration_ns,
             awaiting_sleep_duration_ns: self.awaiting_sleep_duration_ns,
             resource_linger_duration_ns: self.resource_linger_duration_ns,

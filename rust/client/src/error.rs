@@ -220,6 +220,12 @@ pub enum DriverTimeout {
         /// The driver timeout, in milliseconds.
         timeout_ms: i64,
     },
+    /// The driver's process has ended, for example because it was killed.
+    #[error("the process {pid} of the MediaDriver has ended")]
+    ProcessEnded {
+        /// Process id of the driver.
+        pid: i64,
+    },
     /// The driver did not respond to a command within this time.
     #[error("no response from MediaDriver within {0:?}")]
     NoResponse(Duration),

@@ -40,12 +40,15 @@ mod handlers;
 mod idle_work;
 mod image;
 mod lifetime;
+mod link;
 mod lock;
 mod log_source;
 mod operation;
 mod process;
 mod proxy;
 mod publication;
+mod reconnect;
+mod replaceable;
 mod settings;
 mod state;
 mod subscription;
@@ -85,7 +88,12 @@ pub use crate::log_source::LogSource;
 pub use crate::operation::PendingOperation;
 pub use crate::process::mark_forked_child;
 pub use crate::publication::{
-    ExclusivePublication, ExclusiveWriter, OfferError, Publication, RefusedAttempts, error_string,
+    BufferClaim, ClaimAborted, ExclusivePublication, ExclusiveWriter, OfferError, Publication,
+    RefusedAttempts, error_string,
+};
+pub use crate::reconnect::{
+    DisconnectHandler, DriverSource, FoundDriver, LostDriver, LostStreamKind, Reconnect,
+    ReconnectHandler, ReconnectReport, StreamReport,
 };
 pub use crate::settings::{DriverInvoker, InterruptCheck};
 pub use crate::subscription::{

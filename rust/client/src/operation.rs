@@ -227,7 +227,15 @@ impl<T: Clone + 'static> CommandSteps<T> {
         mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
         take: Take<T>,
     ) -> Result<Self> {
-        let correlation_id = request(&mut *client.open_conductor()?, client)?;
+        let now_ns = client.now_ns();
+        let (correlation_id, resend_at_ns) = {
+            let mut conductor = client.open_conductor()?;
+            match conductor.is_down() {
+                false => (request(&mut conductor, client)?, None),
+                // The next driver gets the command.
+                true => (NO_COMMAND, Some(now_ns)),
+            }
+        };
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
         Ok(Self {
             client: Arc::clone(client),
@@ -235,9 +243,9 @@ impl<T: Clone + 'static> CommandSteps<T> {
             take,
             correlation_id,
             is_revocable: true,
-            resend_at_ns: None,
+            resend_at_ns,
             retry_interval: RETRY_INTERVAL,
-            retry_until_ns: client.now_ns() + timeout_ns,
+            retry_until_ns: now_ns + timeout_ns,
         })
     }
 
@@ -262,13 +270,24 @@ impl<T: Clone + 'static> CommandSteps<T> {
         ) && self.client.now_ns() - self.retry_until_ns < 0
     }
 
-    /// Sends the command again if the retry interval is over.
+    /// Sends the command again if the retry interval is over, and there is a driver.
     fn resend(&mut self, at_ns: i64) -> Result<()> {
-        if self.client.now_ns() - at_ns < 0 {
+        let now_ns = self.client.now_ns();
+        if now_ns - at_ns < 0 {
             return Ok(());
         }
+        let mut conductor = self.client.open_conductor()?;
+        if conductor.is_down() {
+            return match now_ns - self.retry_until_ns < 0 {
+                true => Ok(()),
+                false => {
+                    let timeout = self.client.settings.driver_timeout();
+                    Err(DriverTimeout::NoResponse(timeout).into())
+                }
+            };
+        }
         self.resend_at_ns = None;
-        self.correlation_id = (self.request)(&mut *self.client.open_conductor()?, &self.client)?;
+        self.correlation_id = (self.request)(&mut conductor, &self.client)?;
         Ok(())
     }
 }
@@ -291,6 +310,10 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
                 (self.take)(&mut conductor, &self.client, id, value)
                     .map(Some)
                     .ok_or_else(|| removed_meanwhile(id))
+            }
+            Ok(CommandProgress::Interrupted) => {
+                self.resend_at_ns = Some(self.client.now_ns());
+                Ok(None)
             }
             Ok(CommandProgress::Unknown) => Err(removed_meanwhile(id)),
             Err(error) => {

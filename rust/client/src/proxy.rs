@@ -8,6 +8,7 @@ use aeron_protocol::command::{
     RemoveDestinationById, RemovePublication, RemoveSubscription, TerminateDriver,
 };
 
+use crate::counter::core::CounterDescription;
 use crate::error::{Error, Result};
 
 /// Number of attempts to write to a full ring before the command fails.
@@ -162,36 +163,33 @@ impl DriverProxy {
         Ok(correlation_id)
     }
 
-    pub(crate) fn add_counter(&self, type_id: i32, key: &[u8], label: &str) -> Result<i64> {
-        let correlation_id = self.next_correlation_id();
-        let add = AddCounter {
-            client_id: self.client_id,
-            correlation_id,
-            type_id,
-            key,
-            label: label.as_bytes(),
-        };
-        self.send("ADD_COUNTER", &Command::AddCounter(add))?;
-        Ok(correlation_id)
-    }
-
-    pub(crate) fn add_static_counter(
-        &self,
-        type_id: i32,
-        key: &[u8],
-        label: &str,
-        registration_id: i64,
-    ) -> Result<i64> {
-        let correlation_id = self.next_correlation_id();
-        let add = AddStaticCounter {
-            client_id: self.client_id,
-            correlation_id,
-            registration_id,
-            type_id,
-            key,
-            label: label.as_bytes(),
-        };
-        self.send("ADD_STATIC_COUNTER", &Command::AddStaticCounter(add))?;
+    pub(crate) fn counter(&self, counter: &CounterDescription) -> Result<i64> {
+        let (client_id, correlation_id) = (self.client_id, self.next_correlation_id());
+        let (type_id, key) = (counter.type_id, counter.key.as_slice());
+        let label = counter.label.as_bytes();
+        match counter.static_registration_id {
+            None => {
+                let add = AddCounter {
+                    client_id,
+                    correlation_id,
+                    type_id,
+                    key,
+                    label,
+                };
+                self.send("ADD_COUNTER", &Command::AddCounter(add))?;
+            }
+            Some(registration_id) => {
+                let add = AddStaticCounter {
+                    client_id,
+                    correlation_id,
+                    registration_id,
+                    type_id,
+                    key,
+                    label,
+                };
+                self.send("ADD_STATIC_COUNTER", &Command::AddStaticCounter(add))?;
+            }
+        }
         Ok(correlation_id)
     }
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 use aeron_agent::{EpochClock, NanoClock};
 
 use crate::dispatcher::HandlerMode;
-#[cfg(doc)]
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::handlers::ClientErrorHandler;
 use crate::idle_work::DriverTurn;
 
@@ -23,11 +22,11 @@ pub type InterruptCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 pub(crate) struct Settings {
     pub(crate) driver_timeout_ms: u64,
     pub(crate) keepalive_interval_ns: u64,
-    pub(crate) inter_service_timeout_ns: u64,
     pub(crate) timer_interval_ns: u64,
     pub(crate) awaiting_sleep_duration_ns: u64,
     pub(crate) resource_linger_duration_ns: u64,
     pub(crate) close_linger_duration_ns: u64,
+    pub(crate) reconnects: bool,
     pub(crate) client_name: String,
     pub(crate) handler_mode: HandlerMode,
     pub(crate) error_handler: ClientErrorHandler,
@@ -41,5 +40,29 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn driver_timeout(&self) -> Duration {
         Duration::from_millis(self.driver_timeout_ms)
+    }
+
+    /// Returns the client's name and id for the log.
+    pub(crate) fn display_name(&self, client_id: i64) -> String {
+        match self.client_name.as_str() {
+            "" => format!("client {client_id}"),
+            name => format!("client {name} ({client_id})"),
+        }
+    }
+
+    /// Checks the keepalive interval against the driver's client liveness timeout.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`] if the interval is not shorter.
+    pub(crate) fn check_keepalive(&self, inter_service_timeout: Duration) -> Result<()> {
+        if u128::from(self.keepalive_interval_ns) < inter_service_timeout.as_nanos() {
+            return Ok(());
+        }
+        Err(Error::Configuration(format!(
+            "keepalive_interval_ns={} must be less than the inter-service timeout of {} ns, \
+             which is the driver's client liveness timeout",
+            self.keepalive_interval_ns,
+            inter_service_timeout.as_nanos()
+        )))
     }
 }

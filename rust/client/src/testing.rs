@@ -22,6 +22,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::log_source::{LogSource, MappedLogs};
+use crate::reconnect::FoundDriver;
 
 /// Client liveness timeout of the driver, in milliseconds.
 pub(crate) const LIVENESS_TIMEOUT_MS: i64 = 10_000;
@@ -95,13 +96,33 @@ impl LogSource for HeapLogs {
 
 impl FakeDriver {
     pub(crate) fn new() -> Arc<Self> {
+        let epoch_clock = Arc::new(CachedEpochClock::new(1_000_000));
+        Self::start(epoch_clock, Arc::new(CachedNanoClock::new(5)), 1)
+    }
+
+    /// Returns the driver that is started after this one. Both have the same clocks.
+    pub(crate) fn successor(&self) -> Arc<Self> {
+        let start_timestamp_ms = self.cnc.identity().start_timestamp_ms + 1;
+        let epoch_clock = Arc::clone(&self.epoch_clock);
+        Self::start(
+            epoch_clock,
+            Arc::clone(&self.nano_clock),
+            start_timestamp_ms,
+        )
+    }
+
+    fn start(
+        epoch_clock: Arc<CachedEpochClock>,
+        nano_clock: Arc<CachedNanoClock>,
+        start_timestamp_ms: i64,
+    ) -> Arc<Self> {
         let lengths = CncLengths {
             counters_values: CncLengths::MIN_COUNTERS_VALUES,
             ..CncLengths::default()
         };
         let identity = DriverIdentity {
             client_liveness_timeout_ns: LIVENESS_TIMEOUT_MS * 1_000_000,
-            start_timestamp_ms: 1,
+            start_timestamp_ms,
             pid: 1,
         };
         let memory = SharedBuffer::heap(lengths.file_length().expect("valid lengths"));
@@ -128,8 +149,8 @@ impl FakeDriver {
         };
         cnc.to_driver().next_correlation_id();
         let driver = Self {
-            epoch_clock: Arc::new(CachedEpochClock::new(1_000_000)),
-            nano_clock: Arc::new(CachedNanoClock::new(5)),
+            epoch_clock,
+            nano_clock,
             logs: HeapLogs::default(),
             state: Mutex::new(state),
             cnc,
@@ -166,6 +187,14 @@ impl FakeDriver {
             false => Box::new(self.logs.clone()),
         };
         Aeron::attach(context, &self.cnc, logs)
+    }
+
+    /// Returns what a client needs to connect to this driver.
+    pub(crate) fn found(&self) -> FoundDriver {
+        FoundDriver {
+            cnc: self.cnc.clone(),
+            logs: Box::new(self.logs.clone()),
+        }
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

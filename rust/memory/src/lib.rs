@@ -18,6 +18,7 @@ pub mod log;
 pub mod loom_words;
 pub mod loss_report;
 pub mod mapped;
+pub mod process_watch;
 pub mod regular;
 pub mod ring;
 pub mod snapshot;

@@ -3,11 +3,11 @@
 //! A view of the log would stay writable as long as any slice or array of it exists, even after the message was
 //! committed. So the view is private memory, unless the program passes `direct=True`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use aeron_client::{BufferClaim, ClaimAborted};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::log::Claim;
-use aeron_memory::log::append::ClaimedFrame;
 use aeron_memory::words::Words;
 use pyo3::prelude::*;
 
@@ -16,16 +16,12 @@ use crate::buffers::{Exporter, Lent};
 use crate::errors::raise;
 use crate::fork::OfProcess;
 
-/// A publication with a claimed frame in its log. The publication keeps the log alive.
-pub trait ClaimedIn: Send + Sync + 'static {
-    fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer>;
-}
-
 /// A claimed frame of the log: a context manager around a writable memoryview of its payload.
 ///
 /// The end of the `with` block commits the message. If the block raises, or the claim is dropped, the
-/// message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. One
-/// thread at a time may use a claim: it is not thread-safe.
+/// message is aborted. Subscribers cannot read past an open claim, so commit or abort each claim soon. If the
+/// client loses its driver, the claim is aborted, and the commit raises. One thread at a time may use a
+/// claim: it is not thread-safe.
 ///
 /// The view is private memory, all zero at first, which the commit copies into the log. Slices and arrays
 /// of the view stay usable after the block, and do not change the message. With `direct=True` the view is
@@ -45,8 +41,8 @@ pub struct PyBufferClaim {
 }
 
 struct ClaimState {
-    publication: Box<dyn ClaimedIn>,
-    frame: Mutex<Option<ClaimedFrame>>,
+    /// `None` after the end of the claim. Dropping a claim aborts the message.
+    claim: Mutex<Option<BufferClaim>>,
     exporter: Py<Exporter>,
     view: Py<PyAny>,
     /// Memory of the view, which the commit copies into the log; `None` if the view is the log itself.
@@ -76,18 +72,12 @@ impl Lent for ClaimedPayload {
 }
 
 impl PyBufferClaim {
-    pub fn new(
-        py: Python<'_>,
-        publication: Box<dyn ClaimedIn>,
-        frame: ClaimedFrame,
-        direct: bool,
-    ) -> PyResult<Self> {
-        let claim = publication.attach(frame);
+    pub fn new(py: Python<'_>, claim: BufferClaim, direct: bool) -> PyResult<Self> {
         let (length, position) = (claim.payload_length(), claim.position());
         let private = (!direct).then(|| SharedBuffer::heap(length));
         let (memory, offset) = match &private {
             Some(memory) => (memory.clone(), 0),
-            None => (claim.term().clone(), claim.payload_offset()),
+            None => claim.with(|claim| (claim.term().clone(), claim.payload_offset())),
         };
         let payload = ClaimedPayload {
             memory,
@@ -95,12 +85,10 @@ impl PyBufferClaim {
             length,
         };
         debug_assert!(payload.offset + length <= payload.memory.len());
-        // If Python has no memory for a view, the claim is dropped. Dropping a claim aborts the message.
+        // If Python has no memory for a view, the claim is dropped.
         let (exporter, view) = Exporter::view(py, Arc::new(payload))?;
-        let frame = Mutex::new(Some(claim.detach()));
         let inner = ClaimState {
-            publication,
-            frame,
+            claim: Mutex::new(Some(claim)),
             exporter: exporter.unbind(),
             view: view.unbind(),
             private,
@@ -113,43 +101,25 @@ impl PyBufferClaim {
     }
 
     /// Ends the claim with `end`, which commits or aborts it, and releases the view.
-    fn finish(&self, py: Python<'_>, end: impl FnOnce(Claim<'_, SharedBuffer>)) -> PyResult<()> {
+    fn finish<R>(&self, py: Python<'_>, end: impl FnOnce(BufferClaim) -> R) -> PyResult<R> {
         let inner = self.inner.get()?;
-        let frame = inner.take().ok_or_else(finished)?;
+        let claim = inner.lock().take().ok_or_else(finished)?;
         inner.exporter.get().expire(inner.view.bind(py));
-        end(inner.publication.attach(frame));
-        Ok(())
+        Ok(end(claim))
     }
 
     /// Changes a header field of an unfinished claim.
     fn with_claim(&self, change: impl FnOnce(&Claim<'_, SharedBuffer>)) -> PyResult<()> {
         let inner = self.inner.get()?;
-        let change_frame = || {
-            let mut slot = inner.frame.lock().unwrap_or_else(PoisonError::into_inner);
-            let claim = inner.publication.attach(slot.take()?);
-            change(&claim);
-            *slot = Some(claim.detach());
-            Some(())
-        };
+        let changed = inner.lock().as_ref().map(|claim| claim.with(change));
         // The lock is released first, because creating the exception may run Python code that uses the claim.
-        change_frame().ok_or_else(finished)
+        changed.ok_or_else(finished)
     }
 }
 
 impl ClaimState {
-    fn take(&self) -> Option<ClaimedFrame> {
-        self.frame
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-}
-
-impl Drop for ClaimState {
-    fn drop(&mut self) {
-        if let Some(frame) = self.take() {
-            self.publication.attach(frame).abort();
-        }
+    fn lock(&self) -> MutexGuard<'_, Option<BufferClaim>> {
+        self.claim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -191,18 +161,19 @@ impl PyBufferClaim {
     ///     The stream position after the message, in bytes.
     ///
     /// Raises:
+    ///     ClaimAbortedError: If the client has lost its driver since the claim. The message was not sent.
     ///     AeronError: If the claim was committed or aborted already.
     fn commit(&self, py: Python<'_>) -> PyResult<i64> {
         let private = self.inner.get()?.private.as_ref();
-        self.finish(py, |claim| {
+        let committed = self.finish(py, |claim| {
             if let Some(memory) = private {
-                let mut payload = vec![0; claim.payload_length()];
+                let mut payload = vec![0; self.length];
                 memory.copy_out(0, &mut payload);
                 claim.put(0, &payload);
             }
-            claim.commit();
+            claim.commit()
         })?;
-        Ok(self.position)
+        committed.map_err(|aborted: ClaimAborted| raise("ClaimAbortedError", aborted.to_string()))
     }
 
     /// Turns the frame into padding, which subscribers skip.
@@ -210,19 +181,13 @@ impl PyBufferClaim {
     /// Raises:
     ///     AeronError: If the claim was committed or aborted already.
     fn abort(&self, py: Python<'_>) -> PyResult<()> {
-        self.finish(py, |claim| claim.abort())
+        self.finish(py, BufferClaim::abort)
     }
 
     /// Whether the claim was committed or aborted.
     #[getter]
     fn is_finished(&self) -> PyResult<bool> {
-        Ok(self
-            .inner
-            .get()?
-            .frame
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_none())
+        Ok(self.inner.get()?.lock().is_none())
     }
 
     /// Length of the payload, in bytes.

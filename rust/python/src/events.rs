@@ -147,13 +147,13 @@ impl WeakHandler {
 }
 
 /// A handler that native code owns. When native code drops the handler, the function is released.
-struct Registered {
+pub struct Registered {
     handler: Arc<WeakHandler>,
     reporter: ErrorReporter,
 }
 
 impl Registered {
-    fn call<'py>(&self, py: Python<'py>, arguments: impl CallArguments<'py>) {
+    pub fn call<'py>(&self, py: Python<'py>, arguments: impl CallArguments<'py>) {
         let Some(function) = self.handler.get(py) else {
             return;
         };
@@ -197,7 +197,8 @@ impl ErrorReporter {
         }
     }
 
-    fn register(&self, handler: &EventHandler) -> Registered {
+    /// Returns `handler` in the form for a native handler. Its exceptions are reported here.
+    pub fn register(&self, handler: &EventHandler) -> Registered {
         Registered {
             handler: Arc::clone(&handler.weak),
             reporter: self.clone(),

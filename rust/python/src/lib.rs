@@ -41,6 +41,7 @@ mod operations;
 mod pipeline;
 mod program;
 mod publication;
+mod reconnect;
 mod results;
 mod settings;
 mod signals;

@@ -1,16 +1,16 @@
 //! The sending methods of concurrent and exclusive publications.
 
-use aeron_client::{CloseCause, ExclusivePublication, OfferError, Publication};
+use aeron_client::{BufferClaim, CloseCause, ExclusivePublication, OfferError, Publication};
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, ClaimedFrame, MessageBatch};
-use aeron_memory::log::{AppendError, Claim, LogFragment};
+use aeron_memory::log::append::{Appended, MessageBatch};
+use aeron_memory::log::{AppendError, LogFragment};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument::{self, named};
 use crate::buffers::{LARGE_COPY_LENGTH, View, with_bytes};
 use crate::calls::call;
-use crate::claim::{ClaimedIn, PyBufferClaim};
+use crate::claim::PyBufferClaim;
 use crate::errors::{from_offer, raise};
 use crate::fork::Process;
 use crate::results::NotSent;
@@ -19,7 +19,7 @@ use crate::waiting::WaitPolicy;
 type OfferResult<T> = Result<T, OfferError>;
 
 /// A concurrent or exclusive publication.
-pub trait Outlet: ClaimedIn + Clone {
+pub trait Outlet: Sync {
     fn offer(&self, message: &[u8]) -> OfferResult<i64>;
     fn offer_parts(&self, parts: &[&[u8]]) -> OfferResult<i64>;
     fn offer_with(
@@ -28,7 +28,7 @@ pub trait Outlet: ClaimedIn + Clone {
         reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> OfferResult<i64>;
     fn offer_batch<M: MessageBatch>(&self, messages: &M, first: usize) -> OfferResult<Appended>;
-    fn try_claim(&self, length: usize) -> OfferResult<ClaimedFrame>;
+    fn try_claim(&self, length: usize) -> OfferResult<BufferClaim>;
     fn max_message_length(&self) -> usize;
     fn max_payload_length(&self) -> usize;
     fn position(&self) -> Result<i64, AppendError>;
@@ -63,8 +63,8 @@ macro_rules! outlets {
                 self.offer_batch(messages, first).map_err(OfferError::from)
             }
 
-            fn try_claim(&self, length: usize) -> OfferResult<ClaimedFrame> {
-                Ok(self.try_claim(length)?.detach())
+            fn try_claim(&self, length: usize) -> OfferResult<BufferClaim> {
+                self.try_claim(length).map_err(OfferError::from)
             }
 
             fn position(&self) -> Result<i64, AppendError> {
@@ -97,12 +97,6 @@ macro_rules! outlets {
 
             fn stream(&self) -> (&str, i32) {
                 (self.channel(), self.stream_id())
-            }
-        }
-
-        impl ClaimedIn for $publication {
-            fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
-                self.attach(frame)
             }
         }
     )*};
@@ -244,8 +238,8 @@ pub fn try_claim(
     direct: bool,
 ) -> PyResult<Py<PyAny>> {
     match outlet.try_claim(length) {
-        Ok(frame) => {
-            let claim = PyBufferClaim::new(py, Box::new(outlet.clone()), frame, direct)?;
+        Ok(claim) => {
+            let claim = PyBufferClaim::new(py, claim, direct)?;
             Ok(Py::new(py, claim)?.into_any())
         }
         Err(error) => not_sent(py, outlet, error),
@@ -260,8 +254,8 @@ pub fn claim(
     patience: WaitPolicy,
     direct: bool,
 ) -> PyResult<PyBufferClaim> {
-    let frame = retry(py, outlet, patience, || outlet.try_claim(length))?;
-    PyBufferClaim::new(py, Box::new(outlet.clone()), frame, direct)
+    let claim = retry(py, outlet, patience, || outlet.try_claim(length))?;
+    PyBufferClaim::new(py, claim, direct)
 }
 
 fn retry<T: Send>(

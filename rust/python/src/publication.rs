@@ -540,6 +540,15 @@ macro_rules! publication_class {
                 Ok(self.get()?.session_id())
             }
 
+            /// Number of drivers that had the publication before the current one.
+            ///
+            /// A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
+            /// has one, the session id begin again with each driver.
+            #[getter]
+            fn generation(&self) -> PyResult<u64> {
+                Ok(self.get()?.generation())
+            }
+
             /// Registration id of the publication in the driver.
             #[getter]
             fn registration_id(&self) -> PyResult<i64> {

@@ -250,7 +250,7 @@ impl ArchivePeer {
 
     /// Returns the counter of a session's active recording, or an empty JSON object if there is no such recording.
     fn recording_counter(&self, request: &Request) -> Result<Value> {
-        let counters = self.aeron()?.counters_reader();
+        let counters = &self.aeron()?.counters_reader();
         let archive_id = Some(self.archive()?.archive_id());
         let session = request.number("session")?;
         let found = RecordingPositionKey::find_by_session(counters, session, archive_id);
@@ -274,7 +274,8 @@ impl ArchivePeer {
     /// Returns all counters of a type.
     fn counters(&self, request: &Request) -> Result<Value> {
         let type_id: i32 = request.number("type")?;
-        let records = self.aeron()?.counters_reader().records();
+        let reader = self.aeron()?.counters_reader();
+        let records = reader.records();
         let counters: Vec<Value> = records
             .filter(|record| record.type_id == type_id)
             .map(|record| {

@@ -148,7 +148,7 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         match &mut self.step {
             StartStep::ArchiveId { deadline_ns } => {
                 let archive_id = surroundings.archive_id;
-                if is_archive_there(surroundings.aeron.counters_reader(), archive_id) {
+                if is_archive_there(&surroundings.aeron.counters_reader(), archive_id) {
                     return match now_ns >= *deadline_ns {
                         true => Err(ArchiveStartError::ArchiveIdInUse { archive_id }),
                         false => Ok(None),

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use crate::counter::core::CounterDescription;
 use crate::error::{DriverTimeout, Error, Result};
+use crate::publication::core::PublishedStream;
 
 /// Kinds of resources that a driver holds for a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,20 +19,19 @@ pub(crate) enum ResourceKind {
 /// Purpose of a command. It decides which object the response creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A publication on this channel and stream.
-    AddPublication { channel: String, stream_id: i32 },
-    /// An exclusive publication on this channel and stream.
-    AddExclusivePublication { channel: String, stream_id: i32 },
+    /// A publication on this stream, with one writer or several.
+    AddPublication(PublishedStream),
     /// A subscription. Its object exists already.
     AddSubscription,
-    /// A counter.
-    AddCounter,
-    /// A counter that outlives the client, with the registration id that the application chose.
-    AddStaticCounter { registration_id: i64 },
+    /// A counter with this description.
+    AddCounter(CounterDescription),
     /// A session id.
     NextSessionId,
     /// A destination of this publication. The correlation id of the command is the destination's registration id.
-    AddDestination { publication_id: i64 },
+    AddDestination {
+        publication_id: i64,
+        channel: String,
+    },
     /// A destination from which this subscription receives.
     AddReceiveDestination {
         subscription_id: i64,
@@ -38,6 +39,8 @@ pub(crate) enum Purpose {
     },
     /// A command with no result except success or an error, which the application fetches.
     Operation,
+    /// A part of the client that the next driver gets.
+    Restoration,
     /// The removal of the resource with this registration id.
     Removal { registration_id: i64 },
 }
@@ -46,27 +49,33 @@ impl Purpose {
     /// Returns the kind of resource that the command adds, if it adds one.
     pub(crate) fn adds(&self) -> Option<ResourceKind> {
         match self {
-            Self::AddPublication { .. } => Some(ResourceKind::Publication),
-            Self::AddExclusivePublication { .. } => Some(ResourceKind::ExclusivePublication),
+            Self::AddPublication(stream) if stream.is_exclusive => {
+                Some(ResourceKind::ExclusivePublication)
+            }
+            Self::AddPublication(_) => Some(ResourceKind::Publication),
             Self::AddSubscription => Some(ResourceKind::Subscription),
-            Self::AddCounter | Self::AddStaticCounter { .. } => Some(ResourceKind::Counter),
+            Self::AddCounter(_) => Some(ResourceKind::Counter),
             Self::NextSessionId
             | Self::AddDestination { .. }
             | Self::AddReceiveDestination { .. }
             | Self::Operation
+            | Self::Restoration
             | Self::Removal { .. } => None,
         }
     }
 
     /// Whether a successful command adds something that a client can remove.
     fn can_be_undone(&self) -> bool {
-        !matches!(
-            self,
-            Self::AddStaticCounter { .. }
-                | Self::NextSessionId
-                | Self::Operation
-                | Self::Removal { .. }
-        )
+        match self {
+            Self::AddCounter(counter) => counter.static_registration_id.is_none(),
+            Self::AddPublication(_)
+            | Self::AddSubscription
+            | Self::AddDestination { .. }
+            | Self::AddReceiveDestination { .. } => true,
+            Self::NextSessionId | Self::Operation | Self::Restoration | Self::Removal { .. } => {
+                false
+            }
+        }
     }
 }
 
@@ -86,6 +95,8 @@ enum CommandState {
         value: i32,
     },
     Failed(Error),
+    /// The client has lost the driver that should have responded.
+    Interrupted,
 }
 
 /// The pending commands of one client, by correlation id.
@@ -119,6 +130,8 @@ pub(crate) enum CommandProgress {
     Awaiting,
     /// Succeeded, with the value of the response (0 if it has none). Returned once.
     Succeeded(i32),
+    /// The client has lost its driver: send the command again to the next driver. Returned once.
+    Interrupted,
     /// Never sent, already fetched, or not tracked.
     Unknown,
 }
@@ -164,8 +177,29 @@ impl Commands {
                 None
             }
             CommandState::Succeeded { purpose, .. } => Some(AbandonedCommand::Succeeded(purpose)),
-            CommandState::Failed(_) => None,
+            CommandState::Failed(_) | CommandState::Interrupted => None,
         }
+    }
+
+    /// Records the loss of the driver: it will respond to no command. Commands that were abandoned or that the
+    /// application does not wait for are forgotten. Returns the resources that were added for no handle yet.
+    pub(crate) fn interrupt(&mut self) -> Vec<(ResourceKind, i64)> {
+        let mut unfetched = Vec::new();
+        self.states.retain(|id, state| {
+            let purpose = match state {
+                CommandState::Awaiting { purpose, .. } => purpose,
+                CommandState::Succeeded { purpose, .. } => purpose,
+                CommandState::Abandoned { .. } => return false,
+                CommandState::Failed(_) | CommandState::Interrupted => return true,
+            };
+            if matches!(purpose, Purpose::Removal { .. } | Purpose::Restoration) {
+                return false;
+            }
+            unfetched.extend(purpose.adds().map(|kind| (kind, *id)));
+            *state = CommandState::Interrupted;
+            true
+        });
+        unfetched
     }
 
     fn await_abandoned(&mut self, correlation_id: i64, purpose: &Purpose) {
@@ -219,6 +253,7 @@ impl Commands {
             }
             Some(CommandState::Failed(error)) => Err(error),
             Some(CommandState::Succeeded { value, .. }) => Ok(CommandProgress::Succeeded(value)),
+            Some(CommandState::Interrupted) => Ok(CommandProgress::Interrupted),
             None => Ok(CommandProgress::Unknown),
             Some(abandoned @ CommandState::Abandoned { .. }) => {
                 self.states.insert(correlation_id, abandoned);

@@ -1,6 +1,7 @@
 //! Handles the events of the driver, in the duty cycle of the conductor. Ignores responses to commands of other
 //! clients.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
 use aeron_memory::buffer::SharedBuffer;
@@ -16,7 +17,10 @@ use crate::counter::core::CounterCore;
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::PublicationErrorFrame;
 use crate::image::{Image, ImageParts};
-use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationParts};
+use crate::publication::core::{
+    ConcurrentCore, ExclusiveCore, PublicationBase, PublicationCore, PublicationParts,
+    PublishedStream,
+};
 use crate::subscription::core::SubscriptionCore;
 
 impl Conductor {
@@ -46,6 +50,7 @@ impl Conductor {
             Event::UnavailableCounter(counter) => {
                 notify_counter(
                     client,
+                    &self.link,
                     &self.handlers.unavailable_counter,
                     counter.correlation_id,
                     counter.counter_id,
@@ -53,7 +58,7 @@ impl Conductor {
             }
             Event::StaticCounter(counter) => self.on_static_counter(client, counter),
             Event::ClientTimeout(timeout) => {
-                let client_id = client.proxy.client_id();
+                let client_id = self.link.proxy.client_id();
                 if timeout.client_id == client_id {
                     self.terminate(client, Error::ClientTimeout { client_id });
                 }
@@ -85,6 +90,9 @@ impl Conductor {
         match purpose {
             Purpose::Removal { .. } => return,
             Purpose::AddSubscription => self.abandon_subscription(client, correlation_id, &error),
+            Purpose::Restoration => {
+                return self.on_restoration_refused(client, correlation_id, error);
+            }
             _ => {}
         }
         self.commands.fail(correlation_id, error);
@@ -107,11 +115,11 @@ impl Conductor {
         let publications = self
             .publications
             .values()
-            .map(|core| core.base().channel_status_id());
+            .map(|core| core.base().parts().channel_status_id);
         let exclusive = self
             .exclusive_publications
             .values()
-            .map(|core| core.base().channel_status_id());
+            .map(|core| core.base().parts().channel_status_id);
         let subscriptions = self
             .subscriptions
             .values()
@@ -134,22 +142,12 @@ impl Conductor {
         let Some(purpose) = self.wanted(client, id) else {
             return;
         };
-        let made = match &purpose {
-            Purpose::AddPublication { channel, stream_id } => self
-                .publication_parts(client, ready, channel, *stream_id)
-                .map(|parts| {
-                    let core = Arc::new(ConcurrentCore::new(parts));
-                    self.publications.insert(id, core);
-                }),
-            Purpose::AddExclusivePublication { channel, stream_id } => self
-                .publication_parts(client, ready, channel, *stream_id)
-                .and_then(ExclusiveCore::new)
-                .map(|core| {
-                    self.exclusive_publications.insert(id, Arc::new(core));
-                }),
+        let stream = match &purpose {
+            Purpose::AddPublication(stream) => stream.clone(),
+            Purpose::Restoration => return self.on_publication_restored(client, ready),
             _ => return,
         };
-        match made {
+        match self.add_publication(client, ready, stream) {
             Ok(()) => self.commands.succeed(id, purpose, 0),
             Err(error) => {
                 self.commands.fail(id, error);
@@ -162,30 +160,49 @@ impl Conductor {
         }
     }
 
-    fn publication_parts(
+    fn add_publication(
         &mut self,
         client: &Arc<Client>,
         ready: &event::PublicationReady<'_>,
-        channel: &str,
-        stream_id: i32,
+        stream: PublishedStream,
+    ) -> Result<()> {
+        let (id, is_exclusive) = (ready.correlation_id, stream.is_exclusive);
+        let parts = self.publication_parts(ready)?;
+        let registration = self.registration(id);
+        if is_exclusive {
+            let core = ExclusiveCore::new(stream, registration, parts)?;
+            self.exclusive_publications.insert(id, Arc::new(core));
+        } else {
+            let core = ConcurrentCore::new(stream, registration, parts, client.reconnects());
+            self.publications.insert(id, Arc::new(core));
+        }
+        Ok(())
+    }
+
+    pub(super) fn publication_parts(
+        &mut self,
+        ready: &event::PublicationReady<'_>,
     ) -> Result<PublicationParts> {
-        let log = self.open_log(client, ready.registration_id, ready.log_file_name)?;
-        let limit = client.counter(ready.publication_limit_counter_id)?;
+        let log = self.open_log(ready.registration_id, ready.log_file_name)?;
+        let limit = self.link.counter(ready.publication_limit_counter_id)?;
         Ok(PublicationParts {
-            channel: channel.to_owned(),
-            stream_id,
+            link: Arc::clone(&self.link),
             session_id: ready.session_id,
             registration_id: ready.correlation_id,
             original_registration_id: ready.registration_id,
             channel_status_id: ready.channel_status_indicator_id,
             limit,
+            start_position: log.producer_position(),
             log,
+            has_ended: AtomicBool::new(false),
         })
     }
 
     fn on_subscription_ready(&mut self, client: &Arc<Client>, ready: &event::SubscriptionReady) {
-        if self.wanted(client, ready.correlation_id) != Some(Purpose::AddSubscription) {
-            return;
+        match self.wanted(client, ready.correlation_id) {
+            Some(Purpose::AddSubscription) => {}
+            Some(Purpose::Restoration) => return self.on_subscription_restored(client, ready),
+            _ => return,
         }
         if let Some(subscription) = self.subscriptions.get(&ready.correlation_id) {
             subscription.set_ready(ready.channel_status_indicator_id);
@@ -238,18 +255,44 @@ impl Conductor {
         let Some(purpose) = self.wanted(client, correlation_id) else {
             return;
         };
-        if !matches!(purpose, Purpose::Removal { .. }) {
-            self.commands.succeed(correlation_id, purpose, 0);
+        match &purpose {
+            Purpose::Removal { .. } => return,
+            Purpose::Restoration => return self.on_destination_restored(correlation_id),
+            Purpose::AddDestination {
+                publication_id,
+                channel,
+            } => self.on_destination_added(correlation_id, *publication_id, channel),
+            Purpose::AddReceiveDestination {
+                subscription_id,
+                channel,
+            } => {
+                if let Some(core) = self.subscriptions.get(subscription_id) {
+                    core.on_destination(channel);
+                }
+            }
+            _ => {}
+        }
+        self.commands.succeed(correlation_id, purpose, 0);
+    }
+
+    /// Records a destination in the publication that it belongs to. If several share it, one of them is enough.
+    fn on_destination_added(&self, id: i64, publication_id: i64, channel: &str) {
+        let concurrent = self.publications.values().map(|core| core.base());
+        let exclusive = self.exclusive_publications.values().map(|core| core.base());
+        let mut sharing = concurrent
+            .chain(exclusive)
+            .filter(|base| base.parts().original_registration_id == publication_id);
+        if let Some(base) = sharing.next() {
+            base.on_destination(id, id, channel);
         }
     }
 
     fn on_counter_ready(&mut self, client: &Arc<Client>, ready: &event::CounterUpdate) {
         let id = ready.correlation_id;
-        if let Some(purpose @ Purpose::AddCounter) = self.wanted(client, id) {
-            self.add_counter(client, id, purpose, id, ready.counter_id);
-        }
+        self.on_counter(client, id, ready.counter_id);
         notify_counter(
             client,
+            &self.link,
             &self.handlers.available_counter,
             id,
             ready.counter_id,
@@ -257,26 +300,25 @@ impl Conductor {
     }
 
     fn on_static_counter(&mut self, client: &Arc<Client>, ready: &event::StaticCounter) {
-        let id = ready.correlation_id;
-        if let Some(purpose @ Purpose::AddStaticCounter { registration_id }) =
-            self.wanted(client, id)
-        {
-            self.add_counter(client, id, purpose, registration_id, ready.counter_id);
-        }
+        self.on_counter(client, ready.correlation_id, ready.counter_id);
     }
 
-    fn add_counter(
-        &mut self,
-        client: &Arc<Client>,
-        correlation_id: i64,
-        purpose: Purpose,
-        registration_id: i64,
-        counter_id: i32,
-    ) {
-        match client.counter(counter_id) {
+    fn on_counter(&mut self, client: &Arc<Client>, correlation_id: i64, counter_id: i32) {
+        let purpose = match self.wanted(client, correlation_id) {
+            Some(Purpose::Restoration) => {
+                return self.on_counter_restored(client, correlation_id, counter_id);
+            }
+            Some(purpose) => purpose,
+            None => return,
+        };
+        let Purpose::AddCounter(description) = &purpose else {
+            return;
+        };
+        match self.link.counter(counter_id) {
             Ok(value) => {
-                let is_static = purpose != Purpose::AddCounter;
-                let core = CounterCore::new(value, correlation_id, registration_id, is_static);
+                let registration = self.registration(correlation_id);
+                let description = description.clone();
+                let core = CounterCore::new(value, registration, description, client.reconnects());
                 self.counters.insert(correlation_id, Arc::new(core));
                 self.commands.succeed(correlation_id, purpose, 0);
             }
@@ -290,8 +332,9 @@ impl Conductor {
         };
         let concurrent = self.publications.values().map(|core| core.base());
         let exclusive = self.exclusive_publications.values().map(|core| core.base());
-        let is_named =
-            |base: &&PublicationBase| base.original_registration_id() == error.registration_id;
+        let is_named = |base: &&PublicationBase| {
+            base.parts().original_registration_id == error.registration_id
+        };
         for _ in concurrent.chain(exclusive).filter(is_named) {
             let (handler, frame) = (Arc::clone(handler), error_frame(error));
             client.dispatcher.push(move || handler(&frame));
@@ -304,10 +347,11 @@ impl Conductor {
         subscription: &SubscriptionCore,
         available: &event::AvailableImage<'_>,
     ) -> Result<Image> {
-        let position = client.counter(available.subscriber_position_id)?;
-        let log = self.open_log(client, available.correlation_id, available.log_file_name)?;
+        let position = self.link.counter(available.subscriber_position_id)?;
+        let log = self.open_log(available.correlation_id, available.log_file_name)?;
         Ok(Image::new(ImageParts {
             client: Arc::clone(client),
+            link: Arc::clone(&self.link),
             correlation_id: available.correlation_id,
             session_id: available.session_id,
             stream_id: available.stream_id,
@@ -320,16 +364,11 @@ impl Conductor {
     }
 
     /// Returns the log with this id; maps it if necessary. The driver may delete the file at any later time.
-    fn open_log(
-        &mut self,
-        client: &Client,
-        id: i64,
-        name: &[u8],
-    ) -> Result<Arc<LogBuffers<SharedBuffer>>> {
+    fn open_log(&mut self, id: i64, name: &[u8]) -> Result<Arc<LogBuffers<SharedBuffer>>> {
         if let Some(log) = self.logs.get(&id).and_then(Weak::upgrade) {
             return Ok(log);
         }
-        let log = Arc::new(client.logs.open(name)?);
+        let log = Arc::new(self.link.logs.open(name)?);
         self.logs.insert(id, Arc::downgrade(&log));
         Ok(log)
     }

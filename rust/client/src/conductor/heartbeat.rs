@@ -8,6 +8,7 @@ use aeron_memory::counters::{AtomicCounter, types};
 
 use crate::client::Client;
 use crate::error::{DriverTimeout, Error, Result};
+use crate::link::Link;
 
 /// Time of the last heartbeat check, and the client's heartbeat counter once it is found.
 pub(super) struct Heartbeat {
@@ -35,18 +36,18 @@ impl Heartbeat {
     /// once if the wall clock was set, because Aeron's drivers compare the counter with the wall clock.
     ///
     /// A client that has added nothing has no counter. That is not an error: each later check searches again.
-    pub(super) fn check(&mut self, client: &Client, now_ns: i64) -> Result<()> {
-        let driver_ms = client.proxy.driver_heartbeat_ms();
+    pub(super) fn check(&mut self, client: &Client, link: &Link, now_ns: i64) -> Result<()> {
+        let driver_ms = link.proxy.driver_heartbeat_ms();
         let now_ms = client.now_ms();
         let was_set = self.clock_steps.was_set(now_ms, now_ns);
         if was_set || now_ns - self.last_keepalive_ns > client.settings.keepalive_interval_ns as i64
         {
             self.last_keepalive_ns = now_ns;
             self.check_driver(client, driver_ms, now_ms, now_ns)?;
-            return self.write(client);
+            return self.write(client, link);
         }
         if self.missing {
-            self.write(client)
+            self.write(client, link)
         } else {
             Ok(())
         }
@@ -73,10 +74,9 @@ impl Heartbeat {
         Ok(())
     }
 
-    fn write(&mut self, client: &Client) -> Result<()> {
-        let client_id = client.proxy.client_id();
+    fn write(&mut self, client: &Client, link: &Link) -> Result<()> {
         let Some(counter) = &self.counter else {
-            self.counter = find(client, client_id);
+            self.counter = link.heartbeat_counter();
             self.missing = self.counter.is_none();
             if let Some(counter) = &self.counter {
                 let suffix = heartbeat_label_suffix(
@@ -84,15 +84,15 @@ impl Heartbeat {
                     version::TEXT,
                     version::COMMIT,
                 );
-                client.counters.append_to_label(counter.id(), &suffix);
+                link.counters.append_to_label(counter.id(), &suffix);
                 counter.set(client.now_ms());
             }
             return Ok(());
         };
         let counter_id = counter.id();
-        if !is_heartbeat_of(client, counter_id, client_id) {
+        if !is_heartbeat_of(link, counter_id) {
             // The driver may be closing. It then marks its CnC file as closed before it frees the counters.
-            check_not_closed(client.proxy.driver_heartbeat_ms())?;
+            check_not_closed(link.proxy.driver_heartbeat_ms())?;
             return Err(Error::HeartbeatCounterClosed { counter_id });
         }
         counter.set(client.now_ms());
@@ -107,20 +107,11 @@ fn check_not_closed(driver_ms: i64) -> Result<()> {
     }
 }
 
-/// Finds the counter that the driver created for this client.
-fn find(client: &Client, client_id: i64) -> Option<AtomicCounter<SharedBuffer>> {
-    let id = client
-        .counters
-        .find_by_key(types::CLIENT_HEARTBEAT, |key| {
-            decode_heartbeat_key(key) == client_id
-        })?;
-    client.counters.counter(id)
-}
-
 /// Whether the counter is still the one that the driver created for this client.
-fn is_heartbeat_of(client: &Client, counter_id: i32, client_id: i64) -> bool {
-    let record = client.counters.record(counter_id);
+fn is_heartbeat_of(link: &Link, counter_id: i32) -> bool {
+    let record = link.counters.record(counter_id);
     record.is_some_and(|record| {
-        record.type_id == types::CLIENT_HEARTBEAT && decode_heartbeat_key(&record.key) == client_id
+        record.type_id == types::CLIENT_HEARTBEAT
+            && decode_heartbeat_key(&record.key) == link.proxy.client_id()
     })
 }

@@ -7,9 +7,11 @@
 mod commands;
 mod events;
 mod heartbeat;
+mod outage;
 mod removal;
 mod removals;
 mod requests;
+mod restoration;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
@@ -21,16 +23,19 @@ use aeron_memory::log::LogBuffers;
 
 use self::commands::{Commands, Purpose};
 use self::heartbeat::Heartbeat;
+use self::outage::Connection;
 use self::removal::Removal;
 use crate::client::Client;
 use crate::counter::core::CounterCore;
 use crate::error::{CloseCause, Error};
 use crate::handlers::{CloseHandler, CounterHandler, PublicationErrorHandler};
 use crate::image::{Image, ImageHandler};
-use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase};
+use crate::link::Link;
+use crate::publication::core::{ConcurrentCore, ExclusiveCore, PublicationBase, PublicationCore};
 use crate::subscription::core::SubscriptionCore;
 
 pub(crate) use self::commands::{CommandProgress, ResourceKind};
+pub(crate) use self::outage::Reconnecting;
 pub(crate) use self::removal::RemovalById;
 
 /// Maximum number of events in one duty cycle, so that timers are not delayed.
@@ -52,6 +57,12 @@ pub(crate) type Registry<T> = HashMap<i64, Arc<T>>;
 
 /// The state of one client's conductor.
 pub(crate) struct Conductor {
+    /// The connection to the current driver. Without a driver, the last connection.
+    link: Arc<Link>,
+    connection: Connection,
+    /// How the client connects again; `None` if the loss of the driver closes the client.
+    reconnecting: Option<Reconnecting>,
+    resources_added: u64,
     events: BroadcastReceiver<SharedBuffer>,
     /// Buffer for the current event; kept to reuse its memory.
     record: Vec<u8>,
@@ -86,12 +97,18 @@ pub(crate) struct Released {
 
 impl Conductor {
     pub(crate) fn new(
+        link: Arc<Link>,
         events: BroadcastReceiver<SharedBuffer>,
         handlers: ClientHandlers,
-        driver_heartbeat_ms: i64,
+        reconnecting: Option<Reconnecting>,
         now_ns: i64,
     ) -> Self {
         Self {
+            heartbeat: Heartbeat::new(link.proxy.driver_heartbeat_ms(), now_ns),
+            link,
+            connection: Connection::Up,
+            reconnecting,
+            resources_added: 0,
             events,
             record: Vec::new(),
             commands: Commands::default(),
@@ -104,7 +121,6 @@ impl Conductor {
             lingering: Vec::new(),
             unsent_removals: VecDeque::new(),
             close_is_unsent: false,
-            heartbeat: Heartbeat::new(driver_heartbeat_ms, now_ns),
             last_service_ns: now_ns,
             last_timer_ns: now_ns,
         }
@@ -112,24 +128,30 @@ impl Conductor {
 
     /// Runs one duty cycle of an open client. Returns a work count.
     pub(crate) fn do_work(&mut self, client: &Arc<Client>) -> usize {
-        let mut work = 0;
+        let mut work = match self.connection {
+            Connection::Up => 0,
+            Connection::Down(_) => return self.look_for_driver(client),
+            Connection::Restoring(_) => self.restore(client),
+        };
         while work < EVENTS_PER_CYCLE && self.receive_event(client) {
             work += 1;
         }
-        work + self.send_removals(client) + self.check_timers(client)
+        work + self.send_removals(client) + self.retire_consumed(client) + self.check_timers(client)
     }
 
     fn check_timers(&mut self, client: &Arc<Client>) -> usize {
         let now_ns = client.now_ns();
         if client.state.is_closed()
+            || self.is_down()
             || now_ns - self.last_timer_ns <= client.settings.timer_interval_ns as i64
         {
             return 0;
         }
         self.last_timer_ns = now_ns;
         let result = self
-            .check_service_interval(client, now_ns)
-            .and_then(|()| self.heartbeat.check(client, now_ns));
+            .check_service_interval(now_ns)
+            .and_then(|()| self.check_driver_process())
+            .and_then(|()| self.heartbeat.check(client, &self.link, now_ns));
         if let Err(error) = result {
             self.terminate(client, error);
             return 1;
@@ -146,27 +168,24 @@ impl Conductor {
     /// # Errors
     /// [`Error::DriverTimeout`] if the driver was closed or its heartbeat is too old.
     pub(crate) fn check_driver(&mut self, client: &Client) -> Result<(), Error> {
-        let driver_ms = client.proxy.driver_heartbeat_ms();
+        let driver_ms = self.link.proxy.driver_heartbeat_ms();
         self.heartbeat
             .check_driver(client, driver_ms, client.now_ms(), client.now_ns())
     }
 
-    fn check_service_interval(&mut self, client: &Client, now_ns: i64) -> Result<(), Error> {
-        let elapsed_ns = (now_ns - self.last_service_ns).max(0) as u64;
-        let timeout_ns = client.settings.inter_service_timeout_ns;
+    fn check_service_interval(&mut self, now_ns: i64) -> Result<(), Error> {
+        let elapsed = Duration::from_nanos((now_ns - self.last_service_ns).max(0) as u64);
+        let timeout = self.link.inter_service_timeout();
         self.last_service_ns = now_ns;
-        if elapsed_ns <= timeout_ns {
+        if elapsed <= timeout {
             return Ok(());
         }
-        Err(Error::ServiceTimeout {
-            elapsed: Duration::from_nanos(elapsed_ns),
-            timeout: Duration::from_nanos(timeout_ns),
-        })
+        Err(Error::ServiceTimeout { elapsed, timeout })
     }
 
     /// Processes one event. Returns whether there was an event.
     fn receive_event(&mut self, client: &Arc<Client>) -> bool {
-        if client.state.is_closed() {
+        if client.state.is_closed() || self.is_down() {
             return false;
         }
         let mut record = std::mem::take(&mut self.record);
@@ -185,8 +204,11 @@ impl Conductor {
         received != Ok(false)
     }
 
-    /// Closes the client because of `error`.
+    /// Handles the loss of the driver because of `error`: suspends a client that reconnects, and closes any other.
     fn terminate(&mut self, client: &Arc<Client>, error: Error) {
+        if self.reconnecting.is_some() {
+            return self.suspend(client, error);
+        }
         let cause = CloseCause::error(error.clone());
         client.dispatcher.report(error);
         if let Some(released) = self.close(client, cause) {
@@ -215,6 +237,7 @@ impl Conductor {
             if !counter.is_static() {
                 notify_counter(
                     client,
+                    &self.link,
                     &self.handlers.unavailable_counter,
                     counter.registration_id(),
                     counter.id(),
@@ -226,8 +249,8 @@ impl Conductor {
         }
         // The driver removes everything that the client has, so pending removals are not needed any more.
         self.unsent_removals.clear();
-        self.close_is_unsent = true;
-        self.announce_close(client);
+        self.close_is_unsent = !self.is_down();
+        self.announce_close();
         client.dispatcher.wake();
         Some(Released {
             _publications: std::mem::take(&mut self.publications),
@@ -288,8 +311,8 @@ impl Conductor {
         revoke: bool,
     ) {
         publication.close(&CloseCause::default());
-        self.linger(client, publication.log());
-        let registration_id = publication.registration_id();
+        self.linger(client, &publication.log());
+        let registration_id = publication.registration.key();
         let removal = Removal::Publication {
             registration_id,
             revoke,
@@ -344,12 +367,13 @@ impl Conductor {
 /// Queues a call of each handler for a counter.
 fn notify_counter(
     client: &Arc<Client>,
+    link: &Link,
     handlers: &[(i64, CounterHandler)],
     registration_id: i64,
     counter_id: i32,
 ) {
     for (_, handler) in handlers {
-        let (handler, counters) = (Arc::clone(handler), client.counters.clone());
+        let (handler, counters) = (Arc::clone(handler), link.counters.clone());
         client
             .dispatcher
             .push(move || handler(&counters, registration_id, counter_id));

@@ -3,8 +3,6 @@
 //! If a removal were lost, the driver would keep the resource as long as the client lives. The log would stay in shared
 //! memory, the counters would stay allocated, and an unread subscription would block its publishers.
 
-use std::sync::Arc;
-
 use super::Conductor;
 use super::commands::Purpose;
 use super::removal::Removal;
@@ -13,7 +11,12 @@ use crate::error::Error;
 
 impl Conductor {
     /// Sends a removal to the driver. If the ring to the driver is full, later duty cycles try again.
+    ///
+    /// A resource with a negative key exists in no driver.
     pub(super) fn send_removal(&mut self, client: &Client, removal: Removal) {
+        if removal.registration_id() < 0 || self.is_down() {
+            return;
+        }
         self.unsent_removals.push_back(removal);
         self.send_removals(client);
     }
@@ -23,7 +26,7 @@ impl Conductor {
         let mut sent = 0;
         while let Some(removal) = self.unsent_removals.front() {
             let registration_id = removal.registration_id();
-            match removal.send(&client.proxy) {
+            match removal.send(&self.link.proxy) {
                 Ok(correlation_id) => {
                     let purpose = Purpose::Removal { registration_id };
                     self.await_answer(client, correlation_id, purpose);
@@ -44,9 +47,9 @@ impl Conductor {
     }
 
     /// Sends the client's close to the driver if that was not done yet. Returns whether nothing is left to send.
-    pub(crate) fn announce_close(&mut self, client: &Arc<Client>) -> bool {
+    pub(crate) fn announce_close(&mut self) -> bool {
         if self.close_is_unsent {
-            let sent = client.proxy.client_close();
+            let sent = self.link.proxy.client_close();
             self.close_is_unsent = matches!(sent, Err(Error::CommandBufferFull { .. }));
         }
         !self.close_is_unsent

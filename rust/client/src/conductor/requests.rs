@@ -9,27 +9,27 @@ use super::Conductor;
 use super::commands::{AbandonedCommand, Answered, CommandProgress, Purpose, ResourceKind};
 use super::removal::{Removal, RemovalById};
 use crate::client::Client;
+use crate::counter::core::CounterDescription;
 use crate::error::{CloseCause, Error, Result};
+use crate::lifetime::Registration;
 use crate::proxy::DestinationCommand;
+use crate::publication::core::PublishedStream;
 use crate::subscription::core::{SubscriptionCore, SubscriptionHandlers};
 
 impl Conductor {
     pub(crate) fn request_publication(
         &mut self,
         client: &Client,
-        channel: &str,
-        stream_id: i32,
-        exclusive: bool,
+        stream: &PublishedStream,
     ) -> Result<i64> {
-        let correlation_id = client
-            .proxy
-            .add_publication(channel, stream_id, exclusive)?;
-        let channel = channel.to_owned();
-        let purpose = match exclusive {
-            true => Purpose::AddExclusivePublication { channel, stream_id },
-            false => Purpose::AddPublication { channel, stream_id },
-        };
-        self.await_answer(client, correlation_id, purpose);
+        let (channel, exclusive) = (&stream.channel, stream.is_exclusive);
+        let proxy = &self.link.proxy;
+        let correlation_id = proxy.add_publication(channel, stream.stream_id, exclusive)?;
+        self.await_answer(
+            client,
+            correlation_id,
+            Purpose::AddPublication(stream.clone()),
+        );
         Ok(correlation_id)
     }
 
@@ -40,12 +40,19 @@ impl Conductor {
         stream_id: i32,
         handlers: SubscriptionHandlers,
     ) -> Result<i64> {
-        let registration_id = client.proxy.add_subscription(channel, stream_id)?;
+        let registration_id = self.link.proxy.add_subscription(channel, stream_id)?;
         let idle_part = client.idle_work.as_ref().map(|work| work.part_of(channel));
-        let core = SubscriptionCore::new(registration_id, channel, stream_id, handlers, idle_part);
+        let registration = self.registration(registration_id);
+        let core = SubscriptionCore::new(registration, channel, stream_id, handlers, idle_part);
         self.subscriptions.insert(registration_id, Arc::new(core));
         self.await_answer(client, registration_id, Purpose::AddSubscription);
         Ok(registration_id)
+    }
+
+    /// Returns the registration of a new resource.
+    pub(super) fn registration(&mut self, registration_id: i64) -> Arc<Registration> {
+        self.resources_added += 1;
+        Registration::new(registration_id, self.resources_added)
     }
 
     /// Returns the context's handlers, for subscriptions that the application adds without handlers of their own.
@@ -59,24 +66,10 @@ impl Conductor {
     pub(crate) fn request_counter(
         &mut self,
         client: &Client,
-        type_id: i32,
-        key: &[u8],
-        label: &str,
-        static_registration_id: Option<i64>,
+        counter: &CounterDescription,
     ) -> Result<i64> {
-        let (correlation_id, purpose) = match static_registration_id {
-            None => (
-                client.proxy.add_counter(type_id, key, label)?,
-                Purpose::AddCounter,
-            ),
-            Some(registration_id) => (
-                client
-                    .proxy
-                    .add_static_counter(type_id, key, label, registration_id)?,
-                Purpose::AddStaticCounter { registration_id },
-            ),
-        };
-        self.await_answer(client, correlation_id, purpose);
+        let correlation_id = self.link.proxy.counter(counter)?;
+        self.await_answer(client, correlation_id, Purpose::AddCounter(counter.clone()));
         Ok(correlation_id)
     }
 
@@ -87,10 +80,11 @@ impl Conductor {
         resource_id: i64,
         channel: &str,
     ) -> Result<i64> {
-        let correlation_id = client.proxy.destination(command, resource_id, channel)?;
+        let correlation_id = self.link.proxy.destination(command, resource_id, channel)?;
         let purpose = match command {
             DestinationCommand::Add => Purpose::AddDestination {
                 publication_id: resource_id,
+                channel: channel.to_owned(),
             },
             DestinationCommand::AddReceive => Purpose::AddReceiveDestination {
                 subscription_id: resource_id,
@@ -108,7 +102,8 @@ impl Conductor {
         publication_id: i64,
         destination_id: i64,
     ) -> Result<i64> {
-        let correlation_id = client
+        let correlation_id = self
+            .link
             .proxy
             .remove_destination_by_id(publication_id, destination_id)?;
         self.await_answer(client, correlation_id, Purpose::Operation);
@@ -122,22 +117,23 @@ impl Conductor {
         position: i64,
         reason: &str,
     ) -> Result<i64> {
-        let correlation_id = client
-            .proxy
-            .reject_image(image_correlation_id, position, reason)?;
+        let correlation_id =
+            self.link
+                .proxy
+                .reject_image(image_correlation_id, position, reason)?;
         self.await_answer(client, correlation_id, Purpose::Operation);
         Ok(correlation_id)
     }
 
     /// Requests a session id from the driver. If the driver is too old for this command, chooses a random id.
     pub(crate) fn request_session_id(&mut self, client: &Client, stream_id: i32) -> Result<i64> {
-        if client.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
-            let correlation_id = client.proxy.next_correlation_id();
+        if self.link.counters.control_protocol_version() < CONTROL_PROTOCOL_VERSION {
+            let correlation_id = self.link.proxy.next_correlation_id();
             self.commands
                 .succeed(correlation_id, Purpose::NextSessionId, random_session_id());
             return Ok(correlation_id);
         }
-        let correlation_id = client.proxy.next_available_session_id(stream_id)?;
+        let correlation_id = self.link.proxy.next_available_session_id(stream_id)?;
         self.await_answer(client, correlation_id, Purpose::NextSessionId);
         Ok(correlation_id)
     }
@@ -203,7 +199,11 @@ impl Conductor {
     }
 
     /// Closes a subscription without a message to the driver, because the command that adds it has no response yet.
-    fn close_unanswered_subscription(&mut self, client: &Arc<Client>, registration_id: i64) {
+    pub(super) fn close_unanswered_subscription(
+        &mut self,
+        client: &Arc<Client>,
+        registration_id: i64,
+    ) {
         if let Some(core) = self.subscriptions.remove(&registration_id) {
             core.close(&CloseCause::default());
             // Dropped later: the handlers may own handles, and dropping a handle locks the conductor.
@@ -218,19 +218,19 @@ impl Conductor {
             return;
         }
         let removal = match purpose {
-            Purpose::AddPublication { .. } | Purpose::AddExclusivePublication { .. } => {
-                Removal::Publication {
-                    registration_id: id,
-                    revoke: false,
-                }
-            }
+            Purpose::AddPublication(_) => Removal::Publication {
+                registration_id: id,
+                revoke: false,
+            },
             Purpose::AddSubscription => Removal::Subscription {
                 registration_id: id,
             },
-            Purpose::AddCounter => Removal::Counter {
-                registration_id: id,
-            },
-            Purpose::AddDestination { publication_id } => Removal::Destination {
+            Purpose::AddCounter(counter) if counter.static_registration_id.is_none() => {
+                Removal::Counter {
+                    registration_id: id,
+                }
+            }
+            Purpose::AddDestination { publication_id, .. } => Removal::Destination {
                 publication_id: *publication_id,
                 destination_id: id,
             },
@@ -241,9 +241,10 @@ impl Conductor {
                 subscription_id: *subscription_id,
                 channel: channel.clone(),
             },
-            Purpose::AddStaticCounter { .. }
+            Purpose::AddCounter(_)
             | Purpose::NextSessionId
             | Purpose::Operation
+            | Purpose::Restoration
             | Purpose::Removal { .. } => return,
         };
         self.send_removal(client, removal);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 
@@ -14,6 +15,7 @@ use crate::client::Client;
 use crate::error::CloseCause;
 #[cfg(doc)]
 use crate::error::Error;
+use crate::link::Link;
 use crate::state::OpenState;
 
 pub(crate) use self::polling::Reading;
@@ -33,6 +35,7 @@ pub struct Image {
 /// Properties of an image as the driver announced them.
 pub(crate) struct ImageParts {
     pub(crate) client: Arc<Client>,
+    pub(crate) link: Arc<Link>,
     pub(crate) correlation_id: i64,
     pub(crate) session_id: i32,
     pub(crate) stream_id: i32,
@@ -47,6 +50,8 @@ struct Core {
     parts: ImageParts,
     join_position: i64,
     state: OpenState,
+    /// Whether the client has lost the driver of the image.
+    is_orphaned: AtomicBool,
     /// State of the image when it was closed.
     last: LastSeen,
     polling: AtomicBool,
@@ -67,6 +72,7 @@ impl Image {
             parts,
             join_position,
             state: OpenState::default(),
+            is_orphaned: AtomicBool::new(false),
             last: LastSeen::default(),
             polling: AtomicBool::new(false),
         };
@@ -81,7 +87,7 @@ impl Image {
             return;
         }
         let (metadata, last) = (self.log().metadata(), &self.core.last);
-        let position = match self.has_position_counter() {
+        let position = match self.has_position_counter() || self.is_of_closed_driver() {
             true => self.core.parts.position.get(),
             // The counter belongs to another client; the consumed position is not known any more.
             false => self.core.join_position,
@@ -94,6 +100,29 @@ impl Image {
         last.is_revoked
             .store(metadata.is_publication_revoked(), Ordering::Relaxed);
         self.core.state.close(cause.clone());
+    }
+
+    /// Records that the client has lost the driver of the image. What the log has can still be consumed.
+    pub(crate) fn orphan(&self) {
+        self.core.is_orphaned.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.core.is_orphaned.load(Ordering::Acquire)
+    }
+
+    /// Whether the current driver has announced the image with this id. The next driver uses the same ids again.
+    pub(crate) fn is_announced_as(&self, correlation_id: i64) -> bool {
+        self.correlation_id() == correlation_id && !self.is_orphaned()
+    }
+
+    /// Whether the position counter is missing only because the driver was closed. Such a driver has freed all counters,
+    /// and no other client gets them.
+    #[cold]
+    fn is_of_closed_driver(&self) -> bool {
+        let link = &self.core.parts.link;
+        self.core.parts.client.reconnects()
+            && link.proxy.driver_heartbeat_ms() == CLOSED_HEARTBEAT_MS
     }
 
     pub(crate) fn log(&self) -> &Arc<LogBuffers<SharedBuffer>> {

@@ -126,8 +126,9 @@ impl Image {
         if self.is_closed() {
             return false;
         }
-        if !self.has_position_counter() {
-            return true;
+        if !self.has_position_counter() && !self.is_of_closed_driver() {
+            // The poll finds an error, or nothing if the client has lost the driver.
+            return !self.is_orphaned();
         }
         let Ok(mut cursor) = self.log().cursor(position) else {
             return true;
@@ -194,8 +195,8 @@ impl Image {
         if self.is_closed() {
             return Ok(None);
         }
-        if !self.has_position_counter() {
-            return Err(self.position_counter_closed());
+        if !self.has_position_counter() && !self.is_of_closed_driver() {
+            return self.without_position_counter();
         }
         let position = self.core.parts.position.get_relaxed();
         if limit_position.is_some_and(|limit| position >= limit) {
@@ -225,13 +226,18 @@ impl Image {
         })
     }
 
-    /// Closes the image because the position counter of the image belongs to another client.
+    /// The position counter of the image belongs to another client. Closes the image, unless the driver has timed out a
+    /// client that reconnects: then there is nothing to read.
     #[cold]
-    fn position_counter_closed(&self) -> Error {
-        self.fail(Error::PositionCounterClosed {
+    fn without_position_counter(&self) -> Result<Option<Reading<'_>>> {
+        let parts = &self.core.parts;
+        if self.is_orphaned() || parts.client.reconnects() && !parts.link.has_heartbeat_counter() {
+            return Ok(None);
+        }
+        Err(self.fail(Error::PositionCounterClosed {
             correlation_id: self.correlation_id(),
             counter_id: self.subscriber_position_id(),
-        })
+        }))
     }
 
     fn fail(&self, error: Error) -> Error {

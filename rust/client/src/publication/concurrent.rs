@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{Appended, ClaimedFrame, MessageBatch};
-use aeron_memory::log::{AppendError, Claim, LogFragment};
+use aeron_memory::log::append::{Appended, MessageBatch};
+use aeron_memory::log::{AppendError, LogFragment};
 
+use super::claim::BufferClaim;
 use super::core::ConcurrentCore;
 use crate::lifetime::Lifetime;
 
@@ -27,10 +28,8 @@ impl Publication {
     /// See [`AppendError`]; nothing was appended.
     #[inline]
     pub fn offer(&self, message: &[u8]) -> Result<i64, AppendError> {
-        let limit = self.core.base.limit()?;
         self.core
-            .base
-            .counted(self.core.appender.offer(limit, message))
+            .append(|writing, limit| writing.appender.offer(limit, message))
     }
 
     /// Appends a message that is given in several parts.
@@ -39,9 +38,8 @@ impl Publication {
     /// The same errors as [`offer`](Self::offer).
     #[inline]
     pub fn offer_parts(&self, parts: &[&[u8]]) -> Result<i64, AppendError> {
-        let limit = self.core.base.limit()?;
-        let appended = self.core.appender.offer_parts(limit, parts);
-        self.core.base.counted(appended)
+        self.core
+            .append(|writing, limit| writing.appender.offer_parts(limit, parts))
     }
 
     /// Like [`offer`](Self::offer). Calls `reserved_value` for the value in the header of each fragment.
@@ -54,12 +52,8 @@ impl Publication {
         message: &[u8],
         reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> Result<i64, AppendError> {
-        let limit = self.core.base.limit()?;
-        let appended = self
-            .core
-            .appender
-            .offer_with(limit, message, reserved_value);
-        self.core.base.counted(appended)
+        self.core
+            .append(|writing, limit| writing.appender.offer_with(limit, message, reserved_value))
     }
 
     /// Appends as many of `messages` as fit now, from index `first` on. To append the rest, call again with the index
@@ -73,9 +67,8 @@ impl Publication {
         messages: &M,
         first: usize,
     ) -> Result<Appended, AppendError> {
-        let limit = self.core.base.limit()?;
-        let appended = self.core.appender.offer_batch(limit, messages, first);
-        self.core.base.counted(appended)
+        self.core
+            .append(|writing, limit| writing.appender.offer_batch(limit, messages, first))
     }
 
     /// Claims a frame with a payload of `length` bytes. Fill and commit the frame soon: subscribers wait for it.
@@ -84,19 +77,14 @@ impl Publication {
     /// The same errors as [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is
     /// refused even if the publication is closed.
     #[inline]
-    pub fn try_claim(&self, length: usize) -> Result<Claim<'_, SharedBuffer>, AppendError> {
+    pub fn try_claim(&self, length: usize) -> Result<BufferClaim, AppendError> {
         let max = self.max_payload_length();
         if length > max {
             return Err(AppendError::TooLong { length, max });
         }
-        let limit = self.core.base.limit()?;
-        let appended = self.core.appender.try_claim(limit, length);
-        self.core.base.counted(appended)
-    }
-
-    /// Attaches a detached claim of this publication again, so that the caller can fill and finish the claim.
-    #[inline]
-    pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
-        frame.attach(self.core.base.log())
+        self.core.append(|writing, limit| {
+            let claim = writing.appender.try_claim(limit, length)?;
+            Ok(BufferClaim::new(&writing.parts, claim.detach()))
+        })
     }
 }

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::log::append::{
-    Appended, BlockSpace, ClaimedFrame, FillBlockError, FilledBlock, MessageBatch,
-};
+use aeron_memory::log::append::{Appended, BlockSpace, FillBlockError, FilledBlock, MessageBatch};
 use aeron_memory::log::{AppendError, Claim, ExclusiveAppender, LogFragment};
 use spin::mutex::SpinMutexGuard;
 
-use super::core::{ExclusiveCore, PublicationBase};
+use super::claim::BufferClaim;
+use super::core::{ExclusiveCore, PublicationBase, Writing};
 use super::offer_error::OfferError;
 use crate::lifetime::Lifetime;
 
@@ -25,9 +24,12 @@ pub struct ExclusivePublication {
 }
 
 /// The exclusive right to append, until it is dropped.
+///
+/// A client that reconnects cannot give a publication its next log while a writer exists. If a call returns
+/// [`AppendError::NotConnected`] for long, drop the writer and acquire another one.
 pub struct ExclusiveWriter<'a> {
     base: &'a PublicationBase,
-    appender: SpinMutexGuard<'a, ExclusiveAppender<SharedBuffer>>,
+    writing: SpinMutexGuard<'a, Writing<ExclusiveAppender<SharedBuffer>>>,
 }
 
 impl ExclusivePublication {
@@ -41,10 +43,10 @@ impl ExclusivePublication {
     /// [`OfferError::InUse`] while another writer exists.
     #[inline]
     pub fn writer(&self) -> std::result::Result<ExclusiveWriter<'_>, OfferError> {
-        let appender = self.core.appender.try_lock().ok_or(OfferError::InUse)?;
+        let writing = self.core.writing.try_lock().ok_or(OfferError::InUse)?;
         Ok(ExclusiveWriter {
             base: &self.core.base,
-            appender,
+            writing,
         })
     }
 
@@ -102,12 +104,10 @@ impl ExclusivePublication {
     /// The same errors as [`offer`](Self::offer). A length above [`max_payload_length`](Self::max_payload_length) is
     /// refused even if the publication is closed.
     #[inline]
-    pub fn try_claim(
-        &self,
-        length: usize,
-    ) -> std::result::Result<Claim<'_, SharedBuffer>, OfferError> {
-        let frame = self.writer()?.try_claim(length)?;
-        Ok(frame.attach(self.core.base.log()))
+    pub fn try_claim(&self, length: usize) -> std::result::Result<BufferClaim, OfferError> {
+        let mut writer = self.writer()?;
+        let frame = writer.try_claim(length)?.detach();
+        Ok(BufferClaim::new(&writer.writing.parts, frame))
     }
 
     /// Appends a frame of `length` payload bytes that subscribers skip. Returns the stream position after the frame.
@@ -138,9 +138,10 @@ impl ExclusivePublication {
         fill: impl FnOnce(&BlockSpace<'_, SharedBuffer>) -> std::result::Result<FilledBlock, E>,
     ) -> std::result::Result<i64, FillBlockError<OfferError, E>> {
         let mut writer = self.writer().map_err(FillBlockError::Append)?;
-        let limit = writer.base.limit().map_err(OfferError::from);
+        let limit = writer.limit().map_err(OfferError::from);
         let limit = limit.map_err(FillBlockError::Append)?;
         writer
+            .writing
             .appender
             .fill_block(limit, max_length, fill)
             .map_err(FillBlockError::map_append)
@@ -151,7 +152,7 @@ impl ExclusivePublication {
     /// # Errors
     /// [`OfferError::InUse`] while a writer exists.
     pub fn term_id(&self) -> std::result::Result<i32, OfferError> {
-        Ok(self.writer()?.appender.term_id())
+        Ok(self.writer()?.writing.appender.term_id())
     }
 
     /// Returns the offset of the next frame in the active term.
@@ -159,26 +160,27 @@ impl ExclusivePublication {
     /// # Errors
     /// [`OfferError::InUse`] while a writer exists.
     pub fn term_offset(&self) -> std::result::Result<usize, OfferError> {
-        Ok(self.writer()?.appender.term_offset())
-    }
-
-    /// Attaches the claimed frame of [`ExclusiveWriter::try_claim`] to this publication, so that the caller can fill
-    /// the frame.
-    #[inline]
-    pub fn attach(&self, frame: ClaimedFrame) -> Claim<'_, SharedBuffer> {
-        frame.attach(self.core.base.log())
+        Ok(self.writer()?.writing.appender.term_offset())
     }
 }
 
 impl ExclusiveWriter<'_> {
+    /// Returns the position limit of an open publication.
+    #[inline(always)]
+    fn limit(&self) -> std::result::Result<i64, AppendError> {
+        self.base.check_open()?;
+        Ok(self.writing.limit.get())
+    }
+
     /// See [`ExclusivePublication::offer`].
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     #[inline(always)]
     pub fn offer(&mut self, message: &[u8]) -> std::result::Result<i64, AppendError> {
-        let limit = self.base.limit()?;
-        self.base.counted(self.appender.offer(limit, message))
+        let limit = self.limit()?;
+        self.base
+            .counted(self.writing.appender.offer(limit, message))
     }
 
     /// See [`ExclusivePublication::offer_parts`].
@@ -187,8 +189,9 @@ impl ExclusiveWriter<'_> {
     /// See [`AppendError`]; nothing was appended.
     #[inline]
     pub fn offer_parts(&mut self, parts: &[&[u8]]) -> std::result::Result<i64, AppendError> {
-        let limit = self.base.limit()?;
-        self.base.counted(self.appender.offer_parts(limit, parts))
+        let limit = self.limit()?;
+        self.base
+            .counted(self.writing.appender.offer_parts(limit, parts))
     }
 
     /// See [`ExclusivePublication::offer_with_reserved_value`].
@@ -201,9 +204,12 @@ impl ExclusiveWriter<'_> {
         message: &[u8],
         reserved_value: impl FnMut(LogFragment<'_, SharedBuffer>) -> i64,
     ) -> std::result::Result<i64, AppendError> {
-        let limit = self.base.limit()?;
-        self.base
-            .counted(self.appender.offer_with(limit, message, reserved_value))
+        let limit = self.limit()?;
+        self.base.counted(
+            self.writing
+                .appender
+                .offer_with(limit, message, reserved_value),
+        )
     }
 
     /// See [`ExclusivePublication::offer_batch`].
@@ -216,24 +222,27 @@ impl ExclusiveWriter<'_> {
         messages: &M,
         first: usize,
     ) -> std::result::Result<Appended, AppendError> {
-        let limit = self.base.limit()?;
+        let limit = self.limit()?;
         self.base
-            .counted(self.appender.offer_batch(limit, messages, first))
+            .counted(self.writing.appender.offer_batch(limit, messages, first))
     }
 
-    /// Claims a frame; attach it with [`ExclusivePublication::attach`] to fill and finish it.
+    /// Claims a frame in the log; fill and commit it.
     ///
     /// # Errors
     /// See [`AppendError`]; nothing was claimed.
     #[inline]
-    pub fn try_claim(&mut self, length: usize) -> std::result::Result<ClaimedFrame, AppendError> {
-        let max = self.appender.log().framing().max_payload_length();
+    pub fn try_claim(
+        &mut self,
+        length: usize,
+    ) -> std::result::Result<Claim<'_, SharedBuffer>, AppendError> {
+        let max = self.writing.appender.log().framing().max_payload_length();
         if length > max {
             return Err(AppendError::TooLong { length, max });
         }
-        let limit = self.base.limit()?;
-        let claimed = self.appender.try_claim(limit, length);
-        self.base.counted(claimed.map(Claim::detach))
+        let limit = self.limit()?;
+        self.base
+            .counted(self.writing.appender.try_claim(limit, length))
     }
 
     /// See [`ExclusivePublication::append_padding`].
@@ -241,9 +250,9 @@ impl ExclusiveWriter<'_> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn append_padding(&mut self, length: usize) -> std::result::Result<i64, AppendError> {
-        let limit = self.base.limit()?;
+        let limit = self.limit()?;
         self.base
-            .counted(self.appender.append_padding(limit, length))
+            .counted(self.writing.appender.append_padding(limit, length))
     }
 
     /// See [`ExclusivePublication::offer_block`].
@@ -251,7 +260,8 @@ impl ExclusiveWriter<'_> {
     /// # Errors
     /// See [`AppendError`]; nothing was appended.
     pub fn offer_block(&mut self, block: &[u8]) -> std::result::Result<i64, AppendError> {
-        let limit = self.base.limit()?;
-        self.base.counted(self.appender.offer_block(limit, block))
+        let limit = self.limit()?;
+        self.base
+            .counted(self.writing.appender.offer_block(limit, block))
     }
 }

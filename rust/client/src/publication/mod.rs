@@ -4,10 +4,11 @@
 //! one thread at a time, which makes it faster. Offering never blocks and never allocates. Both types are handles: all
 //! clones share one publication, which is closed when the last clone is dropped.
 
+mod claim;
 mod concurrent;
 pub(crate) mod core;
 mod exclusive;
-mod flush;
+pub(crate) mod flush;
 mod offer_error;
 
 use std::sync::Arc;
@@ -22,11 +23,12 @@ use crate::error::{CloseCause, Result};
 use crate::operation::{CommandSteps, PendingOperation};
 use crate::proxy::DestinationCommand;
 
+pub use self::claim::{BufferClaim, ClaimAborted};
 pub use self::concurrent::Publication;
 pub use self::exclusive::{ExclusivePublication, ExclusiveWriter};
 pub use self::offer_error::{OfferError, error_string};
 
-use self::core::PublicationBase;
+use self::core::{PublicationBase, PublicationCore};
 
 /// Number of attempts to append that were refused, since the publication was added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,27 +47,27 @@ macro_rules! publication_methods {
         impl $publication {
             /// Returns the channel URI as the application gave it.
             pub fn channel(&self) -> &str {
-                &self.base().parts.channel
+                &self.base().stream.channel
             }
 
             /// Returns the stream id.
             pub fn stream_id(&self) -> i32 {
-                self.base().parts.stream_id
+                self.base().stream.stream_id
             }
 
             /// Returns the session id of the stream.
             pub fn session_id(&self) -> i32 {
-                self.base().parts.session_id
+                self.base().parts().session_id
             }
 
             /// Returns the id that identifies this publication to the driver.
             pub fn registration_id(&self) -> i64 {
-                self.base().registration_id()
+                self.base().parts().registration_id
             }
 
             /// Returns the registration id of the first publication that shares this log.
             pub fn original_registration_id(&self) -> i64 {
-                self.base().original_registration_id()
+                self.base().parts().original_registration_id
             }
 
             /// Whether this publication created its log; `false` if it shares a log that existed before.
@@ -108,7 +110,10 @@ macro_rules! publication_methods {
             /// # Errors
             /// [`AppendError::Closed`] if the publication or its client is closed.
             pub fn position_limit(&self) -> std::result::Result<i64, AppendError> {
-                self.base().limit()
+                if self.is_closed() {
+                    return Err(AppendError::Closed);
+                }
+                Ok(self.base().parts().limit.get())
             }
 
             /// Returns how many attempts to append were refused, by reason. All clones count together.
@@ -118,7 +123,13 @@ macro_rules! publication_methods {
 
             /// Returns the counter id of the position limit.
             pub fn position_limit_id(&self) -> i32 {
-                self.base().parts.limit.id()
+                self.base().parts().limit.id()
+            }
+
+            /// Returns the number of drivers that had the publication before the current one; 0 if the client has never
+            /// reconnected. Positions and, unless the channel has one, the session id begin again with each driver.
+            pub fn generation(&self) -> u64 {
+                self.base().generation()
             }
 
             /// Returns the position up to which the stream is written.
@@ -129,7 +140,7 @@ macro_rules! publication_methods {
                 if self.is_closed() {
                     return Err(AppendError::Closed);
                 }
-                Ok(self.base().log().producer_position())
+                Ok(self.base().parts().log.producer_position())
             }
 
             /// Returns the number of bytes that may be offered before the limit; 0 or less at the limit.
@@ -146,7 +157,7 @@ macro_rules! publication_methods {
             ///
             /// Reads all counters: use it at the end of a stream, not for each message.
             pub fn is_flushed(&self, position: i64) -> bool {
-                self.base().is_flushed(&self.client().counters, position)
+                self.base().is_flushed(position)
             }
 
             /// Whether the stream has a subscriber; `false` after the close.
@@ -166,14 +177,14 @@ macro_rules! publication_methods {
 
             /// Returns the counter id of the channel's status; −1 if the channel has no status counter (IPC).
             pub fn channel_status_id(&self) -> i32 {
-                self.base().channel_status_id()
+                self.base().parts().channel_status_id
             }
 
             /// Returns the status of the channel: 1 active, 0 initialising, −1 errored or closed, 2 closing. An open
             /// IPC publication is always active.
             pub fn channel_status(&self) -> i64 {
                 channel_status::status(
-                    &self.client().counters,
+                    &self.client().link().counters,
                     self.channel_status_id(),
                     self.is_closed(),
                 )
@@ -182,7 +193,7 @@ macro_rules! publication_methods {
             /// Returns the addresses from which the channel sends, while the channel is active; empty for IPC.
             pub fn local_socket_addresses(&self) -> Vec<String> {
                 channel_status::local_addresses(
-                    &self.client().counters,
+                    &self.client().link().counters,
                     self.channel_status_id(),
                     self.is_closed(),
                 )
@@ -203,11 +214,12 @@ macro_rules! publication_methods {
             /// # Errors
             /// [`Error::ResourceClosed`], or the command could not be sent. The operation returns all other errors.
             pub fn async_add_destination(&self, channel: &str) -> Result<PendingOperation<i64>> {
-                let publication_id = self.base().open_id()?;
-                let channel = channel.to_owned();
+                self.base().open_id()?;
+                let (core, channel) = (Arc::clone(&self.core), channel.to_owned());
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        let publication_id = core.base().open_id()?;
                         let add = DestinationCommand::Add;
                         conductor.request_destination(client, add, publication_id, &channel)
                     },
@@ -230,11 +242,13 @@ macro_rules! publication_methods {
             /// # Errors
             /// The same errors as [`async_add_destination`](Self::async_add_destination).
             pub fn async_remove_destination(&self, channel: &str) -> Result<PendingOperation<()>> {
-                let publication_id = self.base().open_id()?;
-                let channel = channel.to_owned();
+                self.base().open_id()?;
+                let (core, channel) = (Arc::clone(&self.core), channel.to_owned());
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        let publication_id = core.base().open_id()?;
+                        core.base().forget_destination(&channel);
                         let remove = DestinationCommand::Remove;
                         conductor.request_destination(client, remove, publication_id, &channel)
                     },
@@ -260,10 +274,13 @@ macro_rules! publication_methods {
                 &self,
                 destination_id: i64,
             ) -> Result<PendingOperation<()>> {
-                let publication_id = self.base().open_id()?;
+                self.base().open_id()?;
+                let core = Arc::clone(&self.core);
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        let publication_id = core.base().open_id()?;
+                        let destination_id = core.base().forget_destination_id(destination_id);
                         conductor.request_destination_removal(
                             client,
                             publication_id,

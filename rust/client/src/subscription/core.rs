@@ -1,6 +1,6 @@
 //! [`SubscriptionCore`]: the conductor's view of a subscription.
 
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use aeron_protocol::uri::Transport;
@@ -10,6 +10,7 @@ use super::turns::PollState;
 use crate::error::CloseCause;
 use crate::idle_work::IdlePart;
 use crate::image::{Image, ImageHandler};
+use crate::lifetime::Registration;
 use crate::lock::lock;
 use crate::state::OpenState;
 
@@ -24,7 +25,9 @@ pub struct SubscriptionHandlers {
 
 /// The conductor's view of a subscription.
 pub(crate) struct SubscriptionCore {
-    pub(super) registration_id: i64,
+    pub(crate) registration: Arc<Registration>,
+    /// Registration id in the newest driver.
+    registration_id: AtomicI64,
     pub(super) channel: String,
     pub(super) stream_id: i32,
     channel_status_id: AtomicI32,
@@ -38,6 +41,10 @@ pub(crate) struct SubscriptionCore {
     /// Set before the state changes, if the close does not come from the application.
     pub(super) last_positions: OnceLock<Vec<LastPosition>>,
     pub(super) last_ended: Mutex<Option<EndedImage>>,
+    /// Channels of manually added destinations, in the order in which they were added.
+    destinations: Mutex<Vec<String>>,
+    /// Images of the next driver, until the images of the lost driver are consumed.
+    waiting: Mutex<Vec<Image>>,
     pub(super) idle_part: Option<IdlePart>,
     /// Callers only try the lock and never wait for it. Acquiring the lock is one atomic instruction, and releasing it
     /// is a plain store.
@@ -91,14 +98,15 @@ const NOT_READY: i32 = 0;
 
 impl SubscriptionCore {
     pub(crate) fn new(
-        registration_id: i64,
+        registration: Arc<Registration>,
         channel: &str,
         stream_id: i32,
         handlers: SubscriptionHandlers,
         idle_part: Option<IdlePart>,
     ) -> Self {
         Self {
-            registration_id,
+            registration_id: AtomicI64::new(registration.key()),
+            registration,
             channel: channel.to_owned(),
             stream_id,
             channel_status_id: AtomicI32::new(NOT_READY),
@@ -108,9 +116,27 @@ impl SubscriptionCore {
             version: AtomicU64::new(0),
             last_positions: OnceLock::new(),
             last_ended: Mutex::default(),
+            destinations: Mutex::default(),
+            waiting: Mutex::default(),
             idle_part,
             poll_state: SpinMutex::default(),
         }
+    }
+
+    pub(crate) fn registration_id(&self) -> i64 {
+        self.registration_id.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn channel(&self) -> &str {
+        &self.channel
+    }
+
+    pub(crate) fn stream_id(&self) -> i32 {
+        self.stream_id
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.is_closed()
     }
 
     pub(crate) fn set_ready(&self, channel_status_id: i32) {
@@ -139,47 +165,109 @@ impl SubscriptionCore {
         std::mem::take(&mut *lock(&self.handlers))
     }
 
+    /// Whether the current driver has announced the image.
     pub(crate) fn has_image(&self, correlation_id: i64) -> bool {
-        self.images()
-            .iter()
-            .any(|image| image.correlation_id() == correlation_id)
+        let is_named = |image: &Image| image.is_announced_as(correlation_id);
+        self.images().iter().any(is_named) || lock(&self.waiting).iter().any(is_named)
     }
 
-    /// Adds an image, which can then be polled. Does nothing if the subscription is closed.
+    /// Adds an image, which can then be polled. Returns `false` if the subscription is closed, or if the image must wait
+    /// for the consumption of images of a lost driver.
     pub(crate) fn add_image(&self, image: Image) -> bool {
         if self.state.is_closed() {
+            return false;
+        }
+        if self.has_orphans() {
+            lock(&self.waiting).push(image);
             return false;
         }
         debug_assert!(
             !self.has_image(image.correlation_id()),
             "subscription {} must not have image {} twice",
-            self.registration_id,
+            self.registration_id(),
             image.correlation_id()
         );
         self.change_images(|images| images.iter().cloned().chain([image]).collect());
         true
     }
 
-    /// Removes an image.
+    /// Removes an image of the current driver. Returns the image, unless it was still waiting.
     pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
-        let removed = self
-            .images()
-            .iter()
-            .find(|image| image.correlation_id() == correlation_id)
-            .cloned()?;
-        self.change_images(|images| {
-            images
-                .iter()
-                .filter(|image| image.correlation_id() != correlation_id)
-                .cloned()
-                .collect()
-        });
-        Some(removed)
+        lock(&self.waiting).retain(|image| !image.is_announced_as(correlation_id));
+        self.remove_images(|image| image.is_announced_as(correlation_id))
+            .pop()
+    }
+
+    fn remove_images(&self, is_removed: impl Fn(&Image) -> bool) -> Vec<Image> {
+        let images = self.images();
+        let (removed, kept): (Vec<_>, Vec<_>) = images.iter().cloned().partition(is_removed);
+        if !removed.is_empty() {
+            self.change_images(|_| kept.into());
+        }
+        removed
     }
 
     /// Stores the final state of an image that was removed and closed.
     pub(crate) fn note_ended(&self, image: &Image) {
         *lock(&self.last_ended) = Some(EndedImage::of(image));
+    }
+
+    /// Keeps the images of a driver that the client has lost, so that the application can consume them. Returns these
+    /// images. Images that were still waiting are forgotten.
+    pub(crate) fn suspend(&self) -> Vec<Image> {
+        self.state.suspend();
+        self.set_ready(NOT_READY);
+        lock(&self.waiting).clear();
+        let images = self.images();
+        let lost = images.iter().filter(|image| !image.is_orphaned());
+        lost.inspect(|image| image.orphan()).cloned().collect()
+    }
+
+    /// Continues in the next driver.
+    pub(crate) fn resume(&self, registration_id: i64, channel_status_id: i32) {
+        self.registration_id
+            .store(registration_id, Ordering::Release);
+        self.set_ready(channel_status_id);
+        self.state.resume();
+    }
+
+    /// Whether the subscription has images of a lost driver.
+    pub(crate) fn has_orphans(&self) -> bool {
+        self.images().iter().any(Image::is_orphaned)
+    }
+
+    /// Removes the images of a lost driver for which `is_due` is true.
+    pub(crate) fn take_orphans(&self, is_due: impl Fn(&Image) -> bool) -> Vec<Image> {
+        self.remove_images(|image| image.is_orphaned() && is_due(image))
+    }
+
+    /// Adds the images that have waited, if no image of a lost driver is left. Returns the added images.
+    pub(crate) fn admit_waiting(&self) -> Vec<Image> {
+        if self.has_orphans() {
+            return Vec::new();
+        }
+        let waiting = std::mem::take(&mut *lock(&self.waiting));
+        let admitted = waiting.into_iter();
+        admitted
+            .filter(|image| self.add_image(image.clone()))
+            .collect()
+    }
+
+    /// Records that the driver has added a destination, which the next driver gets too.
+    pub(crate) fn on_destination(&self, channel: &str) {
+        lock(&self.destinations).push(channel.to_owned());
+    }
+
+    /// Forgets the first destination with this channel.
+    pub(super) fn forget_destination(&self, channel: &str) {
+        let mut destinations = lock(&self.destinations);
+        let index = destinations.iter().position(|added| added == channel);
+        index.map(|index| destinations.remove(index));
+    }
+
+    /// Returns the channels of the destinations, for the next driver.
+    pub(crate) fn receive_destinations(&self) -> Vec<String> {
+        lock(&self.destinations).clone()
     }
 
     /// Closes the subscription. Returns its images.
@@ -193,6 +281,7 @@ impl SubscriptionCore {
         }
         if self.state.close(cause.clone()) {
             self.change_images(|_| Arc::default());
+            lock(&self.waiting).clear();
         }
         images
     }

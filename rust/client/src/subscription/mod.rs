@@ -56,7 +56,7 @@ impl Subscription {
 
     /// Returns the id that identifies this subscription to the driver.
     pub fn registration_id(&self) -> i64 {
-        self.core.registration_id
+        self.core.registration_id()
     }
 
     /// Whether the subscription, or its client, is closed.
@@ -145,7 +145,7 @@ impl Subscription {
     /// subscription to IPC, or of a spy, is always active.
     pub fn channel_status(&self) -> i64 {
         channel_status::status(
-            &self.client().counters,
+            &self.client().link().counters,
             self.channel_status_id(),
             self.is_closed(),
         )
@@ -154,7 +154,7 @@ impl Subscription {
     /// Returns the addresses on which the channel receives, while the channel is active; empty for IPC and spies.
     pub fn local_socket_addresses(&self) -> Vec<String> {
         channel_status::local_addresses(
-            &self.client().counters,
+            &self.client().link().counters,
             self.channel_status_id(),
             self.is_closed(),
         )
@@ -218,11 +218,14 @@ impl Subscription {
                 cause: self.close_cause(),
             });
         }
-        let (subscription_id, channel) = (self.registration_id(), channel.to_owned());
+        let (core, channel) = (Arc::clone(&self.core), channel.to_owned());
         CommandSteps::send(
             self.client(),
             move |conductor, client| {
-                conductor.request_destination(client, command, subscription_id, &channel)
+                if command == DestinationCommand::RemoveReceive {
+                    core.forget_destination(&channel);
+                }
+                conductor.request_destination(client, command, core.registration_id(), &channel)
             },
             |_, _, _, _| Some(()),
         )

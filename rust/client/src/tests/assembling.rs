@@ -258,7 +258,7 @@ fn a_message_longer_than_the_maximum_length_is_dropped() {
             .unwrap();
         claim.put(0, &payload);
         claim.set_flags(flags);
-        let end = claim.commit();
+        let end = claim.commit().unwrap();
         let take = |fragment: Fragment<'_>| assembler.on_fragment(fragment, |_| received += 1);
         streams.subscription.poll(take, 2).unwrap();
         batches.poll_batch(&mut batch, limits).unwrap();

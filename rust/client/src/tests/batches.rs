@@ -188,7 +188,7 @@ fn a_message_with_fragments_from_several_polls_is_completed_in_the_batch_of_the_
         claim.put(0, &sent[start..start + length]);
         start += length;
         claim.set_flags([0x80, 0x00, 0x40][index]);
-        claim.commit();
+        claim.commit().unwrap();
         let batch = if index == 2 { &mut second } else { &mut first };
         streams.subscription.poll_batch(batch, ALL).unwrap();
     }
@@ -214,7 +214,7 @@ fn a_message_without_its_first_or_last_fragment_is_dropped() {
         let claim = streams.publication.try_claim(payload.len()).unwrap();
         claim.put(0, payload.as_bytes());
         claim.set_flags(flags);
-        claim.commit();
+        claim.commit().unwrap();
     }
     let mut batch = Batch::default();
     assert_eq!(streams.poll(&mut batch, 100), 2);
@@ -250,7 +250,7 @@ fn partial_messages_of_closed_images_are_dropped() {
     let streams = streams();
     let claim = streams.publication.try_claim(5).unwrap();
     claim.set_flags(0x80);
-    claim.commit();
+    claim.commit().unwrap();
     let mut batch = Batch::default();
     assert_eq!(streams.poll(&mut batch, 100), 0);
     streams.driver.lose_image(&streams.driver.publication());

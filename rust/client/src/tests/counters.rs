@@ -144,7 +144,7 @@ fn iteration_ends_at_the_first_unused_record_and_ids_out_of_range_have_no_counte
     let aeron = driver.connect(|_| {});
     let first = aeron.add_counter(1001, b"", "one").unwrap();
     let second = aeron.add_counter(1001, b"", "two").unwrap();
-    let counters = aeron.counters_reader();
+    let counters = &aeron.counters_reader();
     driver.free_counter(first.id());
     let ids: Vec<_> = counters.ids().filter(|id| *id >= first.id()).collect();
     assert_eq!(ids, [second.id()]);
@@ -181,7 +181,7 @@ fn the_status_of_a_channel_is_the_value_of_its_status_counter() {
     );
     subscription.close();
     assert_eq!(subscription.channel_status(), -1);
-    let counters = aeron.counters_reader();
+    let counters = &aeron.counters_reader();
     let indicator = channel_counter(&driver, types::RECEIVE_CHANNEL_STATUS, b"", 2);
     assert_eq!(channel_status::status(counters, 0, false), 0);
     assert_eq!(channel_status::status(counters, indicator, false), 2);
@@ -194,7 +194,7 @@ fn the_status_of_a_channel_is_the_value_of_its_status_counter() {
 fn local_addresses_are_listed_while_channel_and_address_are_active() {
     let driver = FakeDriver::new();
     let aeron = driver.connect(|_| {});
-    let counters = aeron.counters_reader();
+    let counters = &aeron.counters_reader();
     let channel = channel_counter(&driver, types::RECEIVE_CHANNEL_STATUS, b"", 0);
     let address = |text: &str, status| {
         channel_counter(

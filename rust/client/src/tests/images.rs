@@ -607,8 +607,10 @@ fn an_impossible_frame_length_closes_the_image() {
         stream.offer(&[b"a"]);
         let claim = stream.publication.try_claim(1).unwrap();
         use aeron_memory::words::Words;
-        let frame = claim.payload_offset() - 32;
-        claim.term().store_i32_release(frame, length);
+        claim.with(|claim| {
+            let frame = claim.payload_offset() - 32;
+            claim.term().store_i32_release(frame, length);
+        });
         let image = stream.subscription.image_at(0).unwrap();
         assert!(matches!(
             image.poll(|_| (), 10),

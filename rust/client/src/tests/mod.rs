@@ -7,6 +7,7 @@ mod counters;
 mod idle_work;
 mod images;
 mod publications;
+mod reconnecting;
 mod requests;
 mod runtime;
 

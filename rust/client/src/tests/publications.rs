@@ -269,14 +269,14 @@ fn a_claim_becomes_visible_with_its_commit_and_has_its_header_values() {
     claim.put(0, b"hello");
     claim.set_reserved_value(42);
     claim.set_flags(0xC8);
-    assert_eq!(claim.commit(), 64);
+    assert_eq!(claim.commit(), Ok(64));
     assert_eq!(
         streams.receive(),
         [(b"hello".to_vec(), 0xC8), (b"behind".to_vec(), 0xC0)]
     );
     let claim = concurrent.try_claim(3).unwrap();
     claim.put(0, b"abc");
-    claim.commit();
+    claim.commit().unwrap();
     assert_eq!(streams.receive(), [(b"abc".to_vec(), 0xC0)]);
 }
 
@@ -322,7 +322,7 @@ fn an_exclusive_publication_stores_its_tail_first_and_stays_at_the_end_of_its_st
         TERM_LENGTH,
         "the tail is stored before the data"
     );
-    assert_eq!(claim.commit(), max);
+    assert_eq!(claim.commit(), Ok(max));
     for _ in 0..3 {
         assert_eq!(publication.offer(b"").unwrap_err().code(), -5);
         assert_eq!(metadata.active_term_count(), i32::MAX);
@@ -473,11 +473,10 @@ fn an_exclusive_publication_serves_one_thread_at_a_time() {
     });
     assert_eq!(OfferError::InUse.code(), -6);
     assert_eq!(writer.offer(b"x"), Ok(64));
-    let frame = writer.try_claim(2).unwrap();
-    drop(writer);
-    let claim = publication.attach(frame);
+    let claim = writer.try_claim(2).unwrap();
     claim.put(0, b"ok");
     claim.commit();
+    drop(writer);
     assert_eq!(publication.offer(b"x"), Ok(192));
     let reentrant = publication.offer_with_reserved_value(b"x", |_| {
         assert_eq!(publication.offer(b"y"), Err(OfferError::InUse));

@@ -1,7 +1,10 @@
 //! [`AtomicCounter`]: a handle on the value of one counter. Driver, archive and clients update counters through
 //! handles.
 
-use super::{OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_OFFSET};
+use super::{
+    OWNER_ID_OFFSET, REFERENCE_ID_OFFSET, REGISTRATION_ID_OFFSET, VALUE_OFFSET, VALUE_RECORD_LENGTH,
+};
+use crate::buffer::SharedBuffer;
 use crate::words::Words;
 
 /// Handle on the value of one counter, for example a position, a limit, a count or a time.
@@ -12,6 +15,15 @@ use crate::words::Words;
 pub struct AtomicCounter<W> {
     record: W,
     id: i32,
+}
+
+impl AtomicCounter<SharedBuffer> {
+    /// Creates a counter in private memory, which no other process sees, with this id and value.
+    pub fn private(id: i32, value: i64) -> Self {
+        let counter = Self::new(SharedBuffer::heap(VALUE_RECORD_LENGTH), id);
+        counter.set(value);
+        counter
+    }
 }
 
 impl<W: Words> AtomicCounter<W> {

@@ -58,7 +58,7 @@ impl WaitRecorded {
 
     /// Returns the next step; `None` if the current step must wait.
     fn advance(&mut self) -> Result<Option<RecordedStep>> {
-        let counters = self.link.archive.aeron().counters_reader();
+        let counters = &self.link.archive.aeron().counters_reader();
         match &mut self.step {
             RecordedStep::Find(query_time) => {
                 let archive_id = Some(self.link.archive.archive_id());

@@ -57,6 +57,8 @@ use crate::subscription::PySubscription;
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
+///     reconnect: Whether and how the client connects again after it has lost its driver: `True`, or a `Reconnect`.
+///         Default: `False`. The client is then closed for good, as in Aeron.
 ///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
 ///         `10000000`.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
@@ -71,6 +73,9 @@ use crate::subscription::PySubscription;
 ///         counter_id)` with each freed counter of any client.
 ///     on_close: Called without arguments when the client is closed.
 ///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+///     on_disconnect: Called as `on_disconnect(error)` when a client with `reconnect` has lost its driver.
+///     on_reconnect: Called as `on_reconnect(report)` with a `ReconnectReport` when the client has connected again and
+///         the driver has all its resources.
 ///
 /// Raises:
 ///     DriverTimeoutError: If no driver responds within the driver timeout.
@@ -129,6 +134,8 @@ impl Drop for PyAeron {
 ///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
 ///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
 ///         Default: `False`.
+///     reconnect: Whether and how the client connects again after it has lost its driver: `True`, or a `Reconnect`.
+///         Default: `False`. The client is then closed for good, as in Aeron.
 ///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
 ///         `10000000`.
 ///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
@@ -143,6 +150,9 @@ impl Drop for PyAeron {
 ///         counter_id)` with each freed counter of any client.
 ///     on_close: Called without arguments when the client is closed.
 ///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
+///     on_disconnect: Called as `on_disconnect(error)` when a client with `reconnect` has lost its driver.
+///     on_reconnect: Called as `on_reconnect(report)` with a `ReconnectReport` when the client has connected again and
+///         the driver has all its resources.
 ///
 /// Returns:
 ///     A `PendingOperation` whose result is the client. `async with` closes the client.
@@ -281,7 +291,7 @@ impl PyAeron {
     #[new]
     #[pyo3(
         signature = (driver = None, **settings),
-        text_signature = "(driver=None, *, driver_timeout_ms=None, keepalive_interval_ns=None, idle_sleep_duration_ns=None, awaiting_sleep_duration_ns=None, resource_linger_duration_ns=None, close_linger_duration_ns=None, pre_touch_mapped_memory=None, client_name=None, use_conductor_agent_invoker=None, max_idle_park_ns=10000000, error_handler=None, on_available_image=None, on_unavailable_image=None, on_available_counter=None, on_unavailable_counter=None, on_close=None, on_publication_error=None)"
+        text_signature = "(driver=None, *, driver_timeout_ms=None, keepalive_interval_ns=None, idle_sleep_duration_ns=None, awaiting_sleep_duration_ns=None, resource_linger_duration_ns=None, close_linger_duration_ns=None, pre_touch_mapped_memory=None, client_name=None, use_conductor_agent_invoker=None, reconnect=False, max_idle_park_ns=10000000, error_handler=None, on_available_image=None, on_unavailable_image=None, on_available_counter=None, on_unavailable_counter=None, on_close=None, on_publication_error=None, on_disconnect=None, on_reconnect=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -923,6 +933,12 @@ impl PyAeron {
         module.call_method1("snapshot", (self.aeron_dir()?,))
     }
 
+    /// Whether the client has a driver. Only a client with `reconnect` can be open without one.
+    #[getter]
+    fn has_driver(&self, py: Python<'_>) -> PyResult<bool> {
+        self.waiting(py, |aeron| Ok(aeron.has_driver()))
+    }
+
     /// Whether the client was closed, by the program or by an error.
     #[getter]
     fn is_closed(&self) -> PyResult<bool> {
@@ -938,10 +954,10 @@ impl PyAeron {
             .map(|error| from_client(&error).into_value(py).into_any()))
     }
 
-    /// A reader of all counters of the driver and its clients.
+    /// A reader of all counters of the driver and its clients. After a reconnection, get another one.
     #[getter]
     fn counters_reader(&self) -> PyResult<PyCountersReader> {
-        Ok(PyCountersReader::new(self.get()?.counters_reader().clone()))
+        Ok(PyCountersReader::new(self.get()?.counters_reader()))
     }
 
     fn __repr__(&self) -> String {

@@ -14,6 +14,7 @@ use crate::errors::{from_client, raise};
 use crate::events::{ErrorReporter, EventHandler, clone_all};
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
+use crate::reconnect;
 use crate::signals::is_interrupted;
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
 
@@ -84,6 +85,7 @@ impl Settings {
             "max_idle_park_ns" => self.max_idle_park_ns = number()?,
             "pre_touch_mapped_memory" => context.pre_touch_mapped_memory = is_on()?,
             "client_name" => context.client_name = String::convert(value, name)?,
+            "reconnect" => context.reconnect = reconnect::policy(value)?,
             "use_conductor_agent_invoker" => context.use_conductor_agent_invoker = is_on()?,
             handler => return self.set_handler(handler, value),
         }
@@ -117,6 +119,16 @@ impl Settings {
                 let handler = self.handler(value, name)?;
                 self.context.publication_error_handler =
                     Some(reporter.publication_error_handler(&handler));
+            }
+            "on_disconnect" => {
+                let handler = self.handler(value, name)?;
+                self.context.disconnect_handler =
+                    Some(reconnect::disconnect_handler(&reporter, &handler));
+            }
+            "on_reconnect" => {
+                let handler = self.handler(value, name)?;
+                self.context.reconnect_handler =
+                    Some(reconnect::reconnect_handler(&reporter, &handler));
             }
             unknown => {
                 let reason =

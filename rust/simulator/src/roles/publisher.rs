@@ -1,11 +1,10 @@
 //! [`Publisher`]: adds a publication, and publishes the messages of the schedule.
 
 use aeron_client::{
-    Aeron, AppendError, Error, ErrorCode, ExclusivePublication, OfferError, PendingOperation,
-    Publication,
+    Aeron, AppendError, BufferClaim, Error, ErrorCode, ExclusivePublication, OfferError,
+    PendingOperation, Publication,
 };
-use aeron_memory::SharedBuffer;
-use aeron_memory::log::{Claim, Positions};
+use aeron_memory::log::Positions;
 use aeron_protocol::frame::{DataHeader, flags};
 use fastrand::Rng;
 
@@ -162,7 +161,7 @@ impl Publisher {
     /// Simulates the death of the publisher's client.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
         if let (PublisherState::Open(handle, _), true) = (&self.state, self.plan.dies_in_claim) {
-            handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
+            handle.claim(HEADER_LENGTH, BufferClaim::abandon);
         }
         if let Some(client) = self.client.take() {
             let state = std::mem::replace(&mut self.state, PublisherState::Away);
@@ -174,7 +173,7 @@ impl Publisher {
     pub fn abandon_claim(&mut self) {
         // The driver does not unblock an exclusive publication while its client is alive.
         if let PublisherState::Open(handle @ Handle::Shared(_), _) = &self.state {
-            handle.claim(HEADER_LENGTH, |claim| drop(claim.detach()));
+            handle.claim(HEADER_LENGTH, BufferClaim::abandon);
         }
     }
 
@@ -383,7 +382,7 @@ impl Handle {
     }
 
     /// Claims a frame for at most `length` bytes, and passes the claim to `finish`.
-    fn claim(&self, length: usize, finish: impl FnOnce(Claim<'_, SharedBuffer>)) {
+    fn claim(&self, length: usize, finish: impl FnOnce(BufferClaim)) {
         match self {
             Handle::Shared(publication) => {
                 let length = length.min(publication.max_payload_length());

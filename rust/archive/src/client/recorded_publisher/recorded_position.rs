@@ -46,7 +46,7 @@ impl RecordedPosition {
     /// Finds the counter of the active recording of a session. Returns `None` if the archive is on
     /// another driver, or does not record the session yet.
     pub(super) fn find(aeron: &Aeron, archive: &ArchiveLink, session_id: i32) -> Option<Self> {
-        let (counters, archive_id) = (aeron.counters_reader(), archive.archive_id());
+        let (counters, archive_id) = (&aeron.counters_reader(), archive.archive_id());
         let counter_id = RecordingPositionKey::find_by_session(counters, session_id, archive_id)?;
         let key = RecordingPositionKey::of(counters, counter_id)?;
         Some(Self {
@@ -83,7 +83,7 @@ impl RecordedPosition {
     /// Reads the value of the counter, and then its key. If another recording now has this counter
     /// id, the key shows it, and the value is not used.
     fn read(&self, aeron: &Aeron, counter_id: i32) -> PositionNews {
-        let counters = aeron.counters_reader();
+        let counters = &aeron.counters_reader();
         match counters.value(counter_id) {
             Some(value)
                 if RecordingPositionKey::is_active(counters, counter_id, self.recording_id) =>

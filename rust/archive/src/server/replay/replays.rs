@@ -577,7 +577,7 @@ fn limit_counters(
         .into_iter()
         .chain(request.limit_counter_id)
         .map(|id| {
-            LimitCounter::find(aeron.counters_reader(), id).ok_or_else(|| {
+            LimitCounter::find(&aeron.counters_reader(), id).ok_or_else(|| {
                 ArchiveError::generic(format!(
                     "unable to create replay limit counter id= {id} because of: there is no such counter"
                 ))

@@ -20,7 +20,7 @@ pub struct Claim<'a, W: Words> {
 /// Location of a claimed frame: a claim without its log, for code that cannot borrow the log.
 ///
 /// Dropping this value does not finish the claim. To finish the claim, [`attach`](Self::attach) it to its log.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "subscribers wait for the claim to be committed or aborted"]
 pub struct ClaimedFrame {
     partition: usize,
