@@ -36,12 +36,16 @@ _INTERVAL = _WATCHDOG_USEC / 2e6
 class Service:
     """A program whose notifications a socket of the test receives, as systemd would."""
 
-    def __init__(self, name: str, *arguments: object, watchdog: int = 0, **variables: str) -> None:
+    def __init__(
+        self, name: str, *arguments: object, watchdog: int = 0, is_abstract: bool = False, **variables: str
+    ) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         # The path of a socket has at most 107 bytes. Pytest's directories are too long for it.
         self._place = tempfile.TemporaryDirectory(prefix="aeron-test-")
         address = f"{self._place.name}/notify"
-        self._socket.bind(address)
+        if is_abstract:
+            address = f"@{address}"
+        self._socket.bind(address.replace("@", "\0"))
         environment = os.environ | {"NOTIFY_SOCKET": address, "AERON_LOG_LEVEL": "info"} | variables
         if watchdog:
             environment["WATCHDOG_USEC"] = str(watchdog)
@@ -96,8 +100,8 @@ def service() -> Iterator[Start]:
     """Returns a function that starts a program. The fixture kills it after the test."""
     started: list[Service] = []
 
-    def start(*arguments: object, watchdog: int = 0, **variables: str) -> Service:
-        started.append(Service(*map(str, arguments), watchdog=watchdog, **variables))
+    def start(*arguments: object, watchdog: int = 0, is_abstract: bool = False, **variables: str) -> Service:
+        started.append(Service(*map(str, arguments), watchdog=watchdog, is_abstract=is_abstract, **variables))
         return started[-1]
 
     yield start
@@ -112,10 +116,13 @@ def has_line(errors: str, *parts: str) -> bool:
 # ---- the service manager ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "is_abstract", [False, pytest.param(True, marks=pytest.mark.skipif(sys.platform != "linux", reason="of Linux"))]
+)
 def test_a_driver_tells_that_it_is_ready_when_it_serves_clients_and_that_it_stops(
-    service: Start, tmp_path: Path
+    service: Start, tmp_path: Path, is_abstract: bool
 ) -> None:
-    driver = service("aeronmd", "--dir", tmp_path / "md")
+    driver = service("aeronmd", "--dir", tmp_path / "md", is_abstract=is_abstract)
     first = driver.wait_for("READY=1")
     assert driver.received == [first]
     assert first.splitlines() == ["READY=1", f"STATUS=serving clients in {tmp_path / 'md'}"]
