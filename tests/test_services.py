@@ -558,6 +558,22 @@ def test_a_panic_of_an_agent_of_an_archive_is_on_stderr_and_in_the_error_log_and
     assert "stack backtrace:" in shown
 
 
+@pytest.mark.parametrize("name", ["aeronmd", "aeronarchive"])
+def test_a_panic_of_a_thread_that_is_no_agent_is_in_the_error_log_too(
+    service: Start, tmp_path: Path, name: str
+) -> None:
+    given = ["--dir", tmp_path / "md"] if name == "aeronmd" else ["--with-driver", *settings(tmp_path)]
+    program = service(name, *given, AERON_TEST_PANIC="aeron-reload")
+    program.wait_for("READY=1")
+    status, errors = program.end(signal.SIGHUP)
+    assert status == 1
+    check_evidence(errors, "aeron-reload")
+    place = ("errors", "--dir", tmp_path / "md") if name == "aeronmd" else ("archive", "errors", tmp_path / "archive")
+    shown = run(*place).stdout
+    assert "thread 'aeron-reload' panicked at rust/agent/src/crash.rs" in shown
+    assert "stack backtrace:" in shown
+
+
 def check_evidence(errors: str, agent: str) -> None:
     assert "panicked at rust/agent/src/crash.rs" in errors
     assert f"\na test has requested the panic of {agent}\nstack backtrace:\n" in errors

@@ -100,7 +100,7 @@ impl Panicked {
     /// Returns the text for an error log: the message, and the backtrace if there is one.
     pub fn evidence(&self) -> String {
         match &self.backtrace {
-            Some(backtrace) => format!("{self}\nstack backtrace:\n{}", backtrace.trim_end()),
+            Some(backtrace) => crash::with_backtrace(&self.to_string(), backtrace),
             None => self.to_string(),
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use signal_hook::consts::SIGHUP;
 
+use crate::crash::panic_if_requested;
 use crate::service::ServiceNotifier;
 
 /// Interval of the looks for the file with a request.
@@ -78,6 +79,7 @@ impl ReloadRequests {
                     continue;
                 }
                 service.reloading("reloading");
+                panic_if_requested("aeron-reload");
                 let outcome = reload();
                 if ending.load(Ordering::Acquire) {
                     // The program has told the manager that it stops.

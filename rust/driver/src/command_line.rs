@@ -218,6 +218,9 @@ fn run_driver(run: &RunDriver, arguments: Vec<String>) -> i32 {
         }
     }));
     let closed = driver.close();
+    for report in crash::take_reports() {
+        driver.errors().note_panic(&report);
+    }
     let status = match signals.received() {
         Some(Shutdown::Signal(number)) => number,
         _ => 0,

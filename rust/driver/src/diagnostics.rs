@@ -78,6 +78,12 @@ impl ErrorRecorder {
         log::warn!(target: TARGET, "{text}");
     }
 
+    /// Records a panic of a thread that is no agent. The text is only for the error log: the standard error output has
+    /// it already. The counters may have been freed.
+    pub fn note_panic(&self, report: &str) {
+        self.record_text(&format!("{report}\n"));
+    }
+
     /// Records a text. If the log is full and no logger is installed, prints the text to stderr.
     fn record_text(&self, text: &str) {
         let is_recorded = self.log.record(self.clock.time_ms(), text).is_ok();

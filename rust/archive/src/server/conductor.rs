@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use aeron_agent::{EpochClock, NanoClock};
+use aeron_agent::{EpochClock, NanoClock, crash};
 use aeron_client::Aeron;
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
@@ -290,6 +290,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// next start finds the ends of the recordings.
     pub fn close(&mut self, is_abort: bool) {
         self.take_notes();
+        for report in crash::take_reports() {
+            let text = report.lines().next().unwrap_or_default();
+            self.reports.report_evidence(self.now_ms, text, &report);
+        }
         // Ends the object thread first, because it writes into the directory. After this function, another archive may
         // take over the directory.
         self.objects.close();
