@@ -222,8 +222,11 @@ def test_the_last_mount_of_a_place_counts(tmp_path: Path) -> None:
     mounts = HEALTHY["proc/self/mountinfo"] + "\n26 25 0:24 / /dev/shm rw - ext4 /dev/vdb rw"
     finding = warning(host(tmp_path, {"proc/self/mountinfo": mounts}))
     assert (finding.name, finding.found) == ("file system of the driver", "ext4 at /dev/shm")
-    spaces = HEALTHY["proc/self/mountinfo"] + r"""
+    spaces = (
+        HEALTHY["proc/self/mountinfo"]
+        + r"""
 26 25 0:24 / /a\040b rw - tmpfs tmpfs rw"""
+    )
     assert warnings(host(tmp_path, {"proc/self/mountinfo": spaces}, directory=Path("/a b/aeron"))) == []
 
 

@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: they name missing requirements and remedies."""
+"""``aeron.spark.check()`` and ``aeron doctor spark``: they name missing requirements and remedies."""
 
 from __future__ import annotations
 

@@ -1,0 +1,171 @@
+"""Pods without a container tool: processes with namespaces of their own that share a file system in memory.
+
+As in a pod of Kubernetes with an `emptyDir` in memory, each container has its own process ids, mounts and network, and
+its own limit of memory if the control groups of this machine can be changed. Only root can make them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+_VERSION_1 = Path("/sys/fs/cgroup/memory")
+_VERSION_2 = Path("/sys/fs/cgroup")
+_NEW_NAMESPACES = ("--fork", "--pid", "--kill-child", "--mount", "--mount-proc", "--net", "--ipc")
+
+
+class Container:
+    """A process that is number 1 in its namespaces. Leaving the block kills it."""
+
+    def __init__(self, pod: int, group: MemoryGroup | None, *command: str) -> None:
+        join = f"echo 0 >{group.path}/cgroup.procs; " if group is not None else ""
+        self._outer = subprocess.Popen(
+            [
+                *("nsenter", "--target", str(pod), "--mount", "--"),
+                *("unshare", *_NEW_NAMESPACES, "sh", "-c", f'{join}ip link set lo up; exec "$@"', "sh", *command),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.group = group
+
+    @property
+    def pid(self) -> int:
+        """Id of process 1 of the container in the namespace of this process. Waits until there is one."""
+        # `nsenter` becomes `unshare`, which has one child.
+        file = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
+        deadline = time.monotonic() + 10
+        while not (text := file.read_text()):
+            assert time.monotonic() < deadline, "the container did not start, or has ended"
+            time.sleep(0.001)
+        return int(text)
+
+    def line(self) -> str:
+        """Waits for the next line of the standard output."""
+        assert self._outer.stdout is not None
+        return self._outer.stdout.readline().rstrip("\n")
+
+    def execute(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command inside the container, as the probe of a supervisor does."""
+        inside = ("nsenter", "--target", str(self.pid), "--pid", "--mount", "--net", "--ipc", "--")
+        return subprocess.run([*inside, *command], capture_output=True, text=True, timeout=30, check=False)
+
+    def end(self, number: int) -> int:
+        """Sends a signal to process 1. Returns its exit status, as :meth:`wait` does."""
+        os.kill(self.pid, number)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Waits for the end of process 1. Returns its exit status; 1 after a kill, because `unshare` reports no more."""
+        return self._outer.wait(20)
+
+    def __enter__(self) -> Container:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._outer.kill()  # with `--kill-child`, process 1 and so all processes of the container end too
+        self._outer.wait()
+        assert self._outer.stdout is not None
+        self._outer.stdout.close()
+
+
+class MemoryGroup:
+    """A control group with a limit of memory, in the version of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def used(self) -> int:
+        """Returns the bytes of the group that are in use."""
+        version_1 = self.path / "memory.usage_in_bytes"
+        return int((version_1 if version_1.exists() else self.path / "memory.current").read_text())
+
+    def kills(self) -> int:
+        """Returns the number of processes that the kernel has killed because of the limit."""
+        version_1 = self.path / "memory.oom_control"
+        text = (version_1 if version_1.exists() else self.path / "memory.events").read_text()
+        return int(dict(line.split() for line in text.splitlines())["oom_kill"])
+
+
+class Pod:
+    """Containers that share `/dev/shm`. `python` is the command of this Python with this package."""
+
+    python = (sys.executable, "-P")
+
+    def __init__(self, holder: int, stack: ExitStack) -> None:
+        self._holder, self._stack, self._count = holder, stack, 0
+
+    def start(self, *command: str, memory_mib: int | None = None) -> Container:
+        """Starts a container with `python` and the given arguments."""
+        self._count += 1
+        group = None
+        if memory_mib is not None:
+            group = self._stack.enter_context(_memory_group(f"aeron-test-{os.getpid()}-{self._count}", memory_mib))
+        return self._stack.enter_context(Container(self._holder, group, *self.python, *command))
+
+
+@contextmanager
+def pod(shared_mib: int) -> Iterator[Pod]:
+    """Yields a pod whose `/dev/shm` is a new file system of `shared_mib` MiB.
+
+    Without the permission to make namespaces, the test is skipped. In CI, it fails.
+    """
+    hold = f"mount -t tmpfs -o size={shared_mib}m pod /dev/shm && echo ready && exec cat"
+    with subprocess.Popen(
+        ["unshare", "--mount", "sh", "-c", hold],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stderr is not None
+        probe = ["unshare", *_NEW_NAMESPACES, "true"]
+        problem = "" if holder.stdout.readline() else holder.stderr.read()
+        problem = problem or subprocess.run(probe, capture_output=True, text=True, check=False).stderr
+        if problem:
+            holder.kill()
+            reason = f"namespaces are not permitted: {problem.strip()}"
+            if os.environ.get("CI"):
+                pytest.fail(f"tests of containers must not be skipped in CI: {reason}")
+            pytest.skip(reason)
+        with ExitStack() as stack:
+            stack.callback(holder.kill)
+            yield Pod(holder.pid, stack)
+
+
+@contextmanager
+def _memory_group(name: str, limit_mib: int) -> Iterator[MemoryGroup | None]:
+    """Yields a new control group, or `None` if this machine lets nobody make one."""
+    is_version_1 = (_VERSION_1 / "memory.limit_in_bytes").exists()
+    parent, limit = (_VERSION_1, "memory.limit_in_bytes") if is_version_1 else (_VERSION_2, "memory.max")
+    path = parent / name
+    try:
+        path.mkdir()
+    except OSError:
+        yield None
+        return
+    try:
+        if (path / limit).exists():
+            (path / limit).write_text(str(limit_mib * MIB))
+            yield MemoryGroup(path)
+        else:
+            yield None
+    finally:
+        deadline = time.monotonic() + 10
+        while True:  # the kernel removes killed processes a moment later
+            try:
+                path.rmdir()
+                break
+            except OSError:
+                assert time.monotonic() < deadline, f"{path} has processes"
+                time.sleep(0.01)
