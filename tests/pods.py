@@ -25,7 +25,7 @@ _NEW_NAMESPACES = ("--fork", "--pid", "--kill-child", "--mount", "--mount-proc",
 class Container:
     """A process that is number 1 in its namespaces. Leaving the block kills it."""
 
-    def __init__(self, pod: int, group: MemoryGroup | None, *command: str) -> None:
+    def __init__(self, pod: int, group: MemoryGroup | None, *command: str, **environment: str) -> None:
         join = f"echo 0 >{group.path}/cgroup.procs; " if group is not None else ""
         self._outer = subprocess.Popen(
             [
@@ -35,6 +35,7 @@ class Container:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
+            env={**os.environ, **environment},
         )
         self.group = group
 
@@ -54,10 +55,17 @@ class Container:
         assert self._outer.stdout is not None
         return self._outer.stdout.readline().rstrip("\n")
 
-    def execute(self, *command: str) -> subprocess.CompletedProcess[str]:
+    def execute(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command inside the container, as the probe of a supervisor does."""
         inside = ("nsenter", "--target", str(self.pid), "--pid", "--mount", "--net", "--ipc", "--")
-        return subprocess.run([*inside, *command], capture_output=True, text=True, timeout=30, check=False)
+        return subprocess.run(
+            [*inside, *command],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+            env={**os.environ, **environment},
+        )
 
     def end(self, number: int) -> int:
         """Sends a signal to process 1. Returns its exit status, as :meth:`wait` does."""
@@ -65,7 +73,7 @@ class Container:
         return self.wait()
 
     def wait(self) -> int:
-        """Waits for the end of process 1. Returns its exit status; 1 after a kill, because `unshare` reports no more."""
+        """Waits for the end of process 1. Returns its exit status, which `unshare` reports as 1 after a kill."""
         return self._outer.wait(20)
 
     def __enter__(self) -> Container:
@@ -104,13 +112,13 @@ class Pod:
     def __init__(self, holder: int, stack: ExitStack) -> None:
         self._holder, self._stack, self._count = holder, stack, 0
 
-    def start(self, *command: str, memory_mib: int | None = None) -> Container:
+    def start(self, *command: str, memory_mib: int | None = None, **environment: str) -> Container:
         """Starts a container with `python` and the given arguments."""
         self._count += 1
         group = None
         if memory_mib is not None:
             group = self._stack.enter_context(_memory_group(f"aeron-test-{os.getpid()}-{self._count}", memory_mib))
-        return self._stack.enter_context(Container(self._holder, group, *self.python, *command))
+        return self._stack.enter_context(Container(self._holder, group, *self.python, *command, **environment))
 
 
 @contextmanager

@@ -5,13 +5,22 @@ A pod of `tests/pods.py` is made of namespaces, without a container tool.
 
 from __future__ import annotations
 
-import os
+import re
+import shutil
 import signal
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import kubernetes_validate
 import pytest
+import yaml
 from tests.conftest import eventually
 from tests.pods import MIB, Container, Pod, pod
+
+from promtool import promtool
 
 DIRECTORY = "/dev/shm/aeron"
 # A driver needs 46 MiB for 8 MiB of counters, which is the default. This driver has 1 MiB.
@@ -138,3 +147,197 @@ def test_doctor_finds_the_limits_of_a_container() -> None:
         if found.group is not None:
             text = "100 MiB, with a file system of 64 MiB"
             assert any(line.startswith("warn  memory limit") and text in line for line in lines)
+
+
+# ---- the files of `containers/` --------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "containers"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yml").read_text())
+MANIFESTS: dict[str, list[dict[str, Any]]] = {
+    path.stem: list(yaml.safe_load_all(path.read_text())) for path in sorted((FOLDER / "kubernetes").glob("*.yml"))
+}
+OBJECTS = [(name, each) for name, objects in MANIFESTS.items() for each in objects]
+# The oldest version in which an init container may be a sidecar.
+OLDEST_KUBERNETES = "1.29"
+PROCESS_MIB = 128
+"""Memory of a process beside the files, as `aeron doctor` expects it."""
+MARGIN_S = 5
+"""Time that a driver needs to end after its drain."""
+
+
+class Service(NamedTuple):
+    """A container of the files: its command, and the commands of its probes."""
+
+    command: list[str]
+    probes: list[list[str]]
+    memory_mib: int
+
+
+def compose_services() -> dict[str, Service]:
+    return {
+        name: Service(
+            each["command"],
+            [each["healthcheck"]["test"][1:]] if "healthcheck" in each else [],
+            mebibytes(each["mem_limit"]),
+        )
+        for name, each in COMPOSE["services"].items()
+        if each["image"] == "aeron"
+    }
+
+
+def kubernetes_services(file: str) -> dict[str, Service]:
+    return {
+        each["name"]: Service(
+            each["command"],
+            [probe["exec"]["command"] for name, probe in each.items() if name.endswith("Probe") and "exec" in probe],
+            mebibytes(each["resources"]["limits"]["memory"]),
+        )
+        for spec in pod_specs(file)
+        for each in containers(spec)
+        if each["command"][0] != "chown"
+    }
+
+
+def pod_specs(file: str) -> list[dict[str, Any]]:
+    return [each["spec"]["template"]["spec"] for each in MANIFESTS[file] if "template" in each.get("spec", {})]
+
+
+def containers(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return [*spec.get("initContainers", []), *spec["containers"]]
+
+
+def mebibytes(text: str) -> int:
+    number, unit = re.fullmatch(r"(\d+)(Mi|Gi|m)", text).groups()  # type: ignore[union-attr] # fails for other units
+    return int(number) * (1024 if unit == "Gi" else 1)
+
+
+def run_tool(name: str, *arguments: str | Path) -> None:
+    done = subprocess.run([Path(sys.executable).parent / name, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_dockerfile_passes_its_linter() -> None:
+    run_tool("hadolint", FOLDER / "Dockerfile")
+
+
+def test_the_last_stage_of_the_image_has_no_build_tools_and_no_root() -> None:
+    build, last = DOCKERFILE.split("FROM ${BASE}\n")
+    assert "python3-venv" in build
+    assert re.findall(r"apt-get install -y --no-install-recommends (.*?) &&", last) == ["python3"]
+    assert "pip" not in last
+    assert re.search(r"^USER 10001:10001$", last, re.MULTILINE)
+
+
+def test_the_compose_file_has_the_form_of_compose() -> None:
+    run_tool("check-jsonschema", "--builtin-schema", "vendor.compose-spec", FOLDER / "compose.yml")
+    assert {*COMPOSE["services"]} >= {"driver", "archive", "publisher", "prometheus"}
+
+
+@pytest.mark.parametrize("version", [OLDEST_KUBERNETES, kubernetes_validate.latest_version()])
+@pytest.mark.parametrize(
+    ("file", "found"), OBJECTS, ids=lambda value: value["kind"] if isinstance(value, dict) else value
+)
+def test_a_manifest_has_the_form_of_its_kind(file: str, found: dict[str, Any], version: str) -> None:
+    kubernetes_validate.validate(found, version, strict=True)
+
+
+def test_prometheus_reads_its_configuration(tmp_path: Path) -> None:
+    for path in (FOLDER / "prometheus.yml", ROOT / "dashboards/alerts.yml"):
+        shutil.copy(path, tmp_path)
+    promtool("check", "config", tmp_path / "prometheus.yml")
+    mounted = {volume.partition(":")[0] for volume in COMPOSE["services"]["prometheus"]["volumes"]}
+    assert all((FOLDER / path).is_file() for path in mounted)
+
+
+def test_a_driver_has_more_time_to_end_than_it_drains() -> None:
+    compose = COMPOSE["services"]["driver"]
+    times = [(compose["command"], int(compose["stop_grace_period"].removesuffix("s")))]
+    for file in MANIFESTS:
+        times += [
+            (each["command"], spec["terminationGracePeriodSeconds"])
+            for spec in pod_specs(file)
+            for each in containers(spec)
+            if each["command"][0] == "aeronmd"
+        ]
+    assert len(times) == 1 + len(MANIFESTS)
+    for command, grace_s in times:
+        drain_s = int(command[command.index("--drain") + 1])
+        assert 0 < drain_s <= grace_s - MARGIN_S
+
+
+def test_a_driver_has_memory_for_its_files_and_its_process() -> None:
+    options = COMPOSE["volumes"]["shared-memory"]["driver_opts"]
+    assert options["type"] == "tmpfs"
+    size_mib = mebibytes(re.findall(r"size=(\w+)", options["o"])[0])
+    assert compose_services()["driver"].memory_mib >= size_mib + PROCESS_MIB
+    (sidecar,) = pod_specs("sidecar")
+    (volume,) = sidecar["volumes"]
+    assert volume["emptyDir"]["medium"] == "Memory"
+    size_mib = mebibytes(volume["emptyDir"]["sizeLimit"])
+    assert kubernetes_services("sidecar")["driver"].memory_mib >= size_mib + PROCESS_MIB
+
+
+def test_all_containers_of_a_driver_have_the_user_of_the_image() -> None:
+    user = int(re.findall(r"^USER (\d+)", DOCKERFILE, re.MULTILINE)[0])
+    specs = [spec for file in MANIFESTS for spec in pod_specs(file)]
+    assert len(specs) == 3
+    for spec in specs:
+        assert spec["securityContext"]["runAsUser"] == user
+        assert spec["securityContext"]["runAsNonRoot"]
+        for each in containers(spec):
+            own = each["securityContext"]
+            assert own["readOnlyRootFilesystem"]
+            assert own["capabilities"]["drop"] == ["ALL"]
+            if own.get("runAsUser") == 0:
+                assert each["command"] == ["chown", f"{user}:{user}", "/dev/shm"]
+
+
+METRICS = "import urllib.request; print(urllib.request.urlopen('http://127.0.0.1:9464/metrics').read().decode())"
+# The other services start after these are healthy.
+FIRST = ["driver", "archive"]
+PROGRAMS = {"aeron": (), "aeronmd": ("driver",), "aeronarchive": ("archive", "run")}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("source", ["compose", *MANIFESTS])
+def test_the_services_of_a_file_work_together(source: str, tmp_path: Path) -> None:
+    """Runs the commands and probes of the file in namespaces, with the limits of memory of the file."""
+    services = compose_services() if source == "compose" else kubernetes_services(source)
+    recordings = tmp_path / "recordings"
+    environment = {"AERON_DIR": DIRECTORY, "AERON_ARCHIVE_DIR": str(recordings)}
+    assert "AERON_DIR=/dev/shm/aeron" in DOCKERFILE
+
+    def words(command: list[str]) -> list[str]:
+        program, *rest = [word.replace("/recordings", str(recordings)) for word in command]
+        return ["-m", "aeron", *PROGRAMS[program], *rest]
+
+    def passes_probes(name: str) -> bool:
+        return all(
+            running[name].execute(*Pod.python, *words(probe), **environment).returncode == 0
+            for probe in services[name].probes
+        )
+
+    with pod(shared_mib=256) as made:
+        running: dict[str, Container] = {}
+        for name in sorted(services, key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST)):
+            service = services[name]
+            running[name] = made.start(*words(service.command), memory_mib=service.memory_mib, **environment)
+            if name in FIRST:
+                eventually(partial(passes_probes, name))
+        for name in services:
+            eventually(partial(passes_probes, name), timeout=20)
+        metrics = ""
+
+        def has_metrics() -> bool:
+            nonlocal metrics
+            metrics = running["exporter"].execute(*Pod.python, "-c", METRICS).stdout
+            is_recorded = source != "compose" or "aeron_archive_recording_position_bytes_total" in metrics
+            return "aeron_publisher_position_bytes_total" in metrics and is_recorded
+
+        eventually(has_metrics, timeout=20)
+        label = {"compose": "compose", "sidecar": "quotes", "daemon-set": "node"}[source]
+        assert f'aeron_driver_up{{driver="{label}"}} 1\n' in metrics
+        assert running["driver"].end(signal.SIGTERM) == signal.SIGTERM

@@ -514,7 +514,7 @@ def _remove_ipc(host: Host) -> Iterator[Finding]:
 
 
 def _logind_removes(host: Host) -> bool:
-    """Returns the value of `RemoveIPC`. The first main file counts, then the other files in the order of their names."""
+    """Returns the value of `RemoveIPC`: of the first main file, or of later files in the order of their names."""
     folders = ("etc", "run", "usr/local/lib", "usr/lib")
     main = next((text for folder in folders if (text := host.read(f"{folder}/systemd/logind.conf"))), "")
     others: dict[str, Path] = {}
