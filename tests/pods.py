@@ -1,7 +1,7 @@
 """Pods without a container tool: processes with namespaces of their own that share a file system in memory.
 
-As in a pod of Kubernetes with an `emptyDir` in memory, each container has its own process ids, mounts and network, and
-its own limit of memory if the control groups of this machine can be changed. Only root can make them.
+As in a pod of Kubernetes with an `emptyDir` in memory, each container has its own process ids, mounts and network. It
+has its own limit of memory if this process may change control groups.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ import pytest
 MIB = 1 << 20
 _VERSION_1 = Path("/sys/fs/cgroup/memory")
 _VERSION_2 = Path("/sys/fs/cgroup")
+# Other users than root need a namespace of users, in which they are root.
+_MAKE_USER = ("--user", "--map-root-user") if os.geteuid() else ()
+_JOIN_USER = ("--user", "--preserve-credentials") if os.geteuid() else ()
 _NEW_NAMESPACES = ("--fork", "--pid", "--kill-child", "--mount", "--mount-proc", "--net", "--ipc")
 
 
@@ -29,7 +32,7 @@ class Container:
         join = f"echo 0 >{group.path}/cgroup.procs; " if group is not None else ""
         self._outer = subprocess.Popen(
             [
-                *("nsenter", "--target", str(pod), "--mount", "--"),
+                *("nsenter", "--target", str(pod), *_JOIN_USER, "--mount", "--"),
                 *("unshare", *_NEW_NAMESPACES, "sh", "-c", f'{join}ip link set lo up; exec "$@"', "sh", *command),
             ],
             stdin=subprocess.DEVNULL,
@@ -57,7 +60,7 @@ class Container:
 
     def execute(self, *command: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command inside the container, as the probe of a supervisor does."""
-        inside = ("nsenter", "--target", str(self.pid), "--pid", "--mount", "--net", "--ipc", "--")
+        inside = ("nsenter", "--target", str(self.pid), *_JOIN_USER, "--pid", "--mount", "--net", "--ipc", "--")
         return subprocess.run(
             [*inside, *command],
             capture_output=True,
@@ -92,10 +95,10 @@ class MemoryGroup:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def used(self) -> int:
-        """Returns the bytes of the group that are in use."""
-        version_1 = self.path / "memory.usage_in_bytes"
-        return int((version_1 if version_1.exists() else self.path / "memory.current").read_text())
+    def shared(self) -> int:
+        """Returns the bytes of files in memory that count against the limit."""
+        text = (self.path / "memory.stat").read_text()
+        return int(dict(line.split() for line in text.splitlines())["shmem"])
 
     def kills(self) -> int:
         """Returns the number of processes that the kernel has killed because of the limit."""
@@ -110,7 +113,7 @@ class Pod:
     python = (sys.executable, "-P")
 
     def __init__(self, holder: int, stack: ExitStack) -> None:
-        self._holder, self._stack, self._count = holder, stack, 0
+        self.holder, self._stack, self._count = holder, stack, 0
 
     def start(self, *command: str, memory_mib: int | None = None, **environment: str) -> Container:
         """Starts a container with `python` and the given arguments."""
@@ -118,7 +121,7 @@ class Pod:
         group = None
         if memory_mib is not None:
             group = self._stack.enter_context(_memory_group(f"aeron-test-{os.getpid()}-{self._count}", memory_mib))
-        return self._stack.enter_context(Container(self._holder, group, *self.python, *command, **environment))
+        return self._stack.enter_context(Container(self.holder, group, *self.python, *command, **environment))
 
 
 @contextmanager
@@ -129,7 +132,7 @@ def pod(shared_mib: int) -> Iterator[Pod]:
     """
     hold = f"mount -t tmpfs -o size={shared_mib}m pod /dev/shm && echo ready && exec cat"
     with subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", hold],
+        ["unshare", *_MAKE_USER, "--mount", "sh", "-c", hold],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -137,7 +140,17 @@ def pod(shared_mib: int) -> Iterator[Pod]:
     ) as holder:
         assert holder.stdout is not None
         assert holder.stderr is not None
-        probe = ["unshare", *_NEW_NAMESPACES, "true"]
+        probe = [
+            "nsenter",
+            "--target",
+            str(holder.pid),
+            *_JOIN_USER,
+            "--mount",
+            "--",
+            "unshare",
+            *_NEW_NAMESPACES,
+            "true",
+        ]
         problem = "" if holder.stdout.readline() else holder.stderr.read()
         problem = problem or subprocess.run(probe, capture_output=True, text=True, check=False).stderr
         if problem:
