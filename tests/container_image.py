@@ -41,18 +41,23 @@ class Image:
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout.strip()
 
-    def start(self, *command: str, memory: str = "128m") -> subprocess.Popen[str]:
-        """Starts a command in a container of its own, without a network."""
-        container = self.buildah("from", "--pull-never", "--memory", memory, NAME)
+    def start(self, *command: str, memory: str = "128m", owner: bool = False) -> subprocess.Popen[str]:
+        """Starts a command in a container of its own, without a network.
+
+        As in the manifests, it has no capability, except that root may change owners in a container with `owner`.
+        """
+        may = ["--cap-drop=all", *(["--cap-add=CHOWN"] if owner else [])]
+        container = self.buildah("from", "--pull-never", "--memory", memory, *may, NAME)
         self._containers.append(container)
-        run = ["buildah", "run", "--network=none", "--volume=/dev/shm:/dev/shm", container, "--", *command]
+        user = ["--user=0:0"] if owner else []
+        run = ["buildah", "run", *user, "--network=none", "--volume=/dev/shm:/dev/shm", container, "--", *command]
         return subprocess.Popen(
             [*self._inside, *run], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True
         )
 
-    def run(self, *command: str) -> tuple[int, str]:
-        """Runs a command in a container of its own. Returns whether it failed, and its output."""
-        started = self.start(*command)
+    def run(self, *command: str, owner: bool = False) -> tuple[int, str]:
+        """Runs a command in a container of its own. Returns its exit status and its output."""
+        started = self.start(*command, owner=owner)
         output, _ = started.communicate(timeout=60)
         return started.returncode, output
 
@@ -100,6 +105,12 @@ def test_the_image_has_no_root_no_pip_and_no_compiler(image: Image) -> None:
     )
     status, version = image.run("aeron", "--version")
     assert (status, version.partition(",")[0]) == (0, "aeron")
+
+
+def test_the_folder_of_a_node_gets_the_user_of_the_image(image: Image) -> None:
+    """The folder is `/dev/shm` itself in the manifest, which the next test needs for all users."""
+    assert image.run("sh", "-c", "mkdir /dev/shm/node && chown 10001:10001 /dev/shm/node", owner=True) == (0, "")
+    assert image.run("sh", "-c", "touch /dev/shm/node/x && rm -r /dev/shm/node") == (0, "")
 
 
 def test_services_in_other_containers_use_the_driver_of_a_container(image: Image) -> None:

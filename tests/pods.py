@@ -178,6 +178,10 @@ def _memory_group(name: str, limit_mib: int) -> Iterator[MemoryGroup | None]:
     try:
         if (path / limit).exists():
             (path / limit).write_text(str(limit_mib * MIB))
+            # Otherwise a machine with swap moves pages there, and the limit kills nothing.
+            for name_of_swap, value in (("memory.swap.max", 0), ("memory.memsw.limit_in_bytes", limit_mib * MIB)):
+                if (path / name_of_swap).exists():
+                    (path / name_of_swap).write_text(str(value))
             yield MemoryGroup(path)
         else:
             yield None

@@ -168,6 +168,17 @@ def run_command(finding: Finding, root: Path) -> dict[str, str]:
             "memory limit",
             "200 MiB, with a file system of 1024 MiB",
         ),
+        ({"sys/fs/cgroup/user.slice/cpu.max": "150000 100000"}, "processor quota", "1.5 processors"),
+        (
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/a",
+                "sys/fs/cgroup/cpu/a/cpu.cfs_quota_us": "100000",
+                "sys/fs/cgroup/cpu/a/cpu.cfs_period_us": "50000",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+            },
+            "processor quota",
+            "2 processors",
+        ),
     ],
 )
 def test_the_command_of_a_warning_mends_the_host(
@@ -211,11 +222,14 @@ def test_without_the_limit_in_proc_a_socket_shows_the_buffer_that_it_gets(tmp_pa
 
 
 def test_a_driver_on_a_disk_is_told_of_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    finding = warning(host(tmp_path, directory=Path("/data/aeron")))
+    # Files on a disk do not count against the limit of memory.
+    limited: dict[str, str | None] = {"sys/fs/cgroup/user.slice/memory.max": str(200 << 20)}
+    finding = warning(host(tmp_path, limited, directory=Path("/data/aeron")))
     assert (finding.name, finding.found) == ("file system of the driver", "ext4 at /")
     monkeypatch.setenv("AERON_DIR", run_command(finding, tmp_path)["AERON_DIR"])
     assert aeron.default_directory() == DRIVER
-    assert warnings(host(tmp_path, directory=aeron.default_directory())) == []
+    unlimited: dict[str, str | None] = {"sys/fs/cgroup/user.slice/memory.max": None}
+    assert warnings(host(tmp_path, unlimited, directory=aeron.default_directory())) == []
 
 
 def test_the_last_mount_of_a_place_counts(tmp_path: Path) -> None:
@@ -252,15 +266,21 @@ def test_the_use_of_a_running_driver_doubles_the_wanted_limits(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [("open files", "-S -n 512"), ("file size", "-S -f 1024"), ("address space", "-S -v 8388608")]
+    ("name", "option", "found"),
+    [
+        ("open files", "-S -n 512", "512"),
+        # A log of the default term length of IPC is longer.
+        ("file size", "-S -f 200000", "204800000 bytes"),
+        ("address space", "-S -v 8388608", "8589934592 bytes"),
+    ],
 )
-def test_the_command_for_a_limit_raises_it_in_the_shell(name: str, option: str, tmp_path: Path) -> None:
+def test_the_command_for_a_limit_raises_it_in_the_shell(name: str, option: str, found: str, tmp_path: Path) -> None:
     def shell(command: str) -> Host:
         done = subprocess.run(["bash", "-c", f"ulimit {option}; {command}"], capture_output=True, text=True, check=True)
         return host(tmp_path, {"proc/self/limits": done.stdout})
 
     finding = warning(shell("cat /proc/self/limits"))
-    assert finding.name == name
+    assert (finding.name, finding.found) == (name, found)
     assert warnings(shell(f"{finding.command}; cat /proc/self/limits")) == []
 
 
@@ -364,9 +384,11 @@ def test_in_a_container_the_commands_are_for_its_host(tmp_path: Path) -> None:
     inside: dict[str, str | None] = {
         ".dockerenv": "",
         "sys/fs/cgroup/user.slice/ann.scope/memory.max": str(100 << 20),
+        "sys/fs/cgroup/user.slice/ann.scope/cpu.max": "50000 100000",
     }
     small = host(tmp_path, inside, space=Space(64 << 20, 60 << 20))
-    space, memory = warnings(small)
+    space, memory, quota = warnings(small)
+    assert quota.command == "docker run ...   # without --cpus; Kubernetes: no resources.limits.cpu"
     assert space.command == "docker run --shm-size=192m ...   # Kubernetes: sizeLimit: 192Mi of the volume"
     assert memory.command == "docker run --memory=192m ...   # Kubernetes: resources.limits.memory: 192Mi"
     assert small.is_container

@@ -118,7 +118,7 @@ class Host:
 
 
 def this_host(directory: str) -> Host:
-    """Returns the host on which this process runs. Opens one socket, and changes nothing."""
+    """Returns the host on which this process runs. Changes nothing."""
     settings = aeron.MediaDriver.settings()
     if "AERON_THREADING_MODE" not in os.environ:
         settings["threading_mode"] = "DEDICATED"  # the default of `aeronmd`, to which this section applies
@@ -127,7 +127,7 @@ def this_host(directory: str) -> Host:
         user = pwd.getpwuid(uid).pw_name
     except KeyError:
         user = str(uid)
-    existing = next(path for path in (Path(directory), *Path(directory).absolute().parents) if path.exists())
+    existing = next(path for path in (Path(directory), *Path(directory).absolute().parents) if os.path.exists(path))
     found = os.statvfs(existing)
     return Host(
         directory=existing.resolve() / Path(directory).absolute().relative_to(existing.absolute()),
@@ -167,6 +167,7 @@ def check_host(host: Host) -> list[Finding]:
         _limits,
         _huge_pages,
         _governor,
+        _quota,
         _isolation,
         _clock_source,
         _synchronisation,
@@ -299,23 +300,28 @@ def _memory_limit(host: Host) -> Iterator[Finding]:
 
 def _cgroup_limit(host: Host) -> tuple[int, str] | None:
     """Returns the smallest memory limit of this process's control groups and its file, or `None` without a limit."""
-    limits = []
+    files = _cgroup_files(host, "memory", "memory.limit_in_bytes", "memory.max")
+    limits = [(int(text), file) for file, text in files if text.isdecimal()]
+    # Version 1 of control groups has a number of more than 2^62 instead of no limit.
+    return min((limit for limit in limits if limit[0] < 1 << 62), default=None)
+
+
+def _cgroup_files(host: Host, controller: str, version_1: str, version_2: str) -> Iterator[tuple[str, str]]:
+    """Yields path and text of a file in each of this process's control groups, from its own to the root."""
     for line in (host.read("proc/self/cgroup") or "").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers == "":
-            folder, name = "sys/fs/cgroup", "memory.max"
-        elif "memory" in controllers.split(","):
-            folder, name = "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            folder, name = "sys/fs/cgroup", version_2
+        elif controller in controllers.split(","):
+            folder, name = f"sys/fs/cgroup/{controller}", version_1
         else:
             continue
         own = Path(path.lstrip("/"))
         for place in (own, *own.parents):
             file = str(Path(folder) / place / name)
             text = host.read(file)
-            if text is not None and text.isdecimal():
-                limits.append((int(text), file))
-    # Version 1 of control groups has a number of more than 2^62 instead of no limit.
-    return min((limit for limit in limits if limit[0] < 1 << 62), default=None)
+            if text is not None:
+                yield file, text
 
 
 # ---- limits of processes ---------------------------------------------------------------------------------------------
@@ -400,6 +406,20 @@ def _governor(host: Host) -> Iterator[Finding]:
     if found:
         command = f"echo performance | {host.sudo}tee /{pattern}"
         yield _finding("governor", ", ".join(found), "performance", found == ["performance"], command)
+
+
+def _quota(host: Host) -> Iterator[Finding]:
+    """A quota stops all threads of a group until the next period, which is 100 ms later at most."""
+    for file, text in _cgroup_files(host, "cpu", "cpu.cfs_quota_us", "cpu.max"):
+        quota = text.split()[0]
+        if quota in ("max", "-1"):
+            continue
+        period = text.split()[1] if file.endswith("cpu.max") else host.read(f"{file[: -len('quota_us')]}period_us")
+        command = f"echo {'max' if file.endswith('cpu.max') else -1} | {host.sudo}tee /{file}"
+        if host.is_container:
+            command = "docker run ...   # without --cpus; Kubernetes: no resources.limits.cpu"
+        found = f"{int(quota) / int(period or 100_000):g} processors"
+        yield Finding("processor quota", found, "no quota", "warn", command)
 
 
 def _isolation(host: Host) -> Iterator[Finding]:
