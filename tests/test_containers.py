@@ -89,6 +89,7 @@ def test_services_of_a_pod_continue_after_their_driver_was_killed() -> None:
 
         driver.end(signal.SIGKILL)
         eventually(lambda: probe(subscriber, "--live")[0] == 1, timeout=20)
+        assert probe(subscriber, "--live")[1].endswith(" ms old, and it was process 1 of a container\n")
         assert subscriber.line() == "lost"
         again = made.start(*DRIVER, memory_mib=192)
         while (line := subscriber.line()) == "lost":
