@@ -13,8 +13,8 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus image-tools demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
-	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel image clean
+.PHONY: help faketime tmux prometheus demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
 help:
@@ -346,6 +346,7 @@ wheel: $(STAMPS)/venv
 
 # Without a daemon and without a registry: mmdebstrap makes the Debian on which the image is built.
 IMAGE_BASE := .cache/image-base.tar
+.PHONY: image image-tools
 image-tools:
 	@{ command -v buildah && command -v crun && command -v mmdebstrap; } >/dev/null || \
 		$(call install_package,--no-install-recommends buildah crun mmdebstrap debian-archive-keyring,the image)
