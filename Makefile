@@ -13,7 +13,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -127,7 +127,7 @@ test-loom:
 # share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest
 # files, and end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus
+test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
 	$(call say,Python and interop tests)
 	$(PYTEST) --ignore=tests/differential $(PYTEST_ARGS)
 
@@ -138,8 +138,9 @@ test-differential: $(QUICK)
 	$(PYTEST) --durations-file=target/differential-durations.csv tests/differential
 
 # Debian packages of single tests: a library that sets the clock of processes for tests/interop/test_clocks.py, a
-# terminal for tests/test_cli_top.py, and Prometheus for tests of alarms and dashboards. Only root can install them.
-# Without them, these tests are skipped, or fail in CI. $(call install_package,PACKAGE,SUBJECT OF THE TESTS)
+# terminal for tests/test_cli_top.py, Prometheus for tests of alarms and dashboards, and `systemd-analyze` for
+# tests/test_services.py. Only root can install them. Without them, these tests are skipped, or fail in CI.
+# $(call install_package,PACKAGE,SUBJECT OF THE TESTS)
 apt_install := apt-get install -y -qq
 install_package = { [ $$(id -u) = 0 ] && { $(apt_install) $(1) || { apt-get update -qq && $(apt_install) $(1); }; }; } || \
 	echo "for tests of $(2), run as root: $(apt_install) $(1)"
@@ -150,6 +151,9 @@ tmux:
 # With systemd, the package also starts a server on port 9090: `systemctl disable --now prometheus` ends it.
 prometheus:
 	@command -v promtool >/dev/null || $(call install_package,--no-install-recommends prometheus,alarms)
+# Only the program is used: the package does not replace the first process of a container.
+systemd:
+	@command -v systemd-analyze >/dev/null || $(call install_package,--no-install-recommends systemd,the units of services)
 
 # Tests start Spark some forty times. With an archive of its classes each start takes a quarter of the processor time.
 $(STAMPS)/spark-classes: | $(QUICK)

@@ -24,6 +24,7 @@ _HELPS = {
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
     "log-level": "Change the level of a running driver's or archive's log.",
+    "reload": "Let a running driver or archive read its files again.",
     "loss": "Show the losses of a driver's streams.",
     "streams": "Show a driver's streams and the backlog of each reader.",
     "clients": "Show a driver's clients and what they own.",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aeron_agent::logging::is_installed;
-use aeron_agent::{EpochClock, console};
+use aeron_agent::{AgentError, EpochClock, console};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::error_log::DistinctErrorLog;
@@ -59,6 +59,16 @@ impl ErrorRecorder {
             false => Level::Error,
         };
         log::log!(target: TARGET, level, "{text}");
+    }
+
+    /// Records the error of an agent. The error log also gets the backtrace of a panic.
+    pub fn note_agent_error(&self, error: &AgentError) {
+        let Some(panicked) = error.panicked() else {
+            return self.note(&format!("{error}\n"));
+        };
+        self.errors.fetch_add(1);
+        self.record_text(&format!("{}\n", panicked.evidence()));
+        log::error!(target: TARGET, "{error}");
     }
 
     /// Records a text like [`note`](Self::note), but does not increment the error counter, because the driver did not
