@@ -35,6 +35,7 @@ help:
 	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
+	@echo "make image   builds the image of containers/Dockerfile from the wheel by buildah, and runs a driver and services from it, as root"
 	@echo "make wheel   an abi3 wheel in dist/ for machines like this one; the release workflow builds those for glibc 2.17"
 
 # ---- environment -----------------------------------------------------------------------------------------------------
@@ -346,6 +347,19 @@ mutants: $(QUICK)
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)
 	$(BIN)/maturin build --release --out dist
+
+# Without a daemon and without a registry: mmdebstrap makes the Debian on which the image is built.
+IMAGE_BASE := .cache/image-base.tar
+.PHONY: image image-tools
+image-tools:
+	@{ command -v buildah && command -v crun && command -v mmdebstrap; } >/dev/null || \
+		$(call install_package,--no-install-recommends buildah crun mmdebstrap debian-archive-keyring,the image)
+$(IMAGE_BASE): | image-tools
+	@mkdir -p $(@D)
+	mmdebstrap --quiet --variant=minbase --include=ca-certificates trixie $@
+image: $(QUICK) wheel $(IMAGE_BASE)
+	$(call say,the image of containers/Dockerfile$(comma) and a driver and services in its containers)
+	$(BIN)/python -m pytest tests/container_image.py
 
 clean:
 	rm -rf $(VENV) dist
