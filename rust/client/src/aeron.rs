@@ -419,7 +419,7 @@ impl Aeron {
         };
         CommandSteps::send(
             self.client(),
-            move |conductor, client| conductor.request_counter(client, &counter),
+            move |conductor, client| conductor.request_counter(client, &counter).map(Some),
             |conductor, client, id, _| {
                 let core = conductor.counters.get(&id)?;
                 let lifetime = Lifetime::new(client, ResourceKind::Counter, &core.registration);
@@ -502,9 +502,12 @@ impl Aeron {
 
     fn send<T: Clone + 'static>(
         &self,
-        request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
+        mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
         take: Take<T>,
     ) -> Result<PendingOperation<T>> {
+        let request = move |conductor: &mut Conductor, client: &Arc<Client>| {
+            request(conductor, client).map(Some)
+        };
         CommandSteps::send(self.client(), request, take).map(CommandSteps::into_operation)
     }
 

@@ -199,8 +199,8 @@ impl<T> std::fmt::Debug for PendingOperation<T> {
 /// The correlation id of an operation without a command.
 pub(crate) const NO_COMMAND: i64 = -1;
 
-/// Sends a command. Returns its correlation id.
-type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send>;
+/// Sends a command. Returns its correlation id; `None` if the resource that it is about is not in the next driver yet.
+type Request = Box<dyn FnMut(&mut Conductor, &Arc<Client>) -> Result<Option<i64>> + Send>;
 
 /// Takes the result of a command out of the conductor, given its correlation id and the value of the response.
 pub(crate) type Take<T> = fn(&mut Conductor, &Arc<Client>, i64, i32) -> Option<T>;
@@ -213,7 +213,9 @@ pub(crate) struct CommandSteps<T> {
     take: Take<T>,
     correlation_id: i64,
     is_revocable: bool,
-    /// Time at which to send the command again after a temporary refusal.
+    /// Number of drivers that the client had lost when the command was sent.
+    drivers_lost: u64,
+    /// Time at which to send the command again after a temporary refusal, or to the next driver.
     resend_at_ns: Option<i64>,
     /// Time from the next refusal to the next attempt.
     retry_interval: Duration,
@@ -224,18 +226,21 @@ impl<T: Clone + 'static> CommandSteps<T> {
     /// Sends the command through `request`.
     pub(crate) fn send(
         client: &Arc<Client>,
-        mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<i64> + Send + 'static,
+        mut request: impl FnMut(&mut Conductor, &Arc<Client>) -> Result<Option<i64>> + Send + 'static,
         take: Take<T>,
     ) -> Result<Self> {
         let now_ns = client.now_ns();
-        let (correlation_id, resend_at_ns) = {
+        let (sent, drivers_lost) = {
             let mut conductor = client.open_conductor()?;
-            match conductor.is_down() {
-                false => (request(&mut conductor, client)?, None),
-                // The next driver gets the command.
-                true => (NO_COMMAND, Some(now_ns)),
-            }
+            let sent = match conductor.is_down() {
+                false => request(&mut conductor, client)?,
+                true => None,
+            };
+            (sent, conductor.drivers_lost())
         };
+        // Without a driver, the next driver gets the command.
+        let resend_at_ns = sent.is_none().then_some(now_ns);
+        let correlation_id = sent.unwrap_or(NO_COMMAND);
         let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
         Ok(Self {
             client: Arc::clone(client),
@@ -243,6 +248,7 @@ impl<T: Clone + 'static> CommandSteps<T> {
             take,
             correlation_id,
             is_revocable: true,
+            drivers_lost,
             resend_at_ns,
             retry_interval: RETRY_INTERVAL,
             retry_until_ns: now_ns + timeout_ns,
@@ -277,18 +283,22 @@ impl<T: Clone + 'static> CommandSteps<T> {
             return Ok(());
         }
         let mut conductor = self.client.open_conductor()?;
-        if conductor.is_down() {
-            return match now_ns - self.retry_until_ns < 0 {
-                true => Ok(()),
-                false => {
-                    let timeout = self.client.settings.driver_timeout();
-                    Err(DriverTimeout::NoResponse(timeout).into())
-                }
-            };
+        let sent = match conductor.is_down() {
+            false => (self.request)(&mut conductor, &self.client)?,
+            true => None,
+        };
+        match sent {
+            Some(correlation_id) => {
+                (self.correlation_id, self.resend_at_ns) = (correlation_id, None);
+                self.drivers_lost = conductor.drivers_lost();
+                Ok(())
+            }
+            None if now_ns - self.retry_until_ns < 0 => Ok(()),
+            None => {
+                let timeout = self.client.settings.driver_timeout();
+                Err(DriverTimeout::NoResponse(timeout).into())
+            }
         }
-        self.resend_at_ns = None;
-        self.correlation_id = (self.request)(&mut conductor, &self.client)?;
-        Ok(())
     }
 }
 
@@ -304,16 +314,18 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
         }
         let id = self.correlation_id;
         let mut conductor = self.client.open_conductor()?;
+        if conductor.drivers_lost() != self.drivers_lost {
+            // The next driver gets the command. Its id belongs to another command now.
+            self.resend_at_ns = Some(self.client.now_ns());
+            self.correlation_id = NO_COMMAND;
+            return Ok(None);
+        }
         match conductor.poll_command(&self.client, id) {
             Ok(CommandProgress::Awaiting) => Ok(None),
             Ok(CommandProgress::Succeeded(value)) => {
                 (self.take)(&mut conductor, &self.client, id, value)
                     .map(Some)
                     .ok_or_else(|| removed_meanwhile(id))
-            }
-            Ok(CommandProgress::Interrupted) => {
-                self.resend_at_ns = Some(self.client.now_ns());
-                Ok(None)
             }
             Ok(CommandProgress::Unknown) => Err(removed_meanwhile(id)),
             Err(error) => {
@@ -341,7 +353,9 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
 
     fn abandon(&mut self) {
         // A closed client has nothing left to undo: the driver removes all its resources.
-        if let Ok(mut conductor) = self.client.open_conductor() {
+        if let Ok(mut conductor) = self.client.open_conductor()
+            && conductor.drivers_lost() == self.drivers_lost
+        {
             conductor.abandon(&self.client, self.correlation_id);
         }
         self.client.dispatcher.run_inline();

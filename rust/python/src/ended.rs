@@ -5,7 +5,7 @@
 use aeron_client::{CloseCause, Error, Image, Subscription};
 use pyo3::prelude::*;
 
-use crate::errors::{because, raise};
+use crate::errors::{because, is_refusal, raise};
 
 /// An object that is polled and ends with its client.
 pub trait Polled {
@@ -35,8 +35,13 @@ impl Polled for Subscription {
             true => "it had no image".to_owned(),
             false => format!("last positions: {}", positions.join(", ")),
         };
+        let cause = self.close_cause();
+        let reason = match cause.0.as_deref().filter(|error| is_refusal(error)) {
+            Some(error) => format!("the next driver has refused the subscription: {error}"),
+            None => "the subscription ended with its client".to_owned(),
+        };
         format!(
-            "{}, stream {}: the subscription ended with its client; {positions}",
+            "{}, stream {}: {reason}; {positions}",
             self.channel(),
             self.stream_id()
         )

@@ -80,10 +80,15 @@ pub fn from_client(error: &Error) -> PyErr {
 #[cold]
 pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> PyErr {
     match error {
-        AppendError::Closed => because(
-            raise("PublicationClosedError", "the publication is closed"),
-            &cause(),
-        ),
+        AppendError::Closed => {
+            let cause = cause();
+            let refusal = cause.0.as_deref().filter(|error| is_refusal(error));
+            let text = match refusal {
+                Some(error) => format!("the next driver has refused the publication: {error}"),
+                None => "the publication is closed".to_owned(),
+            };
+            because(raise("PublicationClosedError", text), &cause)
+        }
         AppendError::MaxPositionExceeded => raise("MaxPositionExceededError", error.to_string()),
         AppendError::TooLong { .. } => raise("MessageTooLongError", error.to_string()),
         AppendError::Corrupt(_) => raise("CorruptLogError", error.to_string()),
@@ -92,6 +97,11 @@ pub fn from_append(error: AppendError, cause: impl FnOnce() -> CloseCause) -> Py
             raise("AeronError", error.to_string())
         }
     }
+}
+
+/// Whether the cause of a close is the refusal of a driver, after the client has lost the driver before.
+pub fn is_refusal(error: &Error) -> bool {
+    matches!(error, Error::Registration { .. })
 }
 
 /// As [`from_append`], for an offer. An offer also fails if another thread uses an exclusive publication.

@@ -35,6 +35,7 @@ pub trait Outlet: Sync {
     fn is_flushed(&self, position: i64) -> bool;
     fn close_cause(&self) -> CloseCause;
     fn is_connected(&self) -> bool;
+    fn has_driver(&self) -> bool;
     fn is_closed(&self) -> bool;
     fn stream(&self) -> (&str, i32);
 }
@@ -89,6 +90,10 @@ macro_rules! outlets {
 
             fn is_connected(&self) -> bool {
                 self.is_connected()
+            }
+
+            fn has_driver(&self) -> bool {
+                self.has_driver()
             }
 
             fn is_closed(&self) -> bool {
@@ -311,7 +316,12 @@ fn timed_out(outlet: &impl Outlet) -> PyErr {
             format!("{channel}, stream {stream_id}: {what}"),
         )
     } else {
-        let what = "no subscriber connected within the timeout; is one running on the same channel and stream?";
+        let what = match outlet.has_driver() {
+            true => {
+                "no subscriber connected within the timeout; is one running on the same channel and stream?"
+            }
+            false => "the client has had no driver within the timeout; start one, or wait longer",
+        };
         raise(
             "NotConnectedError",
             format!("{channel}, stream {stream_id}: {what}"),

@@ -95,8 +95,6 @@ enum CommandState {
         value: i32,
     },
     Failed(Error),
-    /// The client has lost the driver that should have responded.
-    Interrupted,
 }
 
 /// The pending commands of one client, by correlation id.
@@ -130,8 +128,6 @@ pub(crate) enum CommandProgress {
     Awaiting,
     /// Succeeded, with the value of the response (0 if it has none). Returned once.
     Succeeded(i32),
-    /// The client has lost its driver: send the command again to the next driver. Returned once.
-    Interrupted,
     /// Never sent, already fetched, or not tracked.
     Unknown,
 }
@@ -177,29 +173,21 @@ impl Commands {
                 None
             }
             CommandState::Succeeded { purpose, .. } => Some(AbandonedCommand::Succeeded(purpose)),
-            CommandState::Failed(_) | CommandState::Interrupted => None,
+            CommandState::Failed(_) => None,
         }
     }
 
-    /// Records the loss of the driver: it will respond to no command. Commands that were abandoned or that the
-    /// application does not wait for are forgotten. Returns the resources that were added for no handle yet.
-    pub(crate) fn interrupt(&mut self) -> Vec<(ResourceKind, i64)> {
-        let mut unfetched = Vec::new();
-        self.states.retain(|id, state| {
-            let purpose = match state {
-                CommandState::Awaiting { purpose, .. } => purpose,
-                CommandState::Succeeded { purpose, .. } => purpose,
-                CommandState::Abandoned { .. } => return false,
-                CommandState::Failed(_) | CommandState::Interrupted => return true,
-            };
-            if matches!(purpose, Purpose::Removal { .. } | Purpose::Restoration) {
-                return false;
+    /// Forgets all commands after the loss of the driver: the ids of the next driver begin again. Returns the resources
+    /// that were added and that the application has not fetched.
+    pub(crate) fn clear(&mut self) -> Vec<(ResourceKind, i64)> {
+        let states = std::mem::take(&mut self.states).into_iter();
+        let added = states.filter_map(|(id, state)| match state {
+            CommandState::Awaiting { purpose, .. } | CommandState::Succeeded { purpose, .. } => {
+                Some((purpose.adds()?, id))
             }
-            unfetched.extend(purpose.adds().map(|kind| (kind, *id)));
-            *state = CommandState::Interrupted;
-            true
+            CommandState::Abandoned { .. } | CommandState::Failed(_) => None,
         });
-        unfetched
+        added.collect()
     }
 
     fn await_abandoned(&mut self, correlation_id: i64, purpose: &Purpose) {
@@ -253,7 +241,6 @@ impl Commands {
             }
             Some(CommandState::Failed(error)) => Err(error),
             Some(CommandState::Succeeded { value, .. }) => Ok(CommandProgress::Succeeded(value)),
-            Some(CommandState::Interrupted) => Ok(CommandProgress::Interrupted),
             None => Ok(CommandProgress::Unknown),
             Some(abandoned @ CommandState::Abandoned { .. }) => {
                 self.states.insert(correlation_id, abandoned);

@@ -63,6 +63,7 @@ pub(crate) struct Conductor {
     /// How the client connects again; `None` if the loss of the driver closes the client.
     reconnecting: Option<Reconnecting>,
     resources_added: u64,
+    drivers_lost: u64,
     events: BroadcastReceiver<SharedBuffer>,
     /// Buffer for the current event; kept to reuse its memory.
     record: Vec<u8>,
@@ -109,6 +110,7 @@ impl Conductor {
             connection: Connection::Up,
             reconnecting,
             resources_added: 0,
+            drivers_lost: 0,
             events,
             record: Vec::new(),
             commands: Commands::default(),

@@ -125,6 +125,16 @@ impl Conductor {
         matches!(self.connection, Connection::Down(_))
     }
 
+    /// Returns the number of drivers that the client has lost. The ids of commands begin again with each driver.
+    pub(crate) fn drivers_lost(&self) -> u64 {
+        self.drivers_lost
+    }
+
+    /// Whether the client has a driver that has all its resources. Only then can a command name one of them.
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(self.connection, Connection::Up)
+    }
+
     /// Suspends all resources until there is another driver.
     pub(super) fn suspend(&mut self, client: &Arc<Client>, cause: Error) {
         let now_ns = client.now_ns();
@@ -142,6 +152,7 @@ impl Conductor {
         }
         let is_driver_gone = is_driver_gone(&cause);
         self.interrupt_commands(client);
+        self.drivers_lost += 1;
         self.suspend_publications(has_driver_ended(&cause));
         self.suspend_subscriptions(client, is_driver_gone);
         self.counters.values().for_each(|core| core.suspend());
@@ -175,7 +186,7 @@ impl Conductor {
     /// Forgets the commands without a response, and the resources that the application has not fetched yet: the
     /// operations of the application send their commands to the next driver.
     fn interrupt_commands(&mut self, client: &Arc<Client>) {
-        for (kind, id) in self.commands.interrupt() {
+        for (kind, id) in self.commands.clear() {
             match kind {
                 ResourceKind::Publication => drop(self.publications.remove(&id)),
                 ResourceKind::ExclusivePublication => drop(self.exclusive_publications.remove(&id)),
@@ -192,6 +203,7 @@ impl Conductor {
             return;
         };
         for base in concurrent.chain(exclusive) {
+            base.keep_response_source(|id| self.subscriptions.get(&id).cloned());
             if base.suspend() {
                 let lost = LostStream::of_publication(base, has_driver_ended);
                 reconnecting.lost_streams.push(lost);
@@ -212,7 +224,7 @@ impl Conductor {
                 reconnecting.lost_streams.extend(lost);
             }
             if !is_driver_gone {
-                self.retire_orphans(client, &subscription, |_| true);
+                self.retire_all_orphans(client, &subscription);
             }
         }
     }
@@ -300,7 +312,7 @@ impl Conductor {
             // The driver was only paused. It goes on with its logs, so the old images cannot be read any more.
             let subscriptions: Vec<_> = self.subscriptions.values().cloned().collect();
             for subscription in subscriptions {
-                self.retire_orphans(client, &subscription, |_| true);
+                self.retire_all_orphans(client, &subscription);
             }
         }
         self.heartbeat = Heartbeat::new(link.proxy.driver_heartbeat_ms(), now_ns);

@@ -41,11 +41,20 @@ pub(super) struct Restoration {
     deadline_ns: i64,
     /// Steps to send, each not before a time.
     unsent: VecDeque<(i64, Step)>,
-    /// Steps without a response, by the correlation id of their command.
-    sent: HashMap<i64, Step>,
+    /// Steps without a response, each with the time at which it was sent, by the correlation id of their command.
+    sent: HashMap<i64, (i64, Step)>,
     /// Exclusive publications that the application is writing to, with their next log.
     unplaced: Vec<(Arc<ExclusiveCore>, Arc<PublicationParts>)>,
     refused: Vec<Error>,
+}
+
+impl Restoration {
+    /// Whether the driver has not responded to a command within the driver timeout.
+    fn is_without_response(&self, client: &Client, now_ns: i64) -> bool {
+        let timeout_ns = client.settings.driver_timeout().as_nanos() as i64;
+        let mut sent = self.sent.values();
+        sent.any(|(sent_ns, _)| now_ns - sent_ns > timeout_ns)
+    }
 }
 
 impl Step {
@@ -130,7 +139,7 @@ impl Conductor {
                 self.end_restoration(client, *restoration, now_ns);
                 return work + 1;
             }
-        } else if is_late {
+        } else if restoration.is_without_response(client, now_ns) {
             let timeout = client.settings.driver_timeout();
             self.connection = Connection::Restoring(restoration);
             self.suspend(client, DriverTimeout::NoResponse(timeout).into());
@@ -159,9 +168,13 @@ impl Conductor {
                 continue;
             }
             match self.send_step(&step) {
-                Ok(id) => {
+                Ok(None) => {
+                    let retry_ns = now_ns + RETRY_INTERVAL.as_nanos() as i64;
+                    restoration.unsent.push_back((retry_ns, step));
+                }
+                Ok(Some(id)) => {
                     self.await_answer(client, id, Purpose::Restoration);
-                    restoration.sent.insert(id, step);
+                    restoration.sent.insert(id, (now_ns, step));
                     work += 1;
                 }
                 Err(Error::CommandBufferFull { .. }) => {
@@ -174,22 +187,26 @@ impl Conductor {
         work
     }
 
-    fn send_step(&self, step: &Step) -> Result<i64> {
+    /// Sends the command of a step. Returns its correlation id; `None` if another resource must come first.
+    fn send_step(&self, step: &Step) -> Result<Option<i64>> {
         debug_assert!(
             !self.is_down(),
             "client {} gives its resources to a driver",
             self.link.proxy.client_id()
         );
         let proxy = &self.link.proxy;
+        let add_publication = |base: &PublicationBase| {
+            let Some(channel) = base.next_channel()? else {
+                return Ok(None);
+            };
+            let (stream_id, is_exclusive) = (base.stream.stream_id, base.stream.is_exclusive);
+            proxy
+                .add_publication(&channel, stream_id, is_exclusive)
+                .map(Some)
+        };
         match step {
-            Step::Publication(core) => {
-                let stream = &core.base().stream;
-                proxy.add_publication(&stream.channel, stream.stream_id, false)
-            }
-            Step::ExclusivePublication(core) => {
-                let stream = &core.base().stream;
-                proxy.add_publication(&stream.channel, stream.stream_id, true)
-            }
+            Step::Publication(core) => return add_publication(core.base()),
+            Step::ExclusivePublication(core) => return add_publication(core.base()),
             Step::Subscription(core) => proxy.add_subscription(core.channel(), core.stream_id()),
             Step::Counter(core) => proxy.counter(&core.description),
             Step::Destination(core, destination) => {
@@ -201,12 +218,16 @@ impl Conductor {
                 proxy.destination(DestinationCommand::AddReceive, id, channel)
             }
         }
+        .map(Some)
     }
 
     /// Removes the step that waits for this response.
     fn take_step(&mut self, correlation_id: i64) -> Option<Step> {
         match &mut self.connection {
-            Connection::Restoring(restoration) => restoration.sent.remove(&correlation_id),
+            Connection::Restoring(restoration) => {
+                let sent = restoration.sent.remove(&correlation_id);
+                sent.map(|(_, step)| step)
+            }
             Connection::Up | Connection::Down(_) => None,
         }
     }
@@ -441,6 +462,16 @@ impl Conductor {
             self.retire_orphans(client, subscription, |image| !image.is_readable());
         }
         subscriptions.len()
+    }
+
+    /// Ends all images of lost drivers, although they are not consumed.
+    pub(super) fn retire_all_orphans(
+        &mut self,
+        client: &Arc<Client>,
+        subscription: &Arc<SubscriptionCore>,
+    ) {
+        subscription.forget_waiting_orphans();
+        self.retire_orphans(client, subscription, |_| true);
     }
 
     /// Ends the images of a lost driver for which `is_due` is true. If none is left, the images of the next driver become

@@ -116,6 +116,11 @@ impl Image {
         self.correlation_id() == correlation_id && !self.is_orphaned()
     }
 
+    /// Whether both images are of the same driver.
+    pub(crate) fn has_driver_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core.parts.link, &other.core.parts.link)
+    }
+
     /// Whether the position counter is missing only because the driver was closed. Such a driver has freed all counters,
     /// and no other client gets them.
     #[cold]

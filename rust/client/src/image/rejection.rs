@@ -5,6 +5,13 @@ use crate::error::{Error, Result};
 use crate::operation::{CommandSteps, PendingOperation};
 
 impl Image {
+    fn closed_error(&self) -> Error {
+        Error::ResourceClosed {
+            resource: "Image",
+            cause: self.close_cause(),
+        }
+    }
+
     /// Asks the driver to reject the image, with `reason` (at most 1023 bytes) for the publisher, and waits for the
     /// response. The image then becomes unavailable.
     ///
@@ -24,18 +31,21 @@ impl Image {
         if self.core.parts.is_spy {
             return Err(Error::SpyCannotReject);
         }
-        if self.is_closed() {
-            return Err(Error::ResourceClosed {
-                resource: "Image",
-                cause: self.close_cause(),
-            });
+        if self.is_closed() || self.is_orphaned() {
+            return Err(self.closed_error());
         }
-        let (image_id, position, reason) =
-            (self.correlation_id(), self.position(), reason.to_owned());
+        let (image, reason) = (self.clone(), reason.to_owned());
         let steps = CommandSteps::send(
             &self.core.parts.client,
             move |conductor, client| {
-                conductor.request_rejection(client, image_id, position, &reason)
+                // The next driver does not have the image.
+                if image.is_closed() || image.is_orphaned() {
+                    return Err(image.closed_error());
+                }
+                let (id, position) = (image.correlation_id(), image.position());
+                conductor
+                    .request_rejection(client, id, position, &reason)
+                    .map(Some)
             },
             |_, _, _, _| Some(()),
         )?;

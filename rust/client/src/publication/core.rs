@@ -1,11 +1,12 @@
 //! The state of publications that the conductor and the handles of the application share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, LogBuffers};
+use aeron_protocol::uri::{ChannelUri, ResponseCorrelation, key};
 use spin::mutex::SpinMutex;
 
 use crate::error::{CloseCause, Error, Result};
@@ -15,6 +16,7 @@ use crate::lock::lock;
 use crate::publication::RefusedAttempts;
 use crate::replaceable::Replaceable;
 use crate::state::OpenState;
+use crate::subscription::core::SubscriptionCore;
 
 /// A publication in one driver: its properties as the driver announced them, and its log.
 pub(crate) struct PublicationParts {
@@ -51,6 +53,18 @@ pub(crate) struct PublicationBase {
     generation: AtomicU64,
     /// Manually added destinations, in the order in which they were added.
     destinations: Mutex<Vec<Destination>>,
+    /// What the publication's response channel belongs to; set at the first loss of a driver.
+    response_source: OnceLock<ResponseSource>,
+}
+
+/// What a response channel belongs to. The id in the channel is that of the first driver.
+pub(crate) enum ResponseSource {
+    /// The channel is no response channel.
+    None,
+    /// A publication that sends requests, with the subscription that gets the responses.
+    Subscription(Arc<SubscriptionCore>),
+    /// A publication that sends responses to the publisher of an image. The image ends with its driver.
+    Image,
 }
 
 /// A manually added destination.
@@ -100,6 +114,52 @@ impl PublicationBase {
             current: Mutex::new(parts),
             generation: AtomicU64::new(0),
             destinations: Mutex::default(),
+            response_source: OnceLock::new(),
+        }
+    }
+
+    /// Records what the response channel belongs to, before the ids change. `subscription` finds a subscription by its
+    /// registration id in the first driver.
+    pub(crate) fn keep_response_source(
+        &self,
+        subscription: impl FnOnce(i64) -> Option<Arc<SubscriptionCore>>,
+    ) {
+        self.response_source.get_or_init(|| {
+            let uri = ChannelUri::parse(&self.stream.channel).ok();
+            let id = match uri.map(|uri| uri.response_correlation()) {
+                Some(Ok(Some(ResponseCorrelation::Id(id)))) => Some(id),
+                _ => None,
+            };
+            match id.map(subscription) {
+                None => ResponseSource::None,
+                Some(Some(core)) => ResponseSource::Subscription(core),
+                Some(None) => ResponseSource::Image,
+            }
+        });
+    }
+
+    /// Returns the channel for the next driver. Returns `None` until the driver has the subscription that gets the
+    /// responses.
+    ///
+    /// # Errors
+    /// The publication sends responses to the publisher of an image that has ended with its driver.
+    pub(crate) fn next_channel(&self) -> Result<Option<String>> {
+        let channel = &self.stream.channel;
+        match self.response_source.get() {
+            None | Some(ResponseSource::None) => Ok(Some(channel.clone())),
+            Some(ResponseSource::Subscription(core)) if !core.has_driver() => Ok(None),
+            Some(ResponseSource::Subscription(core)) => {
+                let invalid = |error| Error::InvalidArgument(format!("{channel}: {error}"));
+                let mut uri = ChannelUri::parse(channel).map_err(invalid)?;
+                let id = core.registration_id().to_string();
+                uri.put(key::RESPONSE_CORRELATION_ID, &id)
+                    .map_err(invalid)?;
+                Ok(Some(uri.to_string()))
+            }
+            Some(ResponseSource::Image) => Err(Error::InvalidArgument(format!(
+                "{channel}: the image of the request has ended with its driver: add a publication for the image of the \
+                 next request"
+            ))),
         }
     }
 
@@ -365,10 +425,14 @@ impl PublicationCore for ExclusiveCore {
 
     fn try_continue(&self, parts: &Arc<PublicationParts>) -> Result<bool> {
         let next = Writing::exclusive(Arc::clone(parts))?;
-        let Some(mut writing) = self.writing.try_lock() else {
-            return Ok(false);
-        };
-        *writing = next;
+        {
+            let Some(mut writing) = self.writing.try_lock() else {
+                return Ok(false);
+            };
+            *writing = next;
+        }
+        // After the release of the lock: a call that finds the lock taken by the conductor finds the publication
+        // suspended, and is not told that another call uses it.
         self.base.resume(parts);
         Ok(true)
     }

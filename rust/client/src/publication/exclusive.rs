@@ -43,11 +43,22 @@ impl ExclusivePublication {
     /// [`OfferError::InUse`] while another writer exists.
     #[inline]
     pub fn writer(&self) -> std::result::Result<ExclusiveWriter<'_>, OfferError> {
-        let writing = self.core.writing.try_lock().ok_or(OfferError::InUse)?;
-        Ok(ExclusiveWriter {
-            base: &self.core.base,
-            writing,
-        })
+        match self.core.writing.try_lock() {
+            Some(writing) => Ok(ExclusiveWriter {
+                base: &self.core.base,
+                writing,
+            }),
+            None => Err(self.not_available()),
+        }
+    }
+
+    /// The lock is held by another call, or for an instant by a conductor that has found the next driver.
+    #[cold]
+    fn not_available(&self) -> OfferError {
+        match self.core.base.check_open() {
+            Ok(()) => OfferError::InUse,
+            Err(reason) => reason.into(),
+        }
     }
 
     /// Appends a message. Returns the stream position after the message.

@@ -165,6 +165,11 @@ macro_rules! publication_methods {
                 self.base().is_connected()
             }
 
+            /// Whether the publication is in a driver. Only a client that reconnects can be open without a driver.
+            pub fn has_driver(&self) -> bool {
+                self.base().state.is_open()
+            }
+
             /// Whether the publication, or its client, is closed.
             pub fn is_closed(&self) -> bool {
                 self.base().state.is_closed()
@@ -219,9 +224,14 @@ macro_rules! publication_methods {
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        if !conductor.is_up() {
+                            return Ok(None);
+                        }
                         let publication_id = core.base().open_id()?;
                         let add = DestinationCommand::Add;
-                        conductor.request_destination(client, add, publication_id, &channel)
+                        conductor
+                            .request_destination(client, add, publication_id, &channel)
+                            .map(Some)
                     },
                     |_, _, id, _| Some(id),
                 )?;
@@ -247,10 +257,15 @@ macro_rules! publication_methods {
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        if !conductor.is_up() {
+                            return Ok(None);
+                        }
                         let publication_id = core.base().open_id()?;
                         core.base().forget_destination(&channel);
                         let remove = DestinationCommand::Remove;
-                        conductor.request_destination(client, remove, publication_id, &channel)
+                        conductor
+                            .request_destination(client, remove, publication_id, &channel)
+                            .map(Some)
                     },
                     |_, _, _, _| Some(()),
                 )?;
@@ -279,13 +294,14 @@ macro_rules! publication_methods {
                 let steps = CommandSteps::send(
                     self.client(),
                     move |conductor, client| {
+                        if !conductor.is_up() {
+                            return Ok(None);
+                        }
                         let publication_id = core.base().open_id()?;
                         let destination_id = core.base().forget_destination_id(destination_id);
-                        conductor.request_destination_removal(
-                            client,
-                            publication_id,
-                            destination_id,
-                        )
+                        conductor
+                            .request_destination_removal(client, publication_id, destination_id)
+                            .map(Some)
                     },
                     |_, _, _, _| Some(()),
                 )?;

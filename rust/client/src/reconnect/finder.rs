@@ -108,13 +108,15 @@ impl DriverFinder for FileFinder {
                 source: Arc::new(error),
             });
         }
-        let found = look(
+        let cnc = match look(
             &self.path,
             self.epoch_clock.time_ms(),
             self.driver_timeout_ms,
-        )?;
-        let DriverLook::Alive(cnc) = found else {
-            return Ok(None);
+        ) {
+            Ok(DriverLook::Alive(cnc)) => cnc,
+            // Such errors go away, for example the lack of descriptors.
+            Ok(DriverLook::NotYet(..)) | Err(Error::Io { .. }) => return Ok(None),
+            Err(error) => return Err(error),
         };
         let watch = ProcessWatch::of_lock_holder(&self.lock_path, cnc.identity().pid);
         if !self.scout.is_next(lost, &cnc, watch.is_some()) {

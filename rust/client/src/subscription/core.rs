@@ -127,6 +127,11 @@ impl SubscriptionCore {
         self.registration_id.load(Ordering::Acquire)
     }
 
+    /// Whether the subscription is in a driver.
+    pub(crate) fn has_driver(&self) -> bool {
+        self.state.is_open()
+    }
+
     pub(crate) fn channel(&self) -> &str {
         &self.channel
     }
@@ -177,7 +182,7 @@ impl SubscriptionCore {
         if self.state.is_closed() {
             return false;
         }
-        if self.has_orphans() {
+        if self.has_orphans() || !lock(&self.waiting).is_empty() {
             lock(&self.waiting).push(image);
             return false;
         }
@@ -213,13 +218,13 @@ impl SubscriptionCore {
     }
 
     /// Keeps the images of a driver that the client has lost, so that the application can consume them. Returns these
-    /// images. Images that were still waiting are forgotten.
+    /// images, with those that were still waiting.
     pub(crate) fn suspend(&self) -> Vec<Image> {
         self.state.suspend();
         self.set_ready(NOT_READY);
-        lock(&self.waiting).clear();
-        let images = self.images();
-        let lost = images.iter().filter(|image| !image.is_orphaned());
+        let (images, waiting) = (self.images(), lock(&self.waiting));
+        let lost = images.iter().chain(waiting.iter());
+        let lost = lost.filter(|image| !image.is_orphaned());
         lost.inspect(|image| image.orphan()).cloned().collect()
     }
 
@@ -241,16 +246,27 @@ impl SubscriptionCore {
         self.remove_images(|image| image.is_orphaned() && is_due(image))
     }
 
-    /// Adds the images that have waited, if no image of a lost driver is left. Returns the added images.
+    /// Forgets the images of a lost driver that still wait. The application has never seen them.
+    pub(crate) fn forget_waiting_orphans(&self) {
+        lock(&self.waiting).retain(|image| !image.is_orphaned());
+    }
+
+    /// Adds the images of the driver that was lost first, or of the current one, if no image of an earlier driver is
+    /// left. Returns the added images.
     pub(crate) fn admit_waiting(&self) -> Vec<Image> {
-        if self.has_orphans() {
+        if self.has_orphans() || self.state.is_closed() {
             return Vec::new();
         }
         let waiting = std::mem::take(&mut *lock(&self.waiting));
-        let admitted = waiting.into_iter();
+        let Some(first) = waiting.first().cloned() else {
+            return Vec::new();
+        };
+        let of_first = |image: &Image| image.has_driver_of(&first);
+        let (admitted, later): (Vec<_>, Vec<_>) = waiting.into_iter().partition(of_first);
+        *lock(&self.waiting) = later;
+        let added = admitted.iter().cloned();
+        self.change_images(|images| images.iter().cloned().chain(added).collect());
         admitted
-            .filter(|image| self.add_image(image.clone()))
-            .collect()
     }
 
     /// Records that the driver has added a destination, which the next driver gets too.

@@ -222,10 +222,15 @@ impl Subscription {
         CommandSteps::send(
             self.client(),
             move |conductor, client| {
+                if !conductor.is_up() {
+                    return Ok(None);
+                }
                 if command == DestinationCommand::RemoveReceive {
                     core.forget_destination(&channel);
                 }
-                conductor.request_destination(client, command, core.registration_id(), &channel)
+                conductor
+                    .request_destination(client, command, core.registration_id(), &channel)
+                    .map(Some)
             },
             |_, _, _, _| Some(()),
         )
