@@ -89,8 +89,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// [`faults`](Self::faults). Its entry and files are not changed.
     ///
     /// # Errors
-    /// An option is out of range, the catalog or a segment file is damaged, or the file system
-    /// returns an error. If opening fails because of
+    /// An option is out of range, the catalog or a segment file is damaged, a file has a later version than this
+    /// software reads, or the file system returns an error. If opening fails because of
     /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse), only the capacity of
     /// the catalog may have changed.
     pub fn open(
@@ -118,6 +118,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files: Vec<_> = SegmentFileName::among(&names).collect();
+        // First of all, so that a refused directory does not change.
+        Extensions::check_version(&storage)
+            .map_err(|source| StoreError::storage(EXTENSIONS_FILE_NAME, "read it", source))?;
         let mut catalog = open_catalog(&storage, options.catalog_capacity, &files)?;
         catalog.set_checksum(options.record_checksum);
         let recovery_policy = RecoveryPolicy {

@@ -8,9 +8,11 @@ use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
 use crate::index::{
-    IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex, last_arrival_ms, repair_last,
+    INDEX_EXTENSION, IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex,
+    last_arrival_ms, repair_last,
 };
 use crate::recorder::RecorderSession;
+use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
@@ -270,8 +272,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<bool, StoreError> {
         let base = descriptor.segment_base(end_position);
         let id = descriptor.recording_id;
+        let name = sidecar_name(id, base, INDEX_EXTENSION);
         let file = IndexFile::open(&self.storage, id, base, Access::Read)
-            .map_err(|source| StoreError::storage(".", "read an index", source))?;
+            .map_err(|source| StoreError::storage(&name, "read it", source))?;
         Ok(file.is_some_and(|file| match file.header().form {
             // No other software writes into a directory with dense indexes.
             IndexForm::Dense => self.options.index == Some(IndexForm::Dense),
