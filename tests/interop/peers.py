@@ -274,10 +274,9 @@ def _command(kind):
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
     if kind == "our-archive-client":
         return (toolchain.rust_example("archive_client"),)
-    if kind in ("ours", "old"):
-        return (sys.executable, "-u", toolchain.HERE / "peer" / "our_peer.py")
-    if kind in ("ours-user", "old-user"):
-        return (sys.executable, "-u", toolchain.HERE / "peer" / "archive_user.py")
+    if kind in ("ours", "old", "ours-user", "old-user"):
+        program = "archive_user.py" if kind.endswith("user") else "our_peer.py"
+        return (sys.executable, "-u", toolchain.HERE / "peer" / program)
     raise ValueError(f"no peer of kind {kind}")
 
 

@@ -7,12 +7,12 @@ older commit and runs this file.
 import time
 
 import pytest
+from tests.conftest import eventually
 
 from interop import toolchain
 from interop.drivers import PATIENT_SETTINGS
 from interop.peers import transfer
 from ports import free_port
-from tests.conftest import eventually
 
 LENGTHS = [32, 0, 1, 1376, 1377, 10_000]
 COUNT = 300

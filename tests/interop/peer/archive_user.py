@@ -1,7 +1,8 @@
 """A peer that records, reads and follows numbers with our client of an archive.
 
-In addition to the operations of `our_peer.py`: use_archive, record, record_more, stop_recording, recorded, describe, found, protect, apply_retention,
-follow and followed."""
+In addition to the operations of `our_peer.py`: use_archive, record, record_more, stop_recording, recorded, describe,
+found, protect, apply_retention, follow and followed.
+"""
 
 import threading
 from datetime import UTC, datetime

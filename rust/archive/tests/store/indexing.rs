@@ -249,6 +249,49 @@ fn an_extension_continues_after_the_existing_entries() {
 }
 
 #[test]
+fn an_index_of_a_later_version_is_never_changed_even_after_a_kill() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 2);
+    drop((session, store));
+    let index = storage.open("index-0-0.idx", Access::Write).unwrap();
+    let mut header = [0; 64];
+    index.read_exact_at(&mut header, 0).unwrap();
+    header[4] = 3;
+    let checksum = crc32fast::hash(&header[..60]).to_le_bytes();
+    header[60..].copy_from_slice(&checksum);
+    index.write_all_at(&header, 0).unwrap();
+    let bytes = || {
+        let index = storage.open("index-0-0.idx", Access::Read).unwrap();
+        let mut bytes = vec![0; index.length().unwrap() as usize];
+        index.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let before = bytes();
+
+    let (mut store, recovered) = open_with(&storage, indexed()).unwrap();
+    let refusals = [
+        store
+            .extend_recording(0, &continuation(2 * 1_056))
+            .map(drop)
+            .unwrap_err(),
+        store.truncate(0, 1_056).map(drop).unwrap_err(),
+    ];
+
+    assert_eq!(recovered[0].stop_position, 2 * 1_056);
+    for refusal in refusals {
+        assert!(
+            refusal
+                .to_string()
+                .contains("index-0-0.idx: cannot read it: the file has version 3"),
+            "{refusal}"
+        );
+    }
+    assert_eq!(positions(&store, 0), (0, 2 * 1_056));
+    assert_eq!(bytes(), before);
+}
+
+#[test]
 fn an_extension_repairs_a_missing_or_damaged_index_and_keeps_the_entries_before_the_damage() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
