@@ -9,6 +9,7 @@ import time
 import pytest
 from tests.conftest import eventually
 
+import aeron
 from interop import toolchain
 from interop.drivers import PATIENT_SETTINGS
 from interop.peers import transfer
@@ -117,6 +118,28 @@ def test_a_counter_of_one_version_is_read_by_the_other(driver, publisher, subscr
     assert (found["type"], found["label"], found["key"][:6], found["value"]) == (1001, "orders", b"key".hex(), 42)
     counter.close()
     reader.await_event("counter_gone", registration=counter.registration)
+
+
+def next_message(subscription):
+    messages = []
+    eventually(lambda: messages.extend(subscription.poll_batch(1).to_list()) or messages, timeout=30)
+    return messages
+
+
+@each_end
+def test_a_client_with_reconnect_continues_over_the_changes_of_its_driver(end, start_driver, run_directory, stream):
+    driver = start_driver("old", directory=run_directory / f"changing-{stream}")
+    reconnected = []
+    with aeron.connect(driver.directory, reconnect=True, on_reconnect=reconnected.append) as client:
+        subscription = client.add_subscription("aeron:ipc", stream)
+        publication = client.add_publication("aeron:ipc", stream)
+        for turn, kind in enumerate(TURNS):
+            if turn > 0:
+                getattr(driver, end)()
+                driver = start_driver(kind, directory=driver.directory)
+                eventually(lambda turn=turn: len(reconnected) == turn, timeout=60)
+            publication.publish(kind.encode(), timeout=30)
+            assert next_message(subscription) == [kind.encode()]
 
 
 @each_end
