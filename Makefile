@@ -82,9 +82,10 @@ comma := ,
 PROFILE ?= demo
 DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
 SHIPPED := .cache/shipped-$(PROFILE)/made
-# An older version for tests of upgrades. Its cheapest build has the profile of the Rust tests.
+# An older version for tests of upgrades, built without optimisation.
 OLD_COMMIT := $(shell sed -n 's/^OLD_COMMIT = "\(.*\)"$$/\1/p' tests/interop/toolchain.py)
 OLD := .cache/old-$(OLD_COMMIT)
+OLD_PROFILE := CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=none CARGO_INCREMENTAL=0
 BENCH := $(STAMPS)/installed-release-arrow+spark+bench+test
 
 # ---- goals -----------------------------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ $(OLD)/made: | $(STAMPS)/venv
 	$(call say,building the package of commit $(OLD_COMMIT))
 	rm -rf $(OLD) && mkdir -p $(OLD)/source
 	git archive $(OLD_COMMIT) | tar -x -C $(OLD)/source
-	cd $(OLD)/source && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)/old) $(abspath $(BIN))/maturin build --profile dev --quiet --out ..
+	cd $(OLD)/source && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)/old) $(OLD_PROFILE) $(abspath $(BIN))/maturin build --profile dev --quiet --out ..
 	$(pip) --no-deps --target $(OLD)/package $(OLD)/*.whl
 	rm -rf $(OLD)/source
 	@touch $@

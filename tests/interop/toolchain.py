@@ -177,9 +177,9 @@ def _maven_names(group, name):
 @functools.cache
 def old_package():
     """Returns the directory with the installed package of `OLD_COMMIT`."""
-    package = PROJECT / ".cache" / f"old-{OLD_COMMIT}" / "package"
-    if package.exists():
-        return package
+    place = PROJECT / ".cache" / f"old-{OLD_COMMIT}"
+    if (place / "made").exists():
+        return place / "package"
     known = subprocess.run(
         ("git", "-C", PROJECT, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"), check=False, capture_output=True
     )

@@ -15,6 +15,7 @@ from interop.drivers import PATIENT_SETTINGS
 from interop.peers import transfer
 from ports import free_port
 
+CHANNEL = "aeron:ipc?term-length=64k"
 LENGTHS = [32, 0, 1, 1376, 1377, 10_000]
 COUNT = 300
 # Each message of `archive_user.py` has this length in a recording, so a segment of 128 KiB has 256 messages.
@@ -25,6 +26,7 @@ RECORDED = 600
 MIXTURES = [("ours", "old", "ours"), ("ours", "ours", "old"), ("old", "ours", "old"), ("old", "old", "ours")]
 each_mixture = pytest.mark.parametrize(("driver", "publisher", "subscriber"), MIXTURES, ids=map("-".join, MIXTURES))
 each_end = pytest.mark.parametrize("end", ["stop", "kill"])
+DRIVER_SETTINGS = {**PATIENT_SETTINGS, "AERON_CLIENT_LIVENESS_TIMEOUT": "5s"}
 # The new archive takes the directory of the old one, the old archive takes it back, and so on.
 TURNS = ["old", "ours", "old", "ours"]
 
@@ -37,7 +39,7 @@ def old_package(started):
 @pytest.fixture
 def archive(start_driver, start_archive):
     """Starts an old archive on a new driver. A restarted archive resumes its recordings."""
-    driver = start_driver("ours", {**PATIENT_SETTINGS, "AERON_CLIENT_LIVENESS_TIMEOUT": "5s"})
+    driver = start_driver("ours", DRIVER_SETTINGS)
     settings = {"aeron.archive.resume": "true", "aeron.archive.low.storage.space.threshold": "0"}
     archive = start_archive("old", driver, settings)
     archive.driver = driver
@@ -206,3 +208,30 @@ def test_a_follower_gets_each_message_once_over_the_changes_of_the_archive(reade
     eventually(lambda: len(follower.call("followed")["numbers"]) >= count, timeout=60)
     assert follower.call("followed")["numbers"] == list(range(count))
     assert user("ours").call("recorded", recording=recording)["numbers"] == list(range(count))
+
+
+def test_a_follower_with_reconnect_continues_over_the_changes_of_driver_and_archive(archive, start_driver, stream):
+    control, control_stream, response = archive.control("ipc")
+    settings = {"control_channel": control, "control_stream_id": control_stream, "response_channel": response}
+    directory, driver, got = archive.driver.directory, archive.driver, []
+    with (
+        aeron.connect(directory, reconnect=True) as client,
+        aeron.connect_archive(client, **settings, message_timeout=5) as connection,
+        aeron.RecordedPublisher(CHANNEL, stream, driver=directory, **settings) as publisher,
+    ):
+        publisher.wait_connected(timeout=30)
+        with connection.follow(publisher.recording_id, reader="follower") as follower:
+            for turn, kind in enumerate(TURNS):
+                if turn > 0:
+                    archive.stop()
+                    driver.stop()
+                    driver = start_driver(kind, DRIVER_SETTINGS, directory=directory)
+                    archive.start(kind)
+                for number in range(turn * COUNT, (turn + 1) * COUNT):
+                    position = publisher.publish(b"%d" % number, timeout=30)
+                publisher.wait_recorded(position, timeout=30)
+                for batch in follower.batches(timeout=60):
+                    got += [int(message) for message in batch.to_list()]
+                    if len(got) >= (turn + 1) * COUNT:
+                        break
+                assert got == list(range((turn + 1) * COUNT))

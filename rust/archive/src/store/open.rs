@@ -143,8 +143,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                     }
                 };
                 let known = owner.known_position(&storage, &stream)?;
-                let prove =
-                    |base| IndexProof::read(&storage, descriptor, &stream, base, options.boot_id);
+                let prove = |base| {
+                    IndexProof::read(&storage, descriptor, &stream, base, options.boot_id)
+                        .map_err(|error| of_index(recording_id, base, &error))
+                };
                 let end = match recovery.find_end_with(&stream, known, prove) {
                     Err(RecoveryError::Lost { .. }) => {
                         recovery.find_end_with(&stream, stream.start_position(), prove)
@@ -322,6 +324,12 @@ fn open_extensions<S: Storage + Clone>(
     // do not exist have no effect.
     let _ = extensions.retain(exists);
     Ok(extensions)
+}
+
+/// Returns the same error with the name of the index file.
+fn of_index(recording_id: i64, base: i64, error: &io::Error) -> io::Error {
+    let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+    io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 /// Returns the recording id and the segment base of each index file in `files`.
