@@ -189,7 +189,7 @@ $(OLD)/made: | $(STAMPS)/venv
 
 old-package:
 	@if git cat-file -e $(OLD_COMMIT)^{commit} 2>/dev/null; then $(MAKE) --no-print-directory $(OLD)/made; else \
-		echo "commit $(OLD_COMMIT) is not in this clone: run git fetch --unshallow for tests of upgrades"; [ -z "$$CI" ]; fi
+		echo "commit $(OLD_COMMIT) is not in this clone: if it is shallow, run git fetch --unshallow, for tests of upgrades"; [ -z "$$CI" ]; fi
 
 test-upgrades: $(QUICK) old-package
 	$(call say,this version and commit $(OLD_COMMIT))

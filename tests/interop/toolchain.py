@@ -184,7 +184,7 @@ def old_package():
         ("git", "-C", PROJECT, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"), check=False, capture_output=True
     )
     if known.returncode != 0:
-        raise Unavailable(f"commit {OLD_COMMIT} is not in this clone: run `git fetch --unshallow` in it")
+        raise Unavailable(f"commit {OLD_COMMIT} is not in this clone: if it is shallow, run `git fetch --unshallow`")
     raise Unavailable(f"the package of commit {OLD_COMMIT} is not built: run `make old-package`")
 
 
