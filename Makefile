@@ -13,7 +13,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -35,6 +35,7 @@ help:
 	@echo "make docs    the Rust documentation, and the site in target/site; a warning is an error"
 	@echo "make dependencies  licences, sources and advisories of dependencies, and unused dependencies"
 	@echo "make miri    the tests that Miri can run, with a nightly Rust"
+	@echo "make image   builds the image of containers/Dockerfile from the wheel by buildah, and runs a driver and services from it, as root"
 	@echo "make wheel   an abi3 wheel in dist/ for machines like this one; the release workflow builds those for glibc 2.17"
 
 # ---- environment -----------------------------------------------------------------------------------------------------
@@ -130,7 +131,7 @@ test-loom:
 # share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest
 # files, and end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus
+test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
 	$(call say,Python and interop tests)
 	$(PYTEST) --ignore=tests/differential $(PYTEST_ARGS)
 
@@ -141,8 +142,9 @@ test-differential: $(QUICK)
 	$(PYTEST) --durations-file=target/differential-durations.csv tests/differential
 
 # Debian packages of single tests: a library that sets the clock of processes for tests/interop/test_clocks.py, a
-# terminal for tests/test_cli_top.py, and Prometheus for tests of alarms and dashboards. Only root can install them.
-# Without them, these tests are skipped, or fail in CI. $(call install_package,PACKAGE,SUBJECT OF THE TESTS)
+# terminal for tests/test_cli_top.py, Prometheus for tests of alarms and dashboards, and `systemd-analyze` for
+# tests/test_services.py. Only root can install them. Without them, these tests are skipped, or fail in CI.
+# $(call install_package,PACKAGE,SUBJECT OF THE TESTS)
 apt_install := apt-get install -y -qq
 install_package = { [ $$(id -u) = 0 ] && { $(apt_install) $(1) || { apt-get update -qq && $(apt_install) $(1); }; }; } || \
 	echo "for tests of $(2), run as root: $(apt_install) $(1)"
@@ -153,6 +155,9 @@ tmux:
 # With systemd, the package also starts a server on port 9090: `systemctl disable --now prometheus` ends it.
 prometheus:
 	@command -v promtool >/dev/null || $(call install_package,--no-install-recommends prometheus,alarms)
+# Only the program is used: the package does not replace the first process of a container.
+systemd:
+	@command -v systemd-analyze >/dev/null || $(call install_package,--no-install-recommends systemd,the units of services)
 
 # Tests start Spark some forty times. With an archive of its classes each start takes a quarter of the processor time.
 $(STAMPS)/spark-classes: | $(QUICK)
@@ -365,6 +370,19 @@ mutants: $(QUICK)
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)
 	$(BIN)/maturin build --release --out dist
+
+# Without a daemon and without a registry: mmdebstrap makes the Debian on which the image is built.
+IMAGE_BASE := .cache/image-base.tar
+.PHONY: image image-tools
+image-tools:
+	@{ command -v buildah && command -v crun && command -v mmdebstrap; } >/dev/null || \
+		$(call install_package,--no-install-recommends buildah crun mmdebstrap debian-archive-keyring,the image)
+$(IMAGE_BASE): | image-tools
+	@mkdir -p $(@D)
+	mmdebstrap --quiet --variant=minbase --include=ca-certificates trixie $@
+image: $(QUICK) wheel $(IMAGE_BASE)
+	$(call say,the image of containers/Dockerfile$(comma) and a driver and services in its containers)
+	$(BIN)/python -m pytest tests/container_image.py
 
 clean:
 	rm -rf $(VENV) dist

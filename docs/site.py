@@ -29,7 +29,12 @@ PAGES |= {
 }
 """Files outside of the folder `docs` that have a page on the site, and the path of the page."""
 
-COPIED = [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "dashboards").iterdir())]
+COPIED = [
+    path.relative_to(ROOT).as_posix()
+    for folder in ("containers", "dashboards")
+    for path in sorted((ROOT / folder).rglob("*"))
+    if path.is_file()
+]
 """Files outside of the folder `docs` that the site offers as they are."""
 
 _FILES = {page: file for file, page in PAGES.items()}

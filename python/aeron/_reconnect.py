@@ -8,11 +8,11 @@ from typing import Literal
 __all__ = ["Reconnect", "ReconnectReport", "StreamReport"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Reconnect:
     """How a client that has lost its driver connects again. Immutable.
 
-    Attributes:
+    Args:
         min_delay: Seconds from the loss to the first look for a driver, and between two looks. A look reads one file.
             The client takes between half of the time and all of it, so that many clients do not return at once.
         max_delay: Maximum of that time, in seconds. The time doubles for each driver that is lost sooner than that
@@ -30,11 +30,11 @@ class Reconnect:
     give_up_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StreamReport:
     """State of one stream of the driver that a client has lost. Immutable. `None` means that a number is not known.
 
-    Attributes:
+    Args:
         kind: Whether the stream was a publication, an exclusive publication or an image of a subscription.
         channel: Channel as the program gave it.
         stream_id: Stream id.
@@ -56,11 +56,11 @@ class StreamReport:
     possibly_lost_bytes: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ReconnectReport:
     """What a client has lost with its driver. `on_reconnect` gets it. Immutable.
 
-    Attributes:
+    Args:
         cause: Why the client lost its driver, such as a `DriverTimeoutError`, a `ClientTimeoutError` or a
             `ConductorServiceTimeoutError`.
         outage: Seconds from the loss until the next driver had all resources of the client.
@@ -74,3 +74,8 @@ class ReconnectReport:
     reconnections: int
     streams: tuple[StreamReport, ...]
     refused: tuple[Exception, ...]
+
+
+# Users import the classes from `aeron`, so reprs and pickles name that module.
+for _class in (Reconnect, StreamReport, ReconnectReport):
+    _class.__module__ = "aeron"

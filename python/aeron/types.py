@@ -528,6 +528,15 @@ class AnyPublication(Protocol):
         ...
 
     @property
+    def generation(self) -> int:
+        """Number of drivers that had the publication before the current one.
+
+        A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
+        has one, the session id begin again with each driver.
+        """
+        ...
+
+    @property
     def registration_id(self) -> int:
         """Registration id of the publication in the driver."""
         ...

@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: they name missing requirements and remedies."""
+"""``aeron.spark.check()`` and ``aeron doctor spark``: they name missing requirements and remedies."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_directory_that_is_not_safe_is_refused(kind: str, shared_memory: Path)
 
 
 def test_doctor_prints_a_remedy_for_each_missing_requirement(shared_memory: Path) -> None:
-    result = run("doctor", "--dir", shared_memory / "none", "--archive-dir", shared_memory, COLUMNS="200")
+    result = run("doctor", "spark", "--dir", shared_memory / "none", "--archive-dir", shared_memory, COLUMNS="200")
     assert result.exit_code == 1
     line = next(line for line in result.stdout.splitlines() if "media driver" in line)
     assert line.startswith("no")
@@ -222,7 +222,7 @@ def test_doctor_prints_brackets_in_texts_unchanged(
     monkeypatch: pytest.MonkeyPatch, media_driver: aeron.MediaDriver, shared_memory: Path
 ) -> None:
     monkeypatch.setattr("aeron.spark.checks.check_pyspark", lambda version: check_pyspark("4.1.0"))
-    result = run("doctor", "--dir", shared_memory / "[/no]", "--archive-dir", shared_memory, COLUMNS="200")
+    result = run("doctor", "spark", "--dir", shared_memory / "[/no]", "--archive-dir", shared_memory, COLUMNS="200")
     assert "pip install 'aeron-py[spark]'" in result.stdout
     assert f"none in {shared_memory}/[/no]" in result.stdout
 
@@ -232,6 +232,7 @@ def test_doctor_exits_with_0_if_all_requirements_are_met(
 ) -> None:
     result = run(
         "doctor",
+        "spark",
         "--dir",
         media_driver.dir,
         "--archive-dir",

@@ -85,6 +85,8 @@ class Archive:
             no reader expires by its age, after the archive finds the wall clock doubtful: the archive
             started more than an hour after the last known time, or the clock was set by more than a minute.
             0 trusts every clock. Default: `86400000000000` nanoseconds.
+        retention_file: TOML file of the retention policies of streams and channels. The archive reads it at
+            its start and when it reloads. If it is not set, clients set these policies. Default: none.
         objects_url: Object storage to which sealed segments are copied, `s3://bucket/prefix` or
             `file:///directory`; if empty, none. Credentials come from the environment variables of AWS,
             such as `AWS_ACCESS_KEY_ID`. Default: none.
@@ -189,6 +191,7 @@ class Archive:
         scrub_rate: int = 0,
         scrub_interval_ns: int = 86400000000000,
         retention_clock_wait_ns: int = 86400000000000,
+        retention_file: str | PathLike[str] = "",
         objects_url: str = "",
         objects_endpoint: str = "",
         objects_region: str = "",

@@ -24,6 +24,7 @@ _HELPS = {
     "stat": "Show a driver's counters, live or once.",
     "errors": "Show a driver's distinct errors.",
     "log-level": "Change the level of a running driver's or archive's log.",
+    "reload": "Let a running driver or archive read its files again.",
     "loss": "Show the losses of a driver's streams.",
     "streams": "Show a driver's streams and the backlog of each reader.",
     "clients": "Show a driver's clients and what they own.",
@@ -32,7 +33,7 @@ _HELPS = {
     "info": "Show the driver of a directory, or ask the driver to end.",
     "report": "Write one file with what a bug report needs.",
     "inspect": "Print the frames of a log buffer file.",
-    "doctor": "Check this machine for Spark's format aeron.",
+    "doctor": "Check this machine for a driver, or for Spark's format aeron.",
     "demo": "Publish market data to another process, and show rate and latency.",
 }
 

@@ -24,16 +24,7 @@ def command(*, level: str, directory: str | None, archive: str | None) -> None:
     The program applies the level within a second, and keeps it until the next change or restart. The level "default" is
     that of AERON_LOG_LEVEL. A driver or archive inside a Python process logs through the module logging instead.
     """
-    if archive is not None and directory is not None:
-        raise click.UsageError("pass --dir or --archive, not both")
-    place = Path(directory or default_directory())
-    file = place / DRIVER_FILE
-    if archive is not None:
-        place = Path(archive)
-        file = place / ARCHIVE_FILE
-    is_used = (place / "cnc.dat").exists() if archive is None else _read_archive_mark(str(place)) is not None
-    if not is_used:
-        raise click.ClickException(f"{place} has no {'driver' if archive is None else 'archive'}")
+    file = directory_of_program(directory, archive) / (DRIVER_FILE if archive is None else ARCHIVE_FILE)
     if level == "default":
         file.unlink(missing_ok=True)
         return
@@ -43,3 +34,14 @@ def command(*, level: str, directory: str | None, archive: str | None) -> None:
         file.write_text(level + "\n")
     except OSError as error:
         raise click.ClickException(str(error)) from error
+
+
+def directory_of_program(directory: str | None, archive: str | None) -> Path:
+    """Returns the directory of the driver or archive that the options ``--dir`` and ``--archive`` name."""
+    if archive is not None and directory is not None:
+        raise click.UsageError("pass --dir or --archive, not both")
+    place = Path(archive or directory or default_directory())
+    is_used = (place / "cnc.dat").exists() if archive is None else _read_archive_mark(str(place)) is not None
+    if not is_used:
+        raise click.ClickException(f"{place} has no {'driver' if archive is None else 'archive'}")
+    return place

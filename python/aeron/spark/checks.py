@@ -1,4 +1,4 @@
-"""``aeron.spark.check()`` and ``aeron doctor``: check the requirements of ``format("aeron")`` on this machine."""
+"""``aeron.spark.check()`` and ``aeron doctor spark``: check the requirements of ``format("aeron")`` on this machine."""
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ use std::any::Any;
 use std::borrow::Cow;
 use std::error::Error;
 
+use crate::crash;
+
 /// An error of any type that can cross threads.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
@@ -68,13 +70,21 @@ impl AgentError {
         Self::Failed(error.into())
     }
 
+    /// Returns the panic of the agent, if it is the error.
+    pub fn panicked(&self) -> Option<&Panicked> {
+        match self {
+            Self::Failed(error) => error.downcast_ref(),
+            Self::Terminated(_) | Self::Interrupted => None,
+        }
+    }
+
     /// Creates a [`Terminated`](Self::Terminated) from an error or a message.
     pub fn terminated(reason: impl Into<BoxError>) -> Self {
         Self::Terminated(reason.into())
     }
 }
 
-/// The agent panicked. A runner reports this error, and then the panic continues in the caller of the loop.
+/// The agent panicked. A runner or an invoker reports this error. Then the panic continues in the caller of the loop.
 #[derive(Debug, thiserror::Error)]
 #[error("{role_name} panicked: {message}")]
 pub struct Panicked {
@@ -82,16 +92,27 @@ pub struct Panicked {
     pub role_name: String,
     /// Message of the panic.
     pub message: String,
+    /// Backtrace of the panic, if the program has [installed](crate::crash::install) the panic hook.
+    pub backtrace: Option<String>,
 }
 
 impl Panicked {
-    /// Describes a panic of the agent `role_name`.
+    /// Returns the text for an error log: the message, and the backtrace if there is one.
+    pub fn evidence(&self) -> String {
+        match &self.backtrace {
+            Some(backtrace) => crash::with_backtrace(&self.to_string(), backtrace),
+            None => self.to_string(),
+        }
+    }
+
+    /// Describes a panic of the agent `role_name`. Called on the thread that has panicked.
     pub(crate) fn new(role_name: &str, panic: &(dyn Any + Send)) -> Self {
         let message = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
         Self {
             role_name: role_name.to_owned(),
             message: message.unwrap_or_else(|| "no message".to_owned()),
+            backtrace: crash::take_backtrace(),
         }
     }
 }

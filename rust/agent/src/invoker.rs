@@ -1,8 +1,10 @@
 //! [`AgentInvoker`]: runs an agent's duty cycles on the caller's thread.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use crate::agent::{Agent, AgentError};
+use crate::agent::{Agent, AgentError, Panicked};
+use crate::crash::panic_if_requested;
 use crate::error_handler::{ErrorCounter, ErrorHandler};
 
 /// Starts, invokes and closes an agent on the calling thread. Use it from one thread at a time.
@@ -50,11 +52,24 @@ impl<A: Agent> AgentInvoker<A> {
     }
 
     /// Runs one duty cycle. Returns the work count; 0 if the agent is not running or failed.
+    ///
+    /// # Panics
+    /// If the agent panics. First the panic is reported, then the same panic continues here. The agent runs no more.
     pub fn invoke(&mut self) -> usize {
         if !self.is_running {
             return 0;
         }
-        match self.agent.do_work() {
+        let worked = catch_unwind(AssertUnwindSafe(|| {
+            panic_if_requested(&self.agent.role_name());
+            self.agent.do_work()
+        }));
+        let worked = worked.unwrap_or_else(|panic| {
+            self.is_running = false;
+            let panicked = Panicked::new(&self.agent.role_name(), &*panic);
+            self.error_handler.on_error(&AgentError::failed(panicked));
+            resume_unwind(panic)
+        });
+        match worked {
             Ok(work_count) => work_count,
             Err(error) => {
                 if report_failed_work(&error, &*self.error_handler, self.error_counter.as_deref()) {

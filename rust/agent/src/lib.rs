@@ -12,6 +12,7 @@
 
 pub mod clock;
 pub mod console;
+pub mod crash;
 pub mod known;
 pub mod logging;
 pub mod properties;
@@ -28,7 +29,9 @@ mod duty_cycle;
 mod error_handler;
 mod idle;
 mod invoker;
+mod reload;
 mod runner;
+mod service;
 mod shared;
 mod shutdown;
 #[cfg(test)]
@@ -48,6 +51,8 @@ pub use idle::{
     SleepingMillisIdleStrategy, YieldingIdleStrategy,
 };
 pub use invoker::AgentInvoker;
+pub use reload::{ReloadRequests, ReloadThread, unapplied};
 pub use runner::AgentRunner;
+pub use service::ServiceNotifier;
 pub use shared::{AgentTurns, SharedAgent};
 pub use shutdown::{Shutdown, ShutdownSignalBarrier};

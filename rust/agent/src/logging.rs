@@ -14,7 +14,7 @@ pub use log::{Level, LevelFilter};
 mod printer;
 mod repeats;
 
-pub use printer::{LogFormat, LogPrinter, LogSettings, one_line};
+pub use printer::{LogFormat, LogLevel, LogPrinter, LogSettings, one_line};
 pub use repeats::Repeats;
 
 /// Target of the lines about requests that delete data, change a policy or are refused.

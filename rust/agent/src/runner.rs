@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::agent::{Agent, AgentError, Panicked};
 use crate::console;
+use crate::crash::panic_if_requested;
 use crate::error_handler::{ErrorCounter, ErrorHandler};
 use crate::idle::IdleStrategy;
 use crate::invoker::report_failed_work;
@@ -28,6 +29,8 @@ pub const RETRY_CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 struct SharedRunner {
     role_name: String,
     is_running: AtomicBool,
+    /// Whether the agent has completed a duty cycle since the last [`AgentRunner::take_progress`] that was true.
+    has_progressed: AtomicBool,
     /// Removed by the first thread that runs or closes the agent, so the agent runs and closes at most once.
     duty: Mutex<Option<RunnerDuty>>,
     is_closed: Mutex<bool>,
@@ -53,6 +56,7 @@ impl AgentRunner {
         let shared = SharedRunner {
             role_name: agent.role_name().into_owned(),
             is_running: AtomicBool::new(true),
+            has_progressed: AtomicBool::new(false),
             duty: Mutex::new(Some(RunnerDuty {
                 agent,
                 idle_strategy,
@@ -127,6 +131,18 @@ impl AgentRunner {
         *lock(&self.shared.is_closed)
     }
 
+    /// Returns whether each agent has completed a duty cycle since this function last returned true for `runners`.
+    ///
+    /// A watchdog calls it: an agent that is stuck or has ended completes no duty cycle.
+    pub fn take_progress(runners: &[AgentRunner]) -> bool {
+        let flags = || runners.iter().map(|runner| &runner.shared.has_progressed);
+        let have_all = flags().all(|flag| flag.load(Ordering::Relaxed));
+        if have_all {
+            flags().for_each(|flag| flag.store(false, Ordering::Relaxed));
+        }
+        have_all
+    }
+
     /// Returns the role name of the agent, which is the name of the thread.
     pub fn role_name(&self) -> &str {
         &self.shared.role_name
@@ -175,8 +191,11 @@ impl SharedRunner {
             self.is_running.store(false, Ordering::Release);
             self.error_handler.on_error(&error);
         }
+        panic_if_requested(&self.role_name);
         while self.is_running.load(Ordering::Acquire) {
-            match agent.do_work() {
+            let worked = agent.do_work();
+            self.note_progress();
+            match worked {
                 Ok(work_count) => idle_strategy.idle(work_count),
                 Err(error) => {
                     if report_failed_work(&error, &*self.error_handler, error_counter.as_deref()) {
@@ -184,6 +203,14 @@ impl SharedRunner {
                     }
                 }
             }
+        }
+    }
+
+    /// Notes that a duty cycle is complete. Only the first duty cycle after a look of the watchdog stores: a store in
+    /// each duty cycle would cost more than the load.
+    fn note_progress(&self) {
+        if !self.has_progressed.load(Ordering::Relaxed) {
+            self.has_progressed.store(true, Ordering::Relaxed);
         }
     }
 

@@ -18,7 +18,7 @@ use crate::link::Link;
 use crate::log_source::{LogSource, MappedLogs};
 use crate::operation::{NO_COMMAND, PendingOperation, Steps};
 use crate::proxy::DriverProxy;
-use crate::reconnect::{DriverSource, FileSource, FoundDriver};
+use crate::reconnect::{DriverFinder, FileFinder, FoundDriver};
 
 /// Sleep between two checks for the file, in milliseconds.
 const FILE_SLEEP_MS: u64 = 16;
@@ -64,10 +64,10 @@ impl Aeron {
     ///
     /// # Errors
     /// The same errors as [`attach`](Self::attach).
-    pub fn attach_with_source(
+    pub fn attach_with_finder(
         context: Context,
         first: FoundDriver,
-        source: Box<dyn DriverSource>,
+        source: Box<dyn DriverFinder>,
     ) -> Result<Self> {
         context.validate()?;
         attach(context, &first.cnc, first.logs, Some(source)).map(Self::of)
@@ -134,13 +134,13 @@ impl Steps<Aeron> for Connecting {
             pre_touch: context.pre_touch_mapped_memory,
         };
         let source = context.reconnect.map(|_| {
-            Box::new(FileSource::new(
+            Box::new(FileFinder::new(
                 &context.aeron_dir,
                 &cnc.identity(),
                 context.pre_touch_mapped_memory,
                 context.driver_timeout_ms,
                 Arc::clone(&context.epoch_clock),
-            )) as Box<dyn DriverSource>
+            )) as Box<dyn DriverFinder>
         });
         attach(context, &cnc, Box::new(logs), source).map(|client| Some(Aeron::of(client)))
     }
@@ -190,7 +190,7 @@ fn attach(
     mut context: Context,
     cnc: &CncFile,
     logs: Box<dyn LogSource>,
-    source: Option<Box<dyn DriverSource>>,
+    source: Option<Box<dyn DriverFinder>>,
 ) -> Result<Arc<Client>> {
     let link = Arc::new(Link::new(cnc, logs));
     let events = BroadcastReceiver::new(cnc.to_clients().clone()).map_err(|error| {

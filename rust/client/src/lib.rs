@@ -92,8 +92,8 @@ pub use crate::publication::{
     RefusedAttempts, error_string,
 };
 pub use crate::reconnect::{
-    DisconnectHandler, DriverSource, FoundDriver, LostDriver, LostStreamKind, Reconnect,
-    ReconnectHandler, ReconnectReport, StreamReport,
+    DisconnectHandler, DriverFinder, DriverScout, FoundDriver, LostDriver, LostStreamKind,
+    Reconnect, ReconnectHandler, ReconnectReport, StreamReport,
 };
 pub use crate::settings::{DriverInvoker, InterruptCheck};
 pub use crate::subscription::{

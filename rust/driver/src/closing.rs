@@ -36,6 +36,18 @@ impl fmt::Display for UnconsumedStream {
     }
 }
 
+/// Returns a line about the bytes that receivers did not consume; `None` if they consumed everything.
+pub fn describe_unconsumed(streams: &[UnconsumedStream]) -> Option<String> {
+    let list: Vec<_> = streams.iter().map(UnconsumedStream::to_string).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "the driver closed before receivers reported that they consumed up to {}; \
+             close later, or raise publication_linger_timeout_ns",
+            list.join(", ")
+        )
+    })
+}
+
 /// The conductor's report on the work that is left before the driver can close.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClosingReport {
@@ -138,6 +150,14 @@ impl Drain {
             closing.request_last_call();
         }
         false
+    }
+
+    /// Returns the streams that live receivers had not consumed at the conductor's last report.
+    pub(crate) fn rest(&self, closing: &Closing) -> Vec<UnconsumedStream> {
+        match &self.last_call {
+            Some((_, unconsumed)) => unconsumed.clone(),
+            None => closing.last_report().unwrap_or_default().unconsumed,
+        }
     }
 
     /// Returns the streams that live receivers did not consume in time; empty until the last part of the wait begins.

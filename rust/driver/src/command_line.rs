@@ -1,21 +1,32 @@
 //! The `aeronmd` command: runs a driver in the foreground.
 
 use std::fmt::Display;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
 
 use aeron_agent::known::{self, Program};
-use aeron_agent::logging::LogPrinter;
+use aeron_agent::logging::{LogLevel, LogPrinter, LogSettings};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
-use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
+use aeron_agent::{
+    ReloadRequests, ReloadThread, ServiceNotifier, Shutdown, ShutdownSignalBarrier, console, crash,
+    unapplied,
+};
 use aeron_memory::date::format_date;
 use aeron_memory::directory;
 
+use crate::closing::describe_unconsumed;
 use crate::config::{Context, SETTINGS, Setting, Sources, SourcesError};
+use crate::diagnostics::TARGET;
 use crate::media_driver::MediaDriver;
 
 const FAILURE: i32 = 1;
+/// Interval between two checks whether a drain is complete.
+const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Maximum of `--drain`, in seconds: a day.
+const MAX_DRAIN_SECONDS: u64 = 86_400;
 
-const USAGE: &str =
-    "Usage: aeronmd [-v][-Dname=value] [--dir directory] [--strict] [properties-file ...]";
+const USAGE: &str = "Usage: aeronmd [-v][-Dname=value] [--dir directory] [--drain seconds] [--strict] [properties-file ...]";
 
 /// Error of a command with `--strict` after warnings.
 pub const STRICT_ERROR: &str = "ERROR: --strict, and there are warnings";
@@ -28,10 +39,13 @@ Runs a media driver in the foreground until SIGINT, SIGTERM or a terminate comma
 
 Settings are AERON_* environment variables, then -Daeron.name=value, then properties files: later ones win, and --dir
 wins over them all. The exit status is the signal's number (2, 15), 0 after a terminate command, 1 after a failure.
+SIGHUP or `aeron reload` reads the properties files again, and applies the level of the log.
 
   -v               print the version
   -Dname=value     set a property, such as -Daeron.threading.mode=SHARED
   --dir directory  directory of the driver
+  --drain seconds  at the end, wait up to so many seconds until live receivers have consumed all published messages; 0
+                   by default. A second signal ends the wait
   --strict         end with status 1 if there is a warning about a setting
   -h, --help       print this text";
 
@@ -44,37 +58,78 @@ wins over them all. The exit status is the signal's number (2, 15), 0 after a te
 /// The exit status is the number of the signal (2 or 15), or 0 after a terminate command, `-v` or `--help`. It is 1
 /// after a failure; stderr then shows the reason.
 pub fn run(arguments: impl IntoIterator<Item = String>) -> i32 {
-    let mut sources = Sources::environment();
-    let mut late = OverridingArguments::default();
-    let mut is_strict = false;
-    let mut arguments = arguments.into_iter();
-    while let Some(argument) = arguments.next() {
-        let taken = match argument.as_str() {
-            "-v" => return show(&version_line()),
-            "-h" | "--help" => return show(&format!("{USAGE}\n{HELP}")),
-            "-D" => define(&mut sources, &arguments.next().unwrap_or_default()),
-            "--dir" => late.name_directory(arguments.next()),
-            "--strict" => {
-                is_strict = true;
-                Ok(())
-            }
-            option if option.starts_with("-D") => define(&mut sources, &option[2..]),
-            option if option.starts_with('-') => Err(format!(
-                "aeronmd: invalid option -- '{}'\n{USAGE}",
-                option.trim_start_matches('-')
-            )),
-            _ => {
-                late.files.push(argument);
-                Ok(())
-            }
-        };
-        if let Err(reason) = taken {
-            return fail(reason);
+    let arguments: Vec<String> = arguments.into_iter().collect();
+    match Command::parse(&arguments) {
+        Ok(Command::Run(run)) => run_driver(&run, arguments),
+        Ok(Command::Show(text)) => {
+            console::print_line(text);
+            0
         }
+        Err(reason) => fail(reason),
     }
-    match late.apply(&mut sources) {
-        Ok(()) => run_driver(&sources, is_strict),
-        Err(error) => fail(format_args!("ERROR: {error}")),
+}
+
+/// The meaning of the arguments.
+enum Command {
+    /// Run a driver with these settings.
+    Run(RunDriver),
+    /// Print a text and exit.
+    Show(String),
+}
+
+/// The settings of the program.
+struct RunDriver {
+    sources: Sources,
+    is_strict: bool,
+    /// Maximum duration of the drain at the end.
+    drain: Duration,
+}
+
+impl Command {
+    /// Parses the arguments, and reads the properties files. The error is a text about the wrong argument or file.
+    fn parse(arguments: &[String]) -> Result<Self, String> {
+        let mut sources = Sources::environment();
+        let mut late = OverridingArguments::default();
+        let (mut is_strict, mut drain) = (false, Duration::ZERO);
+        let mut arguments = arguments.iter().cloned();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "-v" => return Ok(Self::Show(version_line())),
+                "-h" | "--help" => return Ok(Self::Show(format!("{USAGE}\n{HELP}"))),
+                "-D" => define(&mut sources, &arguments.next().unwrap_or_default())?,
+                "--dir" => late.directory = Some(value_of("dir", arguments.next())?),
+                "--drain" => drain = drain_of(&value_of("drain", arguments.next())?)?,
+                "--strict" => is_strict = true,
+                option if option.starts_with("-D") => define(&mut sources, &option[2..])?,
+                option if option.starts_with('-') => {
+                    return Err(format!(
+                        "aeronmd: invalid option -- '{}'\n{USAGE}",
+                        option.trim_start_matches('-')
+                    ));
+                }
+                _ => late.files.push(argument),
+            }
+        }
+        late.apply(&mut sources)
+            .map_err(|error| format!("ERROR: {error}"))?;
+        Ok(Self::Run(RunDriver {
+            sources,
+            is_strict,
+            drain,
+        }))
+    }
+}
+
+fn value_of(option: &str, value: Option<String>) -> Result<String, String> {
+    value.ok_or_else(|| format!("aeronmd: option requires an argument -- '{option}'\n{USAGE}"))
+}
+
+fn drain_of(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 0..=MAX_DRAIN_SECONDS) => Ok(Duration::from_secs(seconds)),
+        _ => Err(format!(
+            "aeronmd: --drain {text} is not a number of seconds from 0 to {MAX_DRAIN_SECONDS}\n{USAGE}"
+        )),
     }
 }
 
@@ -86,16 +141,6 @@ struct OverridingArguments {
 }
 
 impl OverridingArguments {
-    fn name_directory(&mut self, directory: Option<String>) -> Result<(), String> {
-        if directory.is_none() {
-            return Err(format!(
-                "aeronmd: option requires an argument -- 'dir'\n{USAGE}"
-            ));
-        }
-        self.directory = directory;
-        Ok(())
-    }
-
     fn apply(self, sources: &mut Sources) -> Result<(), SourcesError> {
         for file in self.files {
             sources.load_file(&file)?;
@@ -113,7 +158,8 @@ fn define(sources: &mut Sources, definition: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())
 }
 
-fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
+fn run_driver(run: &RunDriver, arguments: Vec<String>) -> i32 {
+    let sources = &run.sources;
     if let Some(reason) = refused_setting(sources) {
         return fail(format_args!("ERROR: {reason}"));
     }
@@ -128,10 +174,13 @@ fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
     for warning in &warnings {
         console::warn(warning);
     }
-    if is_strict && !warnings.is_empty() {
+    if run.is_strict && !warnings.is_empty() {
         return fail(STRICT_ERROR);
     }
-    let signals = match ShutdownSignalBarrier::new() {
+    crash::install();
+    let signals =
+        ShutdownSignalBarrier::new().and_then(|signals| Ok((signals, ReloadRequests::new()?)));
+    let (signals, reloads) = match signals {
         Ok(signals) => signals,
         Err(error) => return fail(format_args!("ERROR: signals: {error}")),
     };
@@ -139,6 +188,7 @@ fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
         Ok(log) => log,
         Err(reason) => return fail(format_args!("ERROR: {reason}")),
     };
+    let given = context.clone();
     let mut driver = match MediaDriver::launch_with_main_loop(context) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
@@ -146,22 +196,109 @@ fn run_driver(sources: &Sources, is_strict: bool) -> i32 {
     log.follow(directory::log_level_file(&driver.context().dir));
     log::info!(target: "aeron.driver", "{}", started(driver.context()));
     driver.name_thread();
-    while signals.received().is_none() && !driver.is_terminated() {
-        let work_count = driver.do_work();
-        driver.idle(work_count);
-    }
-    console::print_line("Shutting down driver...");
+    let reloading = match serve_reloads(reloads, &driver, &log, given, arguments) {
+        Ok(reloading) => reloading,
+        Err(error) => return fail(format_args!("ERROR: thread aeron-reload: {error}")),
+    };
+    let mut service = ServiceNotifier::from_environment();
+    // A panic of the main loop has been reported. The program then ends in order, like after a panic of another thread.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        driver.do_work();
+        service.ready(&serving(&driver));
+        while signals.received().is_none() && !driver.is_terminated() && !crash::has_panicked() {
+            let work_count = driver.do_work();
+            service.on_duty_cycle(|| driver.take_progress());
+            driver.idle(work_count);
+        }
+        console::print_line("Shutting down driver...");
+        drop(reloading);
+        service.stopping("stopping");
+        if !run.drain.is_zero() && !crash::has_panicked() {
+            drain(&mut driver, &mut service, run.drain);
+        }
+    }));
     let closed = driver.close();
+    for report in crash::take_reports() {
+        driver.errors().note_panic(&report);
+    }
     let status = match signals.received() {
         Some(Shutdown::Signal(number)) => number,
         _ => 0,
     };
-    log::info!(target: "aeron.driver", "ended: {}", reason_of(status));
+    let reason = match crash::has_panicked() {
+        true => "a panic".to_owned(),
+        false => reason_of(status),
+    };
+    log::info!(target: "aeron.driver", "ended: {reason}");
     drop(log);
     match closed {
+        Ok(()) if crash::has_panicked() => fail(crash::ERROR),
         Ok(()) => status,
         Err(error) => fail(format_args!("ERROR: driver close {error}")),
     }
+}
+
+/// Waits until live receivers have consumed all published messages, but at most for `limit`. A further signal ends the
+/// wait.
+fn drain(driver: &mut MediaDriver, service: &mut ServiceNotifier, limit: Duration) {
+    let deadline = Instant::now() + limit;
+    // The first signal has woken the other barrier.
+    let signals = ShutdownSignalBarrier::new();
+    service.status(&format!(
+        "waiting up to {} s until receivers have consumed all messages",
+        limit.as_secs()
+    ));
+    let is_interrupted = || matches!(&signals, Ok(signals) if signals.received().is_some());
+    let mut drain = driver.begin_drain();
+    while !driver.is_drained(&mut drain) && Instant::now() < deadline && !is_interrupted() {
+        service.on_duty_cycle(|| driver.take_progress());
+        std::thread::sleep(DRAIN_POLL_INTERVAL);
+    }
+    if let Some(lost) = describe_unconsumed(&driver.unconsumed(&drain)) {
+        log::warn!(target: TARGET, "{lost}");
+    }
+}
+
+/// Starts the thread that reloads the level of the log. `given` has the settings of the start.
+fn serve_reloads(
+    reloads: ReloadRequests,
+    driver: &MediaDriver,
+    log: &LogPrinter,
+    given: Context,
+    arguments: Vec<String>,
+) -> io::Result<ReloadThread> {
+    let (level, errors) = (log.level(), driver.errors().clone());
+    let file = directory::reload_file(&driver.context().dir);
+    reloads.serve(file, serving(driver), move || {
+        let reloaded = reload(&arguments, &given, &level);
+        match &reloaded {
+            Ok(line) => log::info!(target: TARGET, "reloaded: {line}"),
+            Err(reason) => errors.note(&format!("not reloaded, nothing has changed: {reason}\n")),
+        }
+        reloaded
+    })
+}
+
+/// Reads the settings again and applies the level of the log. Returns a line for the operator.
+fn reload(arguments: &[String], given: &Context, level: &LogLevel) -> Result<String, String> {
+    let Command::Run(run) = Command::parse(arguments)? else {
+        unreachable!("the program runs a driver");
+    };
+    let new_level = LogSettings::level_of(&run.sources)?;
+    let mut context = Context::default();
+    // A warning of the start would only come again.
+    context.apply(&run.sources);
+    level.set(new_level);
+    let is_changed = |setting: &&Setting| setting.get(&context) != setting.get(given);
+    let changed = SETTINGS.iter().filter(is_changed);
+    let changed: Vec<_> = changed.map(|setting| setting.name).collect();
+    let level = new_level.as_str().to_lowercase();
+    Ok(format!("log level {level}{}", unapplied(&changed)))
+}
+
+/// Returns the state of a running driver, for the service manager.
+fn serving(driver: &MediaDriver) -> String {
+    format!("serving clients in {}", driver.context().dir.display())
 }
 
 /// Returns the first line of a driver's log.
@@ -199,11 +336,6 @@ fn version_line() -> String {
         number(),
         number()
     )
-}
-
-fn show(text: &str) -> i32 {
-    console::print_line(text);
-    0
 }
 
 /// Joins the lines of an error into one line, for tools that read stderr line by line.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use aeron_agent::logging::is_installed;
-use aeron_agent::{EpochClock, console};
+use aeron_agent::{AgentError, EpochClock, console};
 use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::error_log::DistinctErrorLog;
@@ -61,11 +61,27 @@ impl ErrorRecorder {
         log::log!(target: TARGET, level, "{text}");
     }
 
+    /// Records the error of an agent. The error log also gets the backtrace of a panic.
+    pub fn note_agent_error(&self, error: &AgentError) {
+        let Some(panicked) = error.panicked() else {
+            return self.note(&format!("{error}\n"));
+        };
+        self.errors.fetch_add(1);
+        self.record_text(&format!("{}\n", panicked.evidence()));
+        log::error!(target: TARGET, "{error}");
+    }
+
     /// Records a text like [`note`](Self::note), but does not increment the error counter, because the driver did not
     /// fail.
     pub fn note_uncounted(&self, text: &str) {
         self.record_text(text);
         log::warn!(target: TARGET, "{text}");
+    }
+
+    /// Records a panic of a thread that is no agent. The text is only for the error log: the standard error output has
+    /// it already. The counters may have been freed.
+    pub fn note_panic(&self, report: &str) {
+        self.record_text(&format!("{report}\n"));
     }
 
     /// Records a text. If the log is full and no logger is installed, prints the text to stderr.

@@ -15,7 +15,7 @@ use aeron_memory::counters::CountersManager;
 
 use crate::agents::AgentCpus;
 use crate::assembly::{Assembly, Loop, create_cnc, create_loss_report};
-use crate::closing::{Closing, Drain};
+use crate::closing::{Closing, Drain, UnconsumedStream};
 use crate::config::{ConfigurationError, Context, ThreadNaming, ThreadingMode};
 use crate::diagnostics::ErrorRecorder;
 use crate::directory::DriverDirectory;
@@ -39,6 +39,7 @@ pub struct MediaDriver {
     network_turns: Option<AgentTurns>,
     is_terminated: Arc<AtomicBool>,
     closing: Arc<Closing>,
+    errors: ErrorRecorder,
     is_closed: bool,
 }
 
@@ -112,9 +113,10 @@ impl MediaDriver {
             network_turns: assembly.network_turns,
             is_terminated: assembly.is_terminated,
             closing: assembly.closing,
+            errors: assembly.errors,
             is_closed: false,
         };
-        driver.run_loops(assembly.loops, &assembly.errors, has_main_loop)?;
+        driver.run_loops(assembly.loops, has_main_loop)?;
         Ok(driver)
     }
 
@@ -135,6 +137,19 @@ impl MediaDriver {
         if let Some(main_loop) = &mut self.main_loop {
             main_loop.idle_strategy.idle(work_count);
         }
+    }
+
+    /// Returns whether each agent with a thread of the driver has completed a duty cycle since this function last
+    /// returned true. An agent that is stuck or has ended does not.
+    ///
+    /// The watchdog of a program calls it.
+    pub fn take_progress(&self) -> bool {
+        AgentRunner::take_progress(&self.runners)
+    }
+
+    /// Returns the receiver of the failures of this driver, for its program.
+    pub(crate) fn errors(&self) -> &ErrorRecorder {
+        &self.errors
     }
 
     /// Returns the turns with which a waiting thread can run the sender and the receiver.
@@ -174,6 +189,11 @@ impl MediaDriver {
             turns.take();
         }
         drain.is_over(&self.closing, Instant::now())
+    }
+
+    /// Returns the streams of the drain that live receivers have not consumed, by the conductor's last report.
+    pub fn unconsumed(&self, drain: &Drain) -> Vec<UnconsumedStream> {
+        drain.rest(&self.closing)
     }
 
     /// Ends the agents, frees all resources and notifies the clients. A second call does nothing.
@@ -216,15 +236,10 @@ impl MediaDriver {
         }
     }
 
-    fn run_loops(
-        &mut self,
-        mut loops: Vec<Loop>,
-        errors: &ErrorRecorder,
-        has_main_loop: bool,
-    ) -> Result<(), StartError> {
-        let recorder = errors.clone();
+    fn run_loops(&mut self, mut loops: Vec<Loop>, has_main_loop: bool) -> Result<(), StartError> {
+        let recorder = self.errors.clone();
         let error_handler: Arc<dyn ErrorHandler> =
-            Arc::new(move |error: &AgentError| recorder.note(&format!("{error}\n")));
+            Arc::new(move |error: &AgentError| recorder.note_agent_error(error));
         let main_loop = has_main_loop.then(|| loops.remove(0));
         // The loops close in this order; they start in the reverse order.
         for Loop {

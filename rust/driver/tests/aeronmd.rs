@@ -88,8 +88,11 @@ impl Running {
                 .to_owned()
         };
         let names = tasks.map(|task| name(task.unwrap()));
-        // The thread that prints the log belongs to the program, not to the driver.
-        let mut names: Vec<_> = names.filter(|name| name != "aeron-log").collect();
+        // The threads that print the log and reload belong to the program, not to the driver.
+        let of_program = ["aeron-log", "aeron-reload"];
+        let mut names: Vec<_> = names
+            .filter(|name| !of_program.contains(&&**name))
+            .collect();
         names.sort();
         names
     }

@@ -12,6 +12,7 @@ pub const DIRECTORY_VARIABLE: &str = "AERON_DIR";
 const CNC_FILE: &str = "cnc.dat";
 const LOSS_REPORT_FILE: &str = "loss-report.dat";
 const LOG_LEVEL_FILE: &str = "log-level";
+const RELOAD_FILE: &str = "reload";
 const PUBLICATIONS: &str = "publications";
 const IMAGES: &str = "images";
 const LOG_EXTENSION: &str = ".logbuffer";
@@ -20,7 +21,7 @@ const DRIVER_LOCK_FILE: &str = "aeron-driver.lock";
 /// Kind of an entry of an Aeron directory. It follows from the name of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DirectoryEntry {
-    /// The CnC file or the loss report.
+    /// The CnC file, the loss report, or a file of a command: the level of the log, a request to reload.
     File,
     /// A directory of log buffers.
     LogDirectory,
@@ -54,6 +55,11 @@ pub fn log_level_file(directory: &Path) -> PathBuf {
     directory.join(LOG_LEVEL_FILE)
 }
 
+/// Returns the path of the file with a request to reload. `aeron reload` writes it, and the driver writes the outcome.
+pub fn reload_file(directory: &Path) -> PathBuf {
+    directory.join(RELOAD_FILE)
+}
+
 /// Returns the two log directories of an Aeron directory.
 pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
     [PUBLICATIONS, IMAGES].map(|name| directory.join(name))
@@ -62,7 +68,7 @@ pub fn log_directories(directory: &Path) -> [PathBuf; 2] {
 /// Returns the kind of an entry of an Aeron directory; `None` if drivers do not use this name.
 pub fn entry_named(name: &OsStr) -> Option<DirectoryEntry> {
     match name.to_str()? {
-        CNC_FILE | LOSS_REPORT_FILE | LOG_LEVEL_FILE => Some(DirectoryEntry::File),
+        CNC_FILE | LOSS_REPORT_FILE | LOG_LEVEL_FILE | RELOAD_FILE => Some(DirectoryEntry::File),
         PUBLICATIONS | IMAGES => Some(DirectoryEntry::LogDirectory),
         DRIVER_LOCK_FILE => Some(DirectoryEntry::DriverLock),
         _ => None,

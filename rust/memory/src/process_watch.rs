@@ -61,7 +61,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
-    use crate::lock_file::{LockAttempt, LockFile};
+    use crate::lock_file::LockFile;
 
     #[test]
     fn a_line_names_the_process_and_the_file() {
@@ -94,9 +94,7 @@ mod tests {
     fn a_process_without_the_lock_is_not_watched() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&path).unwrap() else {
-            panic!("nobody else has the lock");
-        };
+        let _lock = LockFile::create(&path).unwrap();
         let parent = std::os::unix::process::parent_id().into();
         assert!(ProcessWatch::of_lock_holder(&path, parent).is_none());
     }
@@ -105,9 +103,7 @@ mod tests {
     fn this_process_is_not_watched() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let LockAttempt::Acquired(_lock) = LockFile::try_lock(&path).unwrap() else {
-            panic!("nobody else has the lock");
-        };
+        let _lock = LockFile::create(&path).unwrap();
         assert!(ProcessWatch::of_lock_holder(&path, std::process::id().into()).is_none());
     }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aeron_agent::ShutdownSignalBarrier;
-use aeron_agent::console;
 use aeron_agent::known::{self, Program};
 use aeron_agent::logging::LogPrinter;
 use aeron_agent::sources::Sources;
-use aeron_archive::server::command_line::{Command, RunArchive, fail, one_line, run_archive};
+use aeron_agent::{ReloadRequests, ShutdownSignalBarrier, console, crash};
+use aeron_archive::server::command_line::{
+    ArchiveProgram, Command, OwnDriver, RunArchive, fail, one_line, run_archive,
+};
 use aeron_archive::server::context::{ArchiveContext, InvokedDriver};
 use aeron_driver::command_line::{STRICT_ERROR, refused_setting, started};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode};
@@ -45,14 +46,17 @@ fn run(arguments: Vec<String>) -> i32 {
         }
         Err(reason) => return fail(reason),
     };
-    match ShutdownSignalBarrier::new() {
-        Ok(signals) => serve(&run, &signals),
+    crash::install();
+    let signals =
+        ShutdownSignalBarrier::new().and_then(|signals| Ok((signals, ReloadRequests::new()?)));
+    match signals {
+        Ok((signals, reloads)) => serve(&run, &signals, reloads),
         Err(error) => fail(format_args!("ERROR: signals: {error}")),
     }
 }
 
 /// Runs the archive. If the archive has its own driver, the driver starts before the archive and ends after it.
-fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
+fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier, reloads: ReloadRequests) -> i32 {
     let mut context = run.is_with_driver.then(Context::default);
     if let (true, Some(reason)) = (run.is_with_driver, refused_setting(&run.sources)) {
         return fail(format_args!("ERROR: {reason}"));
@@ -68,19 +72,27 @@ fn serve(run: &RunArchive, signals: &ShutdownSignalBarrier) -> i32 {
         Ok(log) => log,
         Err(reason) => return fail(format_args!("ERROR: {reason}")),
     };
-    let Some(context) = context else {
-        return run_archive(&run.sources, &log, open_objects, signals, None, || false);
+    let program = ArchiveProgram {
+        run,
+        log: &log,
+        signals,
+        reloads,
+        driver: None,
     };
-    let driver = match OwnDriver::launch(context) {
+    let Some(context) = context else {
+        return run_archive(program, open_objects);
+    };
+    let driver = match LaunchedDriver::launch(context) {
         Ok(driver) => driver,
         Err(error) => return fail(format_args!("ERROR: driver init {}", one_line(&error))),
     };
     log.follow(log_level_file(&driver.lock().context().dir));
     log::info!(target: "aeron.driver", "{}", started(driver.lock().context()));
-    let invoker = driver.invoker();
-    let status = run_archive(&run.sources, &log, open_objects, signals, invoker, || {
-        driver.lock().is_terminated()
-    });
+    let program = ArchiveProgram {
+        driver: Some(&driver),
+        ..program
+    };
+    let status = run_archive(program, open_objects);
     match driver.lock().close() {
         Ok(()) => status,
         Err(error) => fail(format_args!("ERROR: driver close {error}")),
@@ -104,12 +116,12 @@ fn warnings(sources: &Sources, driver: Option<&mut Context>) -> Vec<String> {
 }
 
 /// The driver of this process. In mode INVOKER, the archive's thread runs it.
-struct OwnDriver {
+struct LaunchedDriver {
     driver: Arc<Mutex<MediaDriver>>,
     is_invoked: bool,
 }
 
-impl OwnDriver {
+impl LaunchedDriver {
     fn launch(context: Context) -> Result<Self, StartError> {
         let is_invoked = context.threading_mode == ThreadingMode::Invoker;
         let driver = match is_invoked {
@@ -125,12 +137,21 @@ impl OwnDriver {
     fn lock(&self) -> MutexGuard<'_, MediaDriver> {
         lock(&self.driver)
     }
+}
 
-    /// Returns the function that runs the driver, if the driver has no threads.
+impl OwnDriver for LaunchedDriver {
     fn invoker(&self) -> Option<InvokedDriver> {
         let driver = Arc::clone(&self.driver);
         self.is_invoked
             .then(|| InvokedDriver::new(move || lock(&driver).do_work()))
+    }
+
+    fn is_terminated(&self) -> bool {
+        self.lock().is_terminated()
+    }
+
+    fn take_progress(&self) -> bool {
+        self.lock().take_progress()
     }
 }
 

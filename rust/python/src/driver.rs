@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 
 use aeron_agent::{AgentTurns, console};
-use aeron_driver::closing::UnconsumedStream;
+use aeron_driver::closing::describe_unconsumed;
 use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
 use aeron_memory::directory::default_directory;
@@ -497,18 +497,6 @@ fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
     let is_over = || driver.is_drained(&mut drain).then_some(());
     patience.wait_without_gil(py, is_over)?;
     Ok(describe_unconsumed(drain.unconsumed()))
-}
-
-/// Returns a line about the bytes that receivers did not consume; `None` if they consumed everything.
-fn describe_unconsumed(streams: &[UnconsumedStream]) -> Option<String> {
-    let list: Vec<_> = streams.iter().map(UnconsumedStream::to_string).collect();
-    (!list.is_empty()).then(|| {
-        format!(
-            "the driver closed before receivers reported that they consumed up to {}; \
-             close later, or raise publication_linger_timeout_ns",
-            list.join(", ")
-        )
-    })
 }
 
 fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDict>> {

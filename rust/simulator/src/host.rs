@@ -2,10 +2,13 @@
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_agent::{CachedNanoClock, EpochClock, NanoClock};
-use aeron_client::{Aeron, CncFile, Error, LogBuffers, LogSource};
+use aeron_client::{
+    Aeron, CncFile, DriverFinder, DriverScout, Error, FoundDriver, LogBuffers, LogSource,
+    LostDriver,
+};
 use aeron_driver::driver_core::{DriverCore, DriverEnvironment, MakeNames};
 use aeron_driver::log_storage::{HeapLogs, LogId};
 use aeron_driver::media::address::Family;
@@ -60,6 +63,8 @@ pub struct Host {
     seed: u64,
     starts: u64,
     driver: Option<Driver>,
+    /// What clients find in the directory of the drivers.
+    directory: DriverDirectory,
     /// Time until which each agent is paused, in the order of [`AgentKind::ALL`].
     paused_until_ns: [i64; 4],
 }
@@ -82,6 +87,7 @@ impl Host {
             seed,
             starts: 0,
             driver: None,
+            directory: DriverDirectory::default(),
             paused_until_ns: [i64::MIN; 4],
         }
     }
@@ -114,7 +120,7 @@ impl Host {
         let identity = DriverIdentity {
             client_liveness_timeout_ns: self.context.client_liveness_timeout_ns,
             start_timestamp_ms: clock.now_ms(self.id),
-            pid: self.id as i64,
+            pid: self.starts as i64,
         };
         let lengths = CncLengths {
             counters_values: CncLengths::MIN_COUNTERS_VALUES,
@@ -145,6 +151,11 @@ impl Host {
         cnc.to_driver()
             .set_consumer_heartbeat_ms(clock.now_ms(self.id));
         cnc.publish();
+        *self.directory.lock() = Some(DriverFiles {
+            cnc: cnc.clone(),
+            logs: logs.clone(),
+            is_running: true,
+        });
         self.driver = Some(Driver { core, cnc, logs });
     }
 
@@ -174,6 +185,7 @@ impl Host {
     /// Simulates a crash of the driver. Its sockets are closed, and clients keep its memory mapped.
     pub fn crash(&mut self) {
         self.driver = None;
+        self.directory.end();
         self.resume();
     }
 
@@ -264,9 +276,27 @@ impl Host {
 
     /// Connects a client to the running driver.
     pub fn connect(&self, context: aeron_client::Context) -> Option<Aeron> {
-        let driver = self.driver.as_ref()?;
-        let logs = Box::new(DriverLogs(driver.logs.clone()));
-        Some(Aeron::attach(context, &driver.cnc, logs).expect("the context is valid"))
+        let FoundDriver { cnc, logs } = self.directory.files()?.found();
+        self.driver.as_ref()?;
+        Some(Aeron::attach(context, &cnc, logs).expect("the context is valid"))
+    }
+
+    /// Connects a client that reconnects. `is_watching` says whether it notices the end of a driver's process at once.
+    pub fn connect_reconnecting(
+        &self,
+        context: aeron_client::Context,
+        is_watching: bool,
+    ) -> Option<Aeron> {
+        self.driver.as_ref()?;
+        let files = self.directory.files()?;
+        let source = HostFinder {
+            directory: self.directory.clone(),
+            current: files.cnc.identity(),
+            is_watching,
+            scout: DriverScout::default(),
+        };
+        let connected = Aeron::attach_with_finder(context, files.found(), Box::new(source));
+        Some(connected.expect("the context is valid"))
     }
 
     /// Closes the driver cleanly. Returns the number of remaining logs.
@@ -275,8 +305,72 @@ impl Host {
             return 0;
         };
         driver.core.close();
+        self.directory.end();
         driver.cnc.to_driver().set_consumer_heartbeat_ms(-1);
         driver.logs.count()
+    }
+}
+
+/// The files of the host's newest driver, which stay after its crash.
+#[derive(Clone, Default)]
+struct DriverDirectory(Arc<Mutex<Option<DriverFiles>>>);
+
+#[derive(Clone)]
+struct DriverFiles {
+    cnc: CncFile,
+    logs: HeapLogs,
+    is_running: bool,
+}
+
+impl DriverFiles {
+    fn found(&self) -> FoundDriver {
+        FoundDriver {
+            cnc: self.cnc.clone(),
+            logs: Box::new(DriverLogs(self.logs.clone())),
+        }
+    }
+}
+
+impl DriverDirectory {
+    fn lock(&self) -> MutexGuard<'_, Option<DriverFiles>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn files(&self) -> Option<DriverFiles> {
+        self.lock().clone()
+    }
+
+    fn end(&self) {
+        if let Some(files) = &mut *self.lock() {
+            files.is_running = false;
+        }
+    }
+}
+
+/// Finds the next driver of a client on the same host.
+struct HostFinder {
+    directory: DriverDirectory,
+    current: DriverIdentity,
+    is_watching: bool,
+    scout: DriverScout,
+}
+
+impl DriverFinder for HostFinder {
+    fn find(&mut self, lost: &LostDriver) -> Result<Option<FoundDriver>, Error> {
+        let Some(files) = self.directory.files() else {
+            return Ok(None);
+        };
+        let is_running = self.is_watching && files.is_running;
+        if !self.scout.is_next(lost, &files.cnc, is_running) {
+            return Ok(None);
+        }
+        (self.current, self.scout) = (files.cnc.identity(), DriverScout::default());
+        Ok(Some(files.found()))
+    }
+
+    fn has_driver_ended(&mut self) -> bool {
+        let runs = |files: DriverFiles| files.is_running && files.cnc.identity() == self.current;
+        self.is_watching && !self.directory.files().is_some_and(runs)
     }
 }
 

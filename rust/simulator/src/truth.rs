@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use aeron_client::{LostStreamKind, StreamReport};
 use aeron_memory::log::Positions;
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use aeron_protocol::frame::Nak;
@@ -51,6 +52,10 @@ pub struct PublicationRecord {
     messages: Vec<(i64, usize)>,
     start_position: i64,
     positions: Positions,
+    /// Greatest end position of a received message.
+    received_position: i64,
+    /// Position after which no subscriber will get anything, because the driver was lost.
+    sent_position: Option<i64>,
 }
 
 /// Progress of one subscriber in one image.
@@ -110,6 +115,30 @@ impl Truth {
         self.received
     }
 
+    /// Checks the report of a publication whose driver was lost, and remembers what was certainly lost.
+    ///
+    /// # Errors
+    /// The report contradicts the published messages, or a subscriber has received what was certainly lost.
+    pub fn on_report(&mut self, report: &StreamReport) -> Result<(), Finding> {
+        if report.kind == LostStreamKind::Image {
+            return Ok(());
+        }
+        let stream = ChannelStream {
+            session_id: report.session_id,
+            stream_id: report.stream_id,
+        };
+        let mut records = self.publications.iter_mut();
+        let Some(record) = records.rfind(|record| record.stream == stream) else {
+            return Ok(());
+        };
+        if let Some(lost) = report.lost_bytes {
+            let sent = report.position - lost;
+            record.check_sent(sent)?;
+            record.sent_position = Some(sent);
+        }
+        Ok(())
+    }
+
     /// Checks the bytes of a received message. `end_position` is the position after the message in `stream`.
     ///
     /// # Errors
@@ -157,6 +186,11 @@ impl Truth {
                 progress.join_position
             ));
         }
+        let record = &mut self.publications[message.publication as usize];
+        record.received_position = record.received_position.max(end_position);
+        if let Some(sent) = record.sent_position {
+            record.check_sent(sent)?;
+        }
         progress.publication = Some(message.publication);
         progress.next = message.number + 1;
         self.received += 1;
@@ -178,6 +212,19 @@ impl PublicationRecord {
             stream,
             max_payload_length,
             messages: Vec::new(),
+            received_position: start_position,
+            sent_position: None,
+        }
+    }
+
+    /// Checks that no subscriber has received a message that was not sent.
+    fn check_sent(&self, sent_position: i64) -> Result<(), Finding> {
+        match self.received_position <= sent_position {
+            true => Ok(()),
+            false => Err(format!(
+                "{:?} was received up to {}, but the report says that it is lost after {sent_position}",
+                self.stream, self.received_position
+            )),
         }
     }
 

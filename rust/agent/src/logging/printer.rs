@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{LevelFilter, LogRecord, Repeats, install, queue};
@@ -42,7 +42,49 @@ pub struct LogSettings {
 #[derive(Debug)]
 pub struct LogPrinter {
     is_done: Receiver<()>,
-    level_files: Arc<Mutex<Vec<PathBuf>>>,
+    level: LogLevel,
+}
+
+/// The level of a program's log. Clones change the same level, from any thread.
+#[derive(Clone, Debug)]
+pub struct LogLevel {
+    sources: Arc<Mutex<LevelSources>>,
+}
+
+/// The sources of the level.
+#[derive(Debug)]
+struct LevelSources {
+    /// Level of the settings. It applies if there is none of the files.
+    setting: LevelFilter,
+    /// Files with a level. The last one that exists decides.
+    files: Vec<PathBuf>,
+}
+
+impl LogLevel {
+    /// Changes the level of the settings. A file with a level still decides, as long as it exists.
+    pub fn set(&self, level: LevelFilter) {
+        let mut sources = self.lock();
+        sources.setting = level;
+        sources.apply();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LevelSources> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LevelSources {
+    /// Applies the text in the files of the level, or the level of the settings if there is no such file. A text that
+    /// is no level changes nothing: the file may be half written.
+    fn apply(&self) {
+        let mut existing = self.files.iter().filter(|file| file.exists()).peekable();
+        if existing.peek().is_none() {
+            log::set_max_level(self.setting);
+        }
+        if let Some(level) = existing.filter_map(|file| level_in(file)).next_back() {
+            log::set_max_level(level);
+        }
+    }
 }
 
 impl LogSettings {
@@ -72,6 +114,15 @@ impl LogSettings {
         })
     }
 
+    /// Reads the level that the variables in `sources` name.
+    ///
+    /// # Errors
+    /// The text of a variable is not one that [`from_environment`](Self::from_environment) knows.
+    pub fn level_of(sources: &Sources) -> Result<LevelFilter, String> {
+        let variable = |name: &str| sources.get(name).map(str::to_owned);
+        Self::from_environment(variable, |_| String::new()).map(|settings| settings.level)
+    }
+
     /// Returns a record as one line.
     fn line(&self, record: &LogRecord) -> String {
         let (time, level) = ((self.format_date)(record.time_ms), record.level.as_str());
@@ -88,18 +139,6 @@ impl LogSettings {
                 escaped(&record.target),
                 escaped(&record.text)
             ),
-        }
-    }
-
-    /// Applies the text in the files of the level, or the level of the start if there is no such file. A text that is
-    /// no level changes nothing: the file may be half written.
-    fn follow_level(&self, files: &[PathBuf]) {
-        let mut existing = files.iter().filter(|file| file.exists()).peekable();
-        if existing.peek().is_none() {
-            log::set_max_level(self.level);
-        }
-        if let Some(level) = existing.filter_map(|file| level_in(file)).next_back() {
-            log::set_max_level(level);
         }
     }
 }
@@ -127,30 +166,33 @@ impl LogPrinter {
     /// program.
     pub fn follow(&self, level_file: PathBuf) {
         let _ = fs::remove_file(&level_file);
-        let mut files = self
-            .level_files
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        files.push(level_file);
+        self.level.lock().files.push(level_file);
+    }
+
+    /// Returns the level, to change it while the program runs.
+    pub fn level(&self) -> LogLevel {
+        self.level.clone()
     }
 
     fn start(settings: LogSettings) -> Self {
         install(settings.level, || ());
         queue().read_by_caller();
         log::set_max_level(settings.level);
-        let level_files = Arc::<Mutex<Vec<PathBuf>>>::default();
-        let files = Arc::clone(&level_files);
+        let level = LogLevel {
+            sources: Arc::new(Mutex::new(LevelSources {
+                setting: settings.level,
+                files: Vec::new(),
+            })),
+        };
+        let printed = level.clone();
         let (done, is_done) = sync_channel(1);
         let thread = std::thread::Builder::new().name("aeron-log".to_owned());
         // Without a thread, the records are dropped, and the program runs.
         let _ = thread.spawn(move || {
-            print(&settings, &files);
+            print(&settings, &printed);
             let _ = done.send(());
         });
-        Self {
-            is_done,
-            level_files,
-        }
+        Self { is_done, level }
     }
 }
 
@@ -162,7 +204,7 @@ impl Drop for LogPrinter {
     }
 }
 
-fn print(settings: &LogSettings, level_files: &Mutex<Vec<PathBuf>>) {
+fn print(settings: &LogSettings, level: &LogLevel) {
     let mut repeats = Repeats::default();
     while let Some(records) = queue().take(LOOK_INTERVAL) {
         let now = Instant::now();
@@ -173,8 +215,7 @@ fn print(settings: &LogSettings, level_files: &Mutex<Vec<PathBuf>>) {
         for record in lines.iter().chain(&repeats.ended(now)) {
             console::warn(settings.line(record));
         }
-        let files = level_files.lock().unwrap_or_else(PoisonError::into_inner);
-        settings.follow_level(&files);
+        level.lock().apply();
     }
     for record in repeats.all() {
         console::warn(settings.line(&record));

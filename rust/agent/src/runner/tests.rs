@@ -243,3 +243,33 @@ fn an_agent_may_close_its_own_runner() {
     runner.run();
     assert!(runner.is_closed());
 }
+
+#[test]
+fn progress_is_taken_when_each_agent_has_completed_a_duty_cycle() {
+    let journal = Journal::default();
+    let idle = || Box::new(SleepingIdleStrategy::new(1_000_000));
+    let ignore = || Arc::new(|_: &AgentError| ());
+    let agent = |name: &'static str| Box::new(ScriptedAgent::new(name, &journal));
+    let runners = ["a", "b"].map(|name| AgentRunner::new(agent(name), idle(), ignore(), None));
+    let is_taken = || AgentRunner::take_progress(&runners);
+    runners[0].start_on_thread().unwrap();
+    while journal.count("a work") < 2 {
+        std::thread::yield_now();
+    }
+    assert!(!is_taken(), "b has not completed a duty cycle");
+    runners[1].start_on_thread().unwrap();
+    while !is_taken() {
+        std::thread::yield_now();
+    }
+    while !is_taken() {
+        std::thread::yield_now();
+    }
+    runners[1].close();
+    // The last duty cycles may have been after the last look.
+    is_taken();
+    let before = journal.count("a work");
+    while journal.count("a work") < before + 2 {
+        std::thread::yield_now();
+    }
+    assert!(!is_taken(), "b has ended");
+}

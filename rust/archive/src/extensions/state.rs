@@ -160,6 +160,16 @@ pub(super) struct ExtensionState {
 }
 
 impl RetentionPolicy {
+    /// Returns the policy that removes this one.
+    #[must_use]
+    pub fn without_limits(self) -> Self {
+        Self {
+            max_bytes: None,
+            max_age_ms: None,
+            ..self
+        }
+    }
+
     /// Returns whether the policy has no limit.
     pub const fn is_empty(&self) -> bool {
         self.max_bytes.is_none() && self.max_age_ms.is_none()

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
 
 use aeron_agent::{
     AgentError, AgentInvoker, AgentRunner, ErrorHandler, IdleStrategy, SystemEpochClock,
@@ -12,6 +13,7 @@ use aeron_agent::{
 use super::assembly::{Assembly, Foundation, Loop};
 use super::conductor::Clocks;
 use super::context::{ArchiveContext, ArchiveThreadingMode};
+use super::reload::{ArchiveReloads, ConductorNote};
 use super::startup::{self, ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
 use crate::objects::OpenObjects;
 
@@ -26,6 +28,7 @@ pub struct Archive {
     main_loop: Option<MainLoop>,
     runners: Vec<AgentRunner>,
     is_terminated: Arc<AtomicBool>,
+    reloads: ArchiveReloads,
     is_closed: bool,
 }
 
@@ -81,6 +84,19 @@ impl Archive {
         }
     }
 
+    /// Returns whether each agent with a thread of the archive has completed a duty cycle since this function last
+    /// returned true. An agent that is stuck or has ended does not.
+    ///
+    /// The watchdog of a program calls it.
+    pub fn take_progress(&self) -> bool {
+        AgentRunner::take_progress(&self.runners)
+    }
+
+    /// Returns a value that reloads the files of the archive from another thread.
+    pub fn reloads(&self) -> ArchiveReloads {
+        self.reloads.clone()
+    }
+
     /// Returns whether the archive has ended, because its driver no longer runs or because it was closed.
     pub fn is_terminated(&self) -> bool {
         self.is_terminated.load(Ordering::Acquire)
@@ -127,18 +143,28 @@ impl Archive {
             main_loop: None,
             runners: Vec::new(),
             is_terminated: assembly.is_terminated,
+            reloads: ArchiveReloads::new(&context, assembly.notes.clone()),
             is_closed: false,
         };
         let is_invoker = context.threading_mode == ArchiveThreadingMode::Invoker;
-        archive.run(assembly.loops, has_main_loop || is_invoker)?;
+        archive.run(assembly.loops, assembly.notes, has_main_loop || is_invoker)?;
         Ok(archive)
     }
 
     /// Starts the agent loops. The last loop has the conductor. If `has_main_loop`, the caller runs
     /// this loop.
-    fn run(&mut self, mut loops: Vec<Loop>, has_main_loop: bool) -> Result<(), ArchiveStartError> {
+    fn run(
+        &mut self,
+        mut loops: Vec<Loop>,
+        notes: Sender<ConductorNote>,
+        has_main_loop: bool,
+    ) -> Result<(), ArchiveStartError> {
         let error_handler: Arc<dyn ErrorHandler> =
-            Arc::new(|error: &AgentError| console::warn(format_args!("aeron archive: {error}")));
+            Arc::new(move |error: &AgentError| match error.panicked() {
+                // The conductor has the error log. If it has panicked itself, it reads the note when it closes.
+                Some(panicked) => _ = notes.send(ConductorNote::panicked(panicked)),
+                None => console::warn(format_args!("aeron archive: {error}")),
+            });
         let main_loop = loops.pop_if(|_| has_main_loop);
         for Loop {
             agent,

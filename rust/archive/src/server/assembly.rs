@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use aeron_agent::{Agent, IdleStrategy, IdleStrategySpec};
@@ -17,6 +18,7 @@ use super::context::{
 use super::control::{ControlStreams, GoneImages};
 use super::core::{ArchiveCore, ArchiveEnvironment, ArchiveStart};
 use super::counters::CounterLabels;
+use super::reload::ConductorNote;
 use super::replication::ReplicationSettings;
 use super::reports::MarkFileReports;
 use super::sessions::SessionSettings;
@@ -51,6 +53,8 @@ pub(super) struct Assembly {
     pub loops: Vec<Loop>,
     /// Set when the conductor has ended.
     pub is_terminated: Arc<AtomicBool>,
+    /// Channel from other threads to the conductor.
+    pub notes: Sender<ConductorNote>,
 }
 
 /// An agent and its idle strategy.
@@ -119,10 +123,12 @@ impl Assembly {
         core: ArchiveCore<Directory>,
     ) -> Self {
         let ArchiveCore {
-            conductor,
+            mut conductor,
             recorder,
             replayer,
         } = core;
+        let (notes, notes_to_conductor) = channel();
+        conductor.notes = Some(notes_to_conductor);
         let is_terminated = Arc::new(AtomicBool::new(false));
         let mut agent = ConductorAgent {
             conductor,
@@ -155,6 +161,7 @@ impl Assembly {
         Self {
             loops,
             is_terminated,
+            notes,
         }
     }
 }

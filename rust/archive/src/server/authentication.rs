@@ -1,6 +1,10 @@
 //! Authentication of control sessions ([`Authenticator`]), and authorisation of their requests
 //! ([`AuthorisationService`]).
 
+use std::sync::Arc;
+
+use super::users::Users;
+
 /// Decides whether a client may open a control session.
 ///
 /// The conductor of the archive calls the authenticator on its own thread, so a call must not block.
@@ -40,6 +44,11 @@ pub trait Authenticator: Send {
 
     /// Removes all data about a session that has ended.
     fn on_session_ended(&mut self, control_session_id: i64);
+
+    /// Replaces the users in the users file, if the authenticator uses them.
+    fn set_users(&mut self, users: &Arc<Users>) {
+        let _ = users;
+    }
 
     /// Returns why the authenticator itself has failed since the last call, for the error log.
     fn take_failure(&mut self) -> Option<String> {
@@ -84,6 +93,11 @@ pub enum AuthenticationDecision {
 pub trait AuthorisationService: Send {
     /// Returns whether the user may send requests with this template id (`aeron_protocol::archive`).
     fn is_authorised(&self, template_id: u16, encoded_principal: &[u8]) -> bool;
+
+    /// Replaces the users in the users file, if the service uses them.
+    fn set_users(&mut self, users: &Arc<Users>) {
+        let _ = users;
+    }
 }
 
 /// Accepts every client.

@@ -1,17 +1,20 @@
 //! The `aeronarchive` command: runs an archive in the foreground.
 
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use aeron_agent::logging::LogPrinter;
+use aeron_agent::logging::{LevelFilter, LogLevel, LogPrinter, LogSettings};
 use aeron_agent::setting::{Grammar, Value};
 use aeron_agent::sources::{Sources, SourcesError};
 use aeron_agent::version::{COMMIT, TEXT as VERSION};
-use aeron_agent::{Shutdown, ShutdownSignalBarrier, console};
+use aeron_agent::{
+    ReloadRequests, ServiceNotifier, Shutdown, ShutdownSignalBarrier, console, crash, unapplied,
+};
 use aeron_client::{Error, is_driver_active};
 
-use super::Archive;
 use super::context::{ARCHIVE_SETTINGS, ArchiveContext, InvokedDriver};
+use super::{Archive, ArchiveReloads};
 use crate::objects::OpenObjects;
 
 const FAILURE: i32 = 1;
@@ -19,6 +22,8 @@ const FAILURE: i32 = 1;
 const TARGET: &str = "aeron.archive";
 /// File with the level of the log. `aeron log-level` writes it.
 const LOG_LEVEL_FILE: &str = "archive.log-level";
+/// File with a request to reload. `aeron reload` writes it, and the archive writes the outcome.
+const RELOAD_FILE: &str = "archive.reload";
 /// The driver's variable that lets it print its settings at the start. The archive prints its own settings too.
 const PRINT_CONFIGURATION: &str = "AERON_PRINT_CONFIGURATION";
 /// Interval of the polls for the driver. A signal ends the wait.
@@ -33,6 +38,8 @@ with a driver of its own in the same process.
 Settings are AERON_* environment variables, then -Daeron.name=value, then properties files: later ones win, and the options
 for directories win over them all. The exit status is the signal's number (2, 15). It is 1 after a failure, and if the archive ends by
 itself because its driver ended or timed it out. With --with-driver, it is 0 after a terminate command.
+SIGHUP or `aeron reload` reads the users file, the retention file and the properties files again, and applies users, policies and the level of
+the log.
 
   -v                       print the version
   -Dname=value             set a property, such as -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010
@@ -57,6 +64,8 @@ pub enum Command {
 pub struct RunArchive {
     /// Settings of the archive, and of its driver.
     pub sources: Sources,
+    /// Arguments of the command, from which a reload reads the settings again.
+    pub arguments: Vec<String>,
     /// Whether a driver runs in the same process.
     pub is_with_driver: bool,
     /// Whether a warning about a setting ends the start.
@@ -69,10 +78,11 @@ impl Command {
     /// # Errors
     /// An argument is wrong. The error is a text about this argument.
     pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let given: Vec<String> = arguments.into_iter().collect();
         let mut sources = Sources::environment();
         let mut late = OverridingArguments::default();
         let (mut is_with_driver, mut is_strict) = (false, false);
-        let mut arguments = arguments.into_iter();
+        let mut arguments = given.iter().cloned();
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "-v" => return Ok(Self::Show(version_line())),
@@ -98,6 +108,7 @@ impl Command {
             .map_err(|error| format!("ERROR: {error}"))?;
         Ok(Self::Run(RunArchive {
             sources,
+            arguments: given,
             is_with_driver,
             is_strict,
         }))
@@ -143,20 +154,46 @@ fn version_line() -> String {
     format!("aeronarchive <aeron version={VERSION} commit={COMMIT}>")
 }
 
-/// Runs an archive until the process receives a signal, the driver ends, or `is_over` returns true. Returns the exit
-/// status of the process, which `aeronarchive --help` documents. If the settings name object storage, `open_objects`
-/// opens it. The archive runs the driver in `driver_invoker`, if there is one. A file in the directory of the archive
-/// can change the level of `log`.
-pub fn run_archive(
-    sources: &Sources,
-    log: &LogPrinter,
-    open_objects: OpenObjects,
-    signals: &ShutdownSignalBarrier,
-    driver_invoker: Option<InvokedDriver>,
-    is_over: impl Fn() -> bool,
-) -> i32 {
+/// The driver in the process of an archive.
+pub trait OwnDriver {
+    /// Returns the function by which the archive runs the driver; `None` if the driver has threads.
+    fn invoker(&self) -> Option<InvokedDriver>;
+
+    /// Returns whether a client has terminated the driver.
+    fn is_terminated(&self) -> bool;
+
+    /// Returns whether each agent with a thread of the driver has completed a duty cycle since this function last
+    /// returned true.
+    fn take_progress(&self) -> bool;
+}
+
+/// The parts of an archive's program that exist before the archive starts.
+pub struct ArchiveProgram<'a> {
+    /// The settings.
+    pub run: &'a RunArchive,
+    /// The printer of the log. A file in the directory of the archive can change its level.
+    pub log: &'a LogPrinter,
+    /// The signals that end the program.
+    pub signals: &'a ShutdownSignalBarrier,
+    /// The signals that request a reload.
+    pub reloads: ReloadRequests,
+    /// The driver of the process, if it has one.
+    pub driver: Option<&'a dyn OwnDriver>,
+}
+
+/// Runs an archive until the process receives a signal, or the driver ends. Returns the exit status of the process:
+/// `aeronarchive --help` documents it. If the settings name object storage, `open_objects` opens it.
+pub fn run_archive(program: ArchiveProgram<'_>, open_objects: OpenObjects) -> i32 {
+    let ArchiveProgram {
+        run,
+        log,
+        signals,
+        reloads,
+        driver,
+    } = program;
+    let sources = &run.sources;
     let mut context = ArchiveContext {
-        driver_invoker,
+        driver_invoker: driver.and_then(OwnDriver::invoker),
         ..ArchiveContext::default()
     };
     if let Err(error) = context.apply(sources) {
@@ -169,33 +206,68 @@ pub fn run_archive(
     if prints.and_then(|text| Grammar::Boolean.parse(text)) == Some(Value::Boolean(true)) {
         console::print_line(context.to_print());
     }
+    let mut service = ServiceNotifier::from_environment();
+    let aeron_dir = context.aeron_dir.display().to_string();
+    service.status(&format!("waiting for the media driver in {aeron_dir}"));
     match await_driver(&context, signals) {
         DriverWait::Found => {}
         DriverWait::Interrupted => return status(signals),
         DriverWait::Missing => {
             return fail(format_args!(
-                "ERROR: no media driver in {} after {} ms: start one there, or use --with-driver",
-                context.aeron_dir.display(),
+                "ERROR: no media driver in {aeron_dir} after {} ms: start one there, or use --with-driver",
                 context.driver_timeout_ms
             ));
         }
     }
-    let level_file = context.archive_dir.join(LOG_LEVEL_FILE);
+    let archive_dir = context.archive_dir.clone();
+    service.status(&format!("opening {}", archive_dir.display()));
+    let serving = format!("serving requests for {}", archive_dir.display());
     let first_line = started(&context);
+    let given = context.clone();
     let mut archive = match Archive::launch_with_main_loop(context, open_objects) {
         Ok(archive) => archive,
         Err(error) => return fail(format_args!("ERROR: {}", one_line(&error))),
     };
-    log.follow(level_file);
+    log.follow(archive_dir.join(LOG_LEVEL_FILE));
     log::info!(target: TARGET, "{first_line}");
-    while signals.received().is_none() && !archive.is_terminated() && !is_over() {
-        let work_count = archive.do_work();
-        archive.idle(work_count);
-    }
+    let file = archive_dir.join(RELOAD_FILE);
+    let reloading = Reloading {
+        arguments: run.arguments.clone(),
+        given,
+        level: log.level(),
+        archive: archive.reloads(),
+    };
+    let reloading = match reloads.serve(file, serving.clone(), move || reloading.reload()) {
+        Ok(reloading) => reloading,
+        Err(error) => return fail(format_args!("ERROR: thread aeron-reload: {error}")),
+    };
+    let is_over = || driver.is_some_and(OwnDriver::is_terminated);
+    // A panic of the main loop has been reported. The program then ends in order, like after a panic of another thread.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        archive.do_work();
+        service.ready(&serving);
+        while signals.received().is_none()
+            && !archive.is_terminated()
+            && !is_over()
+            && !crash::has_panicked()
+        {
+            let work_count = archive.do_work();
+            service.on_duty_cycle(|| {
+                archive.take_progress() && driver.is_none_or(OwnDriver::take_progress)
+            });
+            archive.idle(work_count);
+        }
+    }));
     // Read before the close, which terminates the archive in any case.
     let is_lost = archive.is_terminated() && signals.received().is_none();
     console::print_line("Shutting down archive...");
+    drop(reloading);
+    service.stopping("stopping");
     archive.close();
+    if crash::has_panicked() {
+        log::info!(target: TARGET, "ended: a panic");
+        return fail(crash::ERROR);
+    }
     if is_lost {
         return fail(
             "ERROR: the archive ended because it lost its driver: start the driver and the archive again",
@@ -204,6 +276,50 @@ pub fn run_archive(
     let status = status(signals);
     log::info!(target: TARGET, "ended: {}", reason_of(status));
     status
+}
+
+/// The parts of the program that a reload uses.
+struct Reloading {
+    arguments: Vec<String>,
+    /// The settings of the start.
+    given: ArchiveContext,
+    level: LogLevel,
+    archive: ArchiveReloads,
+}
+
+impl Reloading {
+    /// Reads settings and files again. Applies the users, the policies and the level of the log, or nothing. Returns a
+    /// line for the operator.
+    fn reload(&self) -> Result<String, String> {
+        let (level, changed) = self
+            .read_settings()
+            .inspect_err(|reason| self.archive.fail(reason))?;
+        let files = self.archive.reload()?;
+        self.level.set(level);
+        let line = [
+            files,
+            format!("log level {}", level.as_str().to_lowercase()),
+        ];
+        let line = line.into_iter().filter(|part| !part.is_empty());
+        let line = line.collect::<Vec<_>>().join(", ") + &unapplied(&changed);
+        log::info!(target: TARGET, "reloaded: {line}");
+        Ok(line)
+    }
+
+    /// Returns the level of the log, and the names of changed settings.
+    fn read_settings(&self) -> Result<(LevelFilter, Vec<&'static str>), String> {
+        let Command::Run(run) = Command::parse(self.arguments.clone())? else {
+            unreachable!("the program runs an archive");
+        };
+        let level = LogSettings::level_of(&run.sources)?;
+        let mut context = ArchiveContext::default();
+        let applied = context.apply(&run.sources);
+        applied.map_err(|error| error.to_string())?;
+        let changed = ARCHIVE_SETTINGS
+            .iter()
+            .filter(|setting| setting.get(&context) != setting.get(&self.given));
+        Ok((level, changed.map(|setting| setting.name).collect()))
+    }
 }
 
 /// Returns the first line of an archive's log.

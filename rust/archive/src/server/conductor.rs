@@ -1,9 +1,10 @@
 //! [`ArchiveConductor`]: one function for each operation of the archive, and the conductor's duty
 //! cycle.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use aeron_agent::{EpochClock, NanoClock};
+use aeron_agent::{EpochClock, NanoClock, crash};
 use aeron_client::Aeron;
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
@@ -15,6 +16,7 @@ use super::maintenance::Deletions;
 use super::objects::ObjectCopies;
 use super::outbox::Outbox;
 use super::recording::{RecordingRequest, Recordings};
+use super::reload::ConductorNotes;
 use super::replay::Replays;
 use super::replaying::HeldReplays;
 use super::replication::Replications;
@@ -47,6 +49,9 @@ pub(super) struct ArchiveConductor<S: Storage + Clone> {
     pub(super) outbox: Outbox,
     pub(super) counters: ArchiveCounters,
     pub(super) reports: Box<dyn ErrorReports>,
+    pub(super) notes: ConductorNotes,
+    /// File of the policies of streams and channels; `None` if requests set them.
+    pub(super) retention_file: Option<PathBuf>,
     pub(super) clocks: Clocks,
     pub(super) now_ns: i64,
     pub(super) now_ms: i64,
@@ -272,7 +277,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             self.recordings.store_memory(&mut self.store);
         }
         work += self.sessions.deliver(&mut self.outbox, self.now_ns);
-        work += self.run_sessions();
+        work += self.run_sessions() + self.take_notes();
         self.reports.heartbeat(self.now_ms);
         self.count();
         work
@@ -284,6 +289,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// If the Aeron client has ended (`is_abort`), the catalog is not changed. The recovery at the
     /// next start finds the ends of the recordings.
     pub fn close(&mut self, is_abort: bool) {
+        self.take_notes();
+        for report in crash::take_reports() {
+            let text = report.lines().next().unwrap_or_default();
+            self.reports.report_evidence(self.now_ms, text, &report);
+        }
         // Ends the object thread first, because it writes into the directory. After this function, another archive may
         // take over the directory.
         self.objects.close();

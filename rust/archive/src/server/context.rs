@@ -177,6 +177,9 @@ settings! {
     /// the archive finds the wall clock doubtful: the archive started more than an hour after the last known time, or
     /// the clock was set by more than a minute. 0 trusts every clock.
     retention_clock_wait_ns: i64 = 24 * 3600 * SECOND, "aeron.archive.retention.clock.wait" Duration(0, MAX);
+    /// TOML file of the retention policies of streams and channels. The archive reads it at its start and when it
+    /// reloads. If it is not set, clients set these policies.
+    retention_file: Option<PathBuf> = None, "aeron.archive.retention.file" Text;
     /// Object storage to which sealed segments are copied, `s3://bucket/prefix` or `file:///directory`; if empty, none.
     /// Credentials come from the environment variables of AWS, such as `AWS_ACCESS_KEY_ID`.
     objects_url: String = String::new(), "aeron.archive.objects.url" Text;

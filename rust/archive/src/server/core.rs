@@ -31,7 +31,7 @@ use super::replay::{ReplaySettings, Replayer, Replays};
 use super::replaying::HeldReplays;
 use super::replication::Replications;
 use super::reports::ErrorReports;
-use super::retention::{Retention, RetentionLog};
+use super::retention::{Retention, RetentionFileError, RetentionLog, load_policies};
 use super::scrub::{ScrubSettings, Scrubber};
 use super::sessions::ControlSessions;
 use super::startup::ArchiveStartError;
@@ -328,6 +328,8 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             sessions,
             outbox: Outbox::default(),
             reports,
+            notes: None,
+            retention_file: context.retention_file.clone(),
             now_ns: started_ns,
             clocks: Clocks { epoch, nano },
             aeron,
@@ -336,6 +338,13 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             counters,
             now_ms,
         };
+        if let Some(path) = &context.retention_file {
+            let set = conductor.set_policies_of_file(load_policies(path)?);
+            set.map_err(|error| RetentionFileError {
+                path: path.clone(),
+                problem: error.message,
+            })?;
+        }
         conductor
             .recordings
             .resume(&conductor.aeron, &mut conductor.store);

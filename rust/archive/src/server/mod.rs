@@ -31,6 +31,7 @@ mod maintenance;
 mod objects;
 mod outbox;
 mod recording;
+mod reload;
 pub(crate) mod replay;
 mod replaying;
 mod replicating;
@@ -51,5 +52,6 @@ pub use authentication::{
 pub use context::OnFailure;
 pub use core::{ArchiveCore, ArchiveEnvironment, ArchiveStart, OpenReports};
 pub use error::ArchiveError;
+pub use reload::ArchiveReloads;
 pub use reports::ErrorReports;
 pub use startup::ArchiveStartError;

@@ -20,6 +20,12 @@ pub trait ErrorReports: Send {
     /// Reports an error of the archive or its data.
     fn report(&mut self, now_ms: i64, error: &str);
 
+    /// Reports a panic. `evidence` has the text of the error and the backtrace, for the error log.
+    fn report_evidence(&mut self, now_ms: i64, error: &str, evidence: &str) {
+        let _ = evidence;
+        self.report(now_ms, error);
+    }
+
     /// Reports an error that a client has caused. Any number of such errors leaves room for the errors of the archive.
     fn report_client(&mut self, now_ms: i64, error: &str);
 
@@ -58,10 +64,14 @@ impl MarkFileReports {
 
 impl ErrorReports for MarkFileReports {
     fn report(&mut self, now_ms: i64, error: &str) {
+        self.report_evidence(now_ms, error, error);
+    }
+
+    fn report_evidence(&mut self, now_ms: i64, error: &str, evidence: &str) {
         self.count();
         log::error!(target: TARGET, "{error}");
         let directory = self.directory.as_mut();
-        if let Some(Err(failure)) = directory.map(|owned| owned.record_error(now_ms, error)) {
+        if let Some(Err(failure)) = directory.map(|owned| owned.record_error(now_ms, evidence)) {
             self.printed.print(error, &failure);
         }
     }

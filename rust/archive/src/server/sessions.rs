@@ -2,6 +2,7 @@
 //! whether a session may send a request.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation};
 use aeron_memory::counters::types;
@@ -12,6 +13,7 @@ use super::admission::{Admission, ConnectTicket};
 use super::control::{ControlSession, Opening, Response, SessionEnd, SessionTurn};
 use super::listing::{Listing, ListingSource};
 use super::outbox::{Outbox, SessionNotice};
+use super::users::Users;
 use super::{ArchiveError, Authenticator, AuthorisationService, ClientOrigin, ClientSource};
 use crate::channel::{ControlStreamDefaults, response_channel};
 use crate::text::truncated;
@@ -115,6 +117,12 @@ impl ControlSessions {
             authenticator,
             authorisation,
         }
+    }
+
+    /// Replaces the users. Sessions stay open, and each of their requests needs the role of its user in `users`.
+    pub fn set_users(&mut self, users: &Arc<Users>) {
+        self.authenticator.set_users(users);
+        self.authorisation.set_users(users);
     }
 
     /// Returns the number of sessions that have not ended.

@@ -14,6 +14,7 @@ use aeron_protocol::archive::NULL_VALUE;
 
 use super::ArchiveError;
 use super::context::{ArchiveConfigurationError, ArchiveContext};
+use super::retention::RetentionFileError;
 use super::users::UsersFileError;
 use crate::mark_file::Owner;
 use crate::ownership::{OwnedDirectory, OwnershipError, OwnershipPolicy, OwnershipRequest};
@@ -60,6 +61,9 @@ pub enum ArchiveStartError {
     /// The users file cannot be used.
     #[error(transparent)]
     Users(#[from] UsersFileError),
+    /// The file of retention policies cannot be used.
+    #[error(transparent)]
+    Retention(#[from] RetentionFileError),
     /// Object storage cannot be used.
     #[error("object storage: {reason}")]
     Objects {

@@ -14,13 +14,13 @@ use crate::link::Link;
 use crate::publication::core::PublicationCore;
 use crate::reconnect::report::LostStream;
 use crate::reconnect::{
-    DisconnectHandler, DriverSource, FoundDriver, LostDriver, Reconnect, ReconnectHandler,
+    DisconnectHandler, DriverFinder, FoundDriver, LostDriver, Reconnect, ReconnectHandler,
 };
 
 /// How the client connects again.
 pub(crate) struct Reconnecting {
     policy: Reconnect,
-    source: Box<dyn DriverSource>,
+    finder: Box<dyn DriverFinder>,
     on_disconnect: Option<DisconnectHandler>,
     on_reconnect: Option<ReconnectHandler>,
     /// Time from the next loss to the first look for a driver.
@@ -51,7 +51,7 @@ pub(super) struct Outage {
 impl Reconnecting {
     pub(crate) fn new(
         policy: Reconnect,
-        source: Box<dyn DriverSource>,
+        finder: Box<dyn DriverFinder>,
         on_disconnect: Option<DisconnectHandler>,
         on_reconnect: Option<ReconnectHandler>,
         now_ns: i64,
@@ -59,7 +59,7 @@ impl Reconnecting {
         Self {
             delay: policy.min_delay,
             policy,
-            source,
+            finder,
             on_disconnect,
             on_reconnect,
             connected_at_ns: now_ns,
@@ -69,7 +69,7 @@ impl Reconnecting {
     }
 
     pub(super) fn has_driver_ended(&mut self) -> bool {
-        self.source.has_driver_ended()
+        self.finder.has_driver_ended()
     }
 
     pub(super) fn reconnect_handler(&self) -> Option<ReconnectHandler> {
@@ -106,10 +106,17 @@ fn jittered(delay: Duration, seed: u64) -> i64 {
     (delay_ns / 2 + (mixed ^ (mixed >> 31)) % (delay_ns / 2).max(1)) as i64
 }
 
-/// Whether a driver with this error sends and receives nothing any more. A driver that has timed out its client lives,
-/// and overwrites the logs that the client has.
+/// Whether a driver with this error leaves the logs of its clients as they are. A driver that has timed out its client
+/// lives, and overwrites the logs that the client has.
 fn is_driver_gone(cause: &Error) -> bool {
     matches!(cause, Error::DriverTimeout(_))
+}
+
+/// Whether a driver with this error has certainly ended. A driver without a heartbeat may only be paused: later it sends
+/// what it has.
+fn has_driver_ended(cause: &Error) -> bool {
+    use DriverTimeout::{ProcessEnded, Shutdown};
+    matches!(cause, Error::DriverTimeout(ProcessEnded { .. } | Shutdown))
 }
 
 impl Conductor {
@@ -135,7 +142,7 @@ impl Conductor {
         }
         let is_driver_gone = is_driver_gone(&cause);
         self.interrupt_commands(client);
-        self.suspend_publications(is_driver_gone);
+        self.suspend_publications(has_driver_ended(&cause));
         self.suspend_subscriptions(client, is_driver_gone);
         self.counters.values().for_each(|core| core.suspend());
         self.rename_suspended();
@@ -178,7 +185,7 @@ impl Conductor {
         }
     }
 
-    fn suspend_publications(&mut self, is_driver_gone: bool) {
+    fn suspend_publications(&mut self, has_driver_ended: bool) {
         let concurrent = self.publications.values().map(|core| core.base());
         let exclusive = self.exclusive_publications.values().map(|core| core.base());
         let Some(reconnecting) = &mut self.reconnecting else {
@@ -186,7 +193,7 @@ impl Conductor {
         };
         for base in concurrent.chain(exclusive) {
             if base.suspend() {
-                let lost = LostStream::of_publication(base, is_driver_gone);
+                let lost = LostStream::of_publication(base, has_driver_ended);
                 reconnecting.lost_streams.push(lost);
             }
         }
@@ -255,7 +262,7 @@ impl Conductor {
         outage.next_look_ns =
             now_ns + jittered(min_delay, (now_ns ^ outage.since_ns).cast_unsigned());
         let lost = outage.lost;
-        match reconnecting.source.find(&lost) {
+        match reconnecting.finder.find(&lost) {
             Ok(None) => 0,
             Ok(Some(driver)) => {
                 let outage = outage.clone();
@@ -310,7 +317,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// Returns the error of a driver that has ended, if the source of drivers knows that.
+    /// Returns the error of a driver that has ended, if the finder of drivers knows that.
     pub(super) fn check_driver_process(&mut self) -> Result<()> {
         let has_ended = self
             .reconnecting

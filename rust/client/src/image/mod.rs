@@ -139,6 +139,11 @@ impl Image {
         parts.position.registration_id() == parts.subscription_registration_id
     }
 
+    /// Whether both are the same image. Ids of images begin again with each driver.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+
     /// Returns the id of the image: for IPC and spies the publication's original registration id, else an id that the
     /// driver chose.
     pub fn correlation_id(&self) -> i64 {

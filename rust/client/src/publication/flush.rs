@@ -1,7 +1,7 @@
 //! Checks in the driver's counters whether published data has left the publisher. Works with any Aeron driver.
 
 use aeron_memory::counters::keys::StreamKey;
-use aeron_memory::counters::types;
+use aeron_memory::counters::{CounterRecord, types};
 use aeron_protocol::uri::Transport;
 
 use super::core::{PublicationBase, PublicationParts, PublishedStream};
@@ -47,6 +47,16 @@ impl PublicationBase {
                 .flatten()
         })
     }
+}
+
+/// Whether the stream has a spy in one driver.
+pub(crate) fn has_spy(stream: &PublishedStream, parts: &PublicationParts) -> bool {
+    let of_type = |record: &CounterRecord| record.type_id == types::SUBSCRIBER_POSITION;
+    parts.link.counters.records().filter(of_type).any(|record| {
+        let key = StreamKey::decode(&record.key);
+        (key.session_id, key.stream_id) == (parts.session_id, stream.stream_id)
+            && Transport::of(key.channel.as_bytes()) == Transport::Spy
+    })
 }
 
 fn is_counted_by(

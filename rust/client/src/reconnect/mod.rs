@@ -6,17 +6,17 @@
 //! objects of the application stay the same.
 //!
 //! The steps are in the conductor (`conductor/outage.rs` and `conductor/restoration.rs`). This module has the settings,
-//! the source of drivers, and the report.
+//! the finder of drivers, and the report.
 
+mod finder;
 pub(crate) mod report;
-mod source;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use self::finder::FileFinder;
+pub use self::finder::{DriverFinder, DriverScout, FoundDriver, LostDriver};
 pub use self::report::{LostStreamKind, ReconnectReport, StreamReport};
-pub(crate) use self::source::FileSource;
-pub use self::source::{DriverSource, FoundDriver, LostDriver};
 
 use crate::context::MAX_DURATION_NS;
 use crate::error::{Error, Result};

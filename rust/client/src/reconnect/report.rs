@@ -8,7 +8,7 @@ use aeron_memory::counters::types;
 use crate::error::Error;
 use crate::image::Image;
 use crate::publication::core::{PublicationBase, PublicationParts, PublishedStream};
-use crate::publication::flush::is_ipc;
+use crate::publication::flush::{has_spy, is_ipc};
 use crate::subscription::core::SubscriptionCore;
 
 /// What a client has lost with its driver, and how long it had no driver.
@@ -66,8 +66,8 @@ pub(crate) enum LostStream {
         parts: Arc<PublicationParts>,
         /// Values of the sender's position at the loss; empty for IPC.
         sent: Vec<i64>,
-        /// Whether the driver has ended, so that it sends nothing more.
-        is_driver_gone: bool,
+        /// Whether the driver has certainly ended, so that it sends nothing more.
+        has_driver_ended: bool,
     },
     Image {
         channel: String,
@@ -76,7 +76,7 @@ pub(crate) enum LostStream {
 }
 
 impl LostStream {
-    pub(crate) fn of_publication(base: &PublicationBase, is_driver_gone: bool) -> Self {
+    pub(crate) fn of_publication(base: &PublicationBase, has_driver_ended: bool) -> Self {
         let parts = base.parts();
         let sent = match is_ipc(&base.stream.channel) {
             true => Vec::new(),
@@ -86,7 +86,7 @@ impl LostStream {
             stream: base.stream.clone(),
             parts,
             sent,
-            is_driver_gone,
+            has_driver_ended,
         }
     }
 
@@ -105,8 +105,8 @@ impl LostStream {
                 stream,
                 parts,
                 sent,
-                is_driver_gone,
-            } => report_publication(stream, parts, sent, *is_driver_gone),
+                has_driver_ended,
+            } => report_publication(stream, parts, sent, *has_driver_ended),
             Self::Image { channel, image } => StreamReport {
                 kind: LostStreamKind::Image,
                 channel: channel.clone(),
@@ -126,7 +126,7 @@ fn report_publication(
     stream: &PublishedStream,
     parts: &PublicationParts,
     sent: &[i64],
-    is_driver_gone: bool,
+    has_driver_ended: bool,
 ) -> StreamReport {
     let position = parts.log.producer_position();
     let start = parts.start_position;
@@ -148,14 +148,17 @@ fn report_publication(
         report.possibly_lost_bytes = Some(0);
     } else if is_ipc(&stream.channel) {
         let consumed = PublicationBase::positions_of(stream, parts, types::SUBSCRIBER_POSITION);
-        if let (true, Some(consumed)) = (is_driver_gone, consumed.min()) {
+        if let Some(consumed) = consumed.min() {
             let consumed = consumed.clamp(start, position);
             report.delivered_bytes = Some(consumed - start);
             report.lost_bytes = Some(0);
             report.possibly_lost_bytes = Some(position - consumed);
         }
-    } else if let (true, Some(sent)) = (is_driver_gone, sent.iter().max()) {
-        // The receivers' side is not known. Bytes that the sender has not sent are certainly lost.
+    } else if let (true, Some(sent)) = (has_driver_ended, sent.iter().max())
+        && !has_spy(stream, parts)
+    {
+        // The receivers' side is not known. Bytes that the sender has not sent are certainly lost, except for spies:
+        // they read the log itself.
         report.lost_bytes = Some(position - (*sent).clamp(start, position));
     }
     report

@@ -13,7 +13,7 @@ use crate::error::{DriverTimeout, Error, Result};
 use crate::lock::lock;
 use crate::publication::{ClaimAborted, ExclusivePublication, OfferError, Publication};
 use crate::reconnect::{
-    DriverSource, FoundDriver, LostDriver, LostStreamKind, Reconnect, ReconnectReport,
+    DriverFinder, DriverScout, FoundDriver, LostDriver, LostStreamKind, Reconnect, ReconnectReport,
 };
 use crate::subscription::Subscription;
 use crate::testing::{FIRST_SESSION_ID, FakeDriver, LIVENESS_TIMEOUT_MS, REFUSED_CHANNEL};
@@ -28,15 +28,18 @@ struct Directory {
     /// Whether the process of the driver has ended.
     has_ended: Arc<Mutex<bool>>,
     refusal: Arc<Mutex<Option<Error>>>,
+    scout: Arc<Mutex<DriverScout>>,
 }
 
-impl DriverSource for Directory {
+impl DriverFinder for Directory {
     fn find(&mut self, lost: &LostDriver) -> Result<Option<FoundDriver>> {
         if let Some(error) = lock(&self.refusal).clone() {
             return Err(error);
         }
         let driver = self.driver();
-        Ok(lost.is_succeeded_by(&driver.cnc).then(|| driver.found()))
+        let is_running = !*lock(&self.has_ended);
+        let is_next = lock(&self.scout).is_next(lost, &driver.cnc, is_running);
+        Ok(is_next.then(|| driver.found()))
     }
 
     fn has_driver_ended(&mut self) -> bool {
@@ -50,6 +53,7 @@ impl Directory {
             current: Arc::new(Mutex::new(FakeDriver::new())),
             has_ended: Arc::default(),
             refusal: Arc::default(),
+            scout: Arc::default(),
         }
     }
 
@@ -81,7 +85,7 @@ impl Directory {
             ..Context::default()
         };
         configure(&mut context);
-        Aeron::attach_with_source(context, driver.found(), Box::new(self.clone())).unwrap()
+        Aeron::attach_with_finder(context, driver.found(), Box::new(self.clone())).unwrap()
     }
 
     fn run_ms(&self, aeron: &Aeron, duration_ms: usize) {
@@ -649,6 +653,32 @@ fn an_exclusive_publication_continues_when_the_writer_of_the_lost_log_is_dropped
     drop(writer);
     client.run_ms(2);
     assert_eq!(publication.offer(b"x"), Ok(64));
+}
+
+#[test]
+fn a_file_without_a_known_process_needs_a_heartbeat_that_goes_on() {
+    let (lost, next) = (FakeDriver::new(), FakeDriver::new().successor());
+    let lost = LostDriver {
+        identity: lost.cnc.identity(),
+        heartbeat_ms: lost.now_ms(),
+    };
+    let mut scout = DriverScout::default();
+    assert!(!scout.is_next(&lost, &next.cnc, false));
+    assert!(
+        !scout.is_next(&lost, &next.cnc, false),
+        "no heartbeat since the last look"
+    );
+    next.step();
+    assert!(scout.is_next(&lost, &next.cnc, false));
+    assert!(DriverScout::default().is_next(&lost, &next.cnc, true));
+    // The lost driver itself, if it was only paused.
+    let paused = LostDriver {
+        identity: next.cnc.identity(),
+        heartbeat_ms: next.now_ms(),
+    };
+    assert!(!scout.is_next(&paused, &next.cnc, true));
+    next.step();
+    assert!(scout.is_next(&paused, &next.cnc, false));
 }
 
 #[test]

@@ -13,6 +13,9 @@ use crate::truth::Finding;
 /// Tolerance in ns: the driver measures the reuse time with its wall clock, in milliseconds.
 const TOLERANCE_NS: i64 = 2_000_000;
 
+/// State of a record that no counter has had.
+const UNUSED: i32 = 0;
+
 /// A time on both clocks of a host. The wall clock may be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Moment {
@@ -39,6 +42,8 @@ pub struct CounterIdChecks {
 #[derive(Debug, Default)]
 struct SeenIds {
     ids: BTreeMap<i32, SeenId>,
+    /// The largest id that was ever used, at the last check.
+    newest: Option<i32>,
     last_check: Moment,
 }
 
@@ -85,12 +90,25 @@ impl SeenIds {
         timeout_ns: i64,
         now: Moment,
     ) -> Result<(), Finding> {
-        let largest = self.ids.keys().next_back().copied();
         for seen in self.ids.values_mut() {
             // If the wall clock was set back since the last check, the id may have been freed before that.
             let since_ns = now.monotonic_ns - seen.existed.monotonic_ns;
             let wall_ns = now.wall_ns.max(seen.existed.wall_ns + since_ns);
             seen.freed.get_or_insert(Moment { wall_ns, ..now });
+        }
+        for (id, seen) in &mut self.ids {
+            // Another counter may have had the id between two checks. Then the reuse time has begun again.
+            let deadline_ms = counters.free_for_reuse_deadline_ms(*id).unwrap_or(0);
+            let deadline_ns = deadline_ms.saturating_mul(1_000_000);
+            if let Some(freed) = &mut seen.freed
+                && deadline_ns - timeout_ns > freed.wall_ns + TOLERANCE_NS
+                && deadline_ns - timeout_ns <= now.wall_ns
+            {
+                *freed = Moment {
+                    monotonic_ns: now.monotonic_ns,
+                    wall_ns: deadline_ns - timeout_ns,
+                };
+            }
         }
         for id in counters.ids() {
             let (Some(type_id), Some(counter)) = (counters.type_id(id), counters.counter(id))
@@ -104,10 +122,13 @@ impl SeenIds {
                 })?;
             }
         }
-        let newest = self.ids.keys().next_back().copied();
-        if largest.is_some() && newest > largest {
+        // An id may have been used and freed between two checks. Its record shows that.
+        let is_used = |id: &i32| counters.state(*id).is_some_and(|state| state != UNUSED);
+        let newest = (0..).take_while(is_used).last();
+        if self.newest.is_some() && newest > self.newest {
             self.check_all_are_in_use(newest, timeout_ns, now)?;
         }
+        self.newest = newest;
         self.last_check = now;
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 mod conversation;
 mod publisher;
+mod reconnecting;
 mod subscriber;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::truth::Truth;
 
 pub use conversation::{Conversation, ConversationPlan};
 pub use publisher::{Publisher, PublisherPlan};
+pub use reconnecting::{CurrentDriver, MessageCounter, Reconnections};
 pub use subscriber::{SimulatedSubscriber, SubscriberPlan};
 
 /// Driver timeout of a client, in milliseconds.

@@ -8,7 +8,10 @@ use aeron_memory::log::Positions;
 use aeron_protocol::frame::{DataHeader, flags};
 use fastrand::Rng;
 
-use super::{Graveyard, RETRY_NS, RoleEnvironment, client_context};
+use super::{
+    CurrentDriver, Graveyard, MessageCounter, RETRY_NS, Reconnections, RoleEnvironment,
+    client_context,
+};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::HEADER_LENGTH;
@@ -41,6 +44,8 @@ pub struct PublisherPlan {
     pub aborts_one_in: u32,
     /// Whether the publisher's client has an open claim at its death.
     pub dies_in_claim: bool,
+    /// Whether the publisher's client reconnects. If it does, whether it notices the end of its driver at once.
+    pub reconnects: Option<bool>,
 }
 
 /// See the [module](super).
@@ -51,8 +56,10 @@ pub struct Publisher {
     aborts: Rng,
     is_wanted: bool,
     client: Option<Aeron>,
-    /// Number of driver starts on the publisher's host at the time of the connection.
-    driver: u64,
+    driver: CurrentDriver,
+    reconnections: Reconnections,
+    /// Counts the published messages, if the client reconnects.
+    counter: MessageCounter,
     state: PublisherState,
     /// Destinations that the driver has not confirmed, with their pending commands.
     missing: Vec<(String, Option<PendingOperation<i64>>)>,
@@ -68,7 +75,14 @@ pub struct Publisher {
 enum PublisherState {
     Away,
     Adding(PendingPublication),
-    Open(Handle, u32),
+    Open(Open),
+}
+
+/// A publication. `number` is that of the publication in the current driver, and `generation` that of the driver.
+struct Open {
+    handle: Handle,
+    number: u32,
+    generation: u64,
 }
 
 enum PendingPublication {
@@ -101,7 +115,9 @@ impl Publisher {
             aborts: Rng::with_seed(!seed),
             is_wanted: false,
             client: None,
-            driver: 0,
+            driver: CurrentDriver::default(),
+            reconnections: Reconnections::default(),
+            counter: MessageCounter::default(),
             state: PublisherState::Away,
             missing: Vec::new(),
             adds_from_ns: i64::MIN,
@@ -132,7 +148,7 @@ impl Publisher {
     /// Returns the registration id of the publisher's publication, if it has one.
     pub fn registration_id(&self) -> Option<i64> {
         match &self.state {
-            PublisherState::Open(handle, _) => Some(handle.original_registration_id()),
+            PublisherState::Open(open) => Some(open.handle.original_registration_id()),
             _ => None,
         }
     }
@@ -145,7 +161,7 @@ impl Publisher {
     /// Returns the number of the publisher's publication, if it has one.
     pub fn publication(&self) -> Option<u32> {
         match &self.state {
-            PublisherState::Open(_, number) => Some(*number),
+            PublisherState::Open(open) => Some(open.number),
             _ => None,
         }
     }
@@ -153,43 +169,48 @@ impl Publisher {
     /// Whether the publisher's publication has a receiver.
     pub fn is_connected(&self) -> bool {
         match &self.state {
-            PublisherState::Open(handle, _) => handle.is_connected(),
+            PublisherState::Open(open) => open.handle.is_connected(),
             _ => false,
         }
     }
 
     /// Simulates the death of the publisher's client.
     pub fn crash(&mut self, graveyard: &mut Graveyard) {
-        if let (PublisherState::Open(handle, _), true) = (&self.state, self.plan.dies_in_claim) {
-            handle.claim(HEADER_LENGTH, BufferClaim::abandon);
+        if let (PublisherState::Open(open), true) = (&self.state, self.plan.dies_in_claim) {
+            open.handle.claim(HEADER_LENGTH, BufferClaim::abandon);
         }
         if let Some(client) = self.client.take() {
             let state = std::mem::replace(&mut self.state, PublisherState::Away);
-            graveyard.bury(client, (state, std::mem::take(&mut self.missing)));
+            let kept = (
+                std::mem::take(&mut self.missing),
+                std::mem::take(&mut self.counter),
+            );
+            graveyard.bury(client, (state, kept));
         }
     }
 
     /// Claims a message and never finishes it.
     pub fn abandon_claim(&mut self) {
         // The driver does not unblock an exclusive publication while its client is alive.
-        if let PublisherState::Open(handle @ Handle::Shared(_), _) = &self.state {
-            handle.claim(HEADER_LENGTH, BufferClaim::abandon);
+        if let PublisherState::Open(open) = &self.state
+            && matches!(open.handle, Handle::Shared(_))
+        {
+            open.handle.claim(HEADER_LENGTH, BufferClaim::abandon);
         }
     }
 
     /// Revokes the publisher's publication. This ends the stream without waiting for receivers.
     pub fn revoke(&mut self) {
-        if let PublisherState::Open(handle, _) =
-            std::mem::replace(&mut self.state, PublisherState::Away)
+        if let PublisherState::Open(open) = std::mem::replace(&mut self.state, PublisherState::Away)
         {
-            handle.revoke();
+            open.handle.revoke();
         }
     }
 
     /// Whether the publisher's client is connected to the running driver, not to an earlier one. A client detects the
     /// death of its driver late.
     pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
-        self.client.is_some() && self.driver == hosts[self.plan.host].starts()
+        self.client.is_some() && self.driver.start() == Some(hosts[self.plan.host].starts())
     }
 
     /// Does the work that is possible now. Returns a work count.
@@ -203,8 +224,12 @@ impl Publisher {
         }
         if self.client.is_none() {
             let host = &surroundings.hosts[self.plan.host];
-            self.client = host.connect(client_context(surroundings.clock, self.plan.host));
-            self.driver = host.starts();
+            let context = client_context(surroundings.clock, self.plan.host);
+            self.reconnections = Reconnections::default();
+            self.client = self
+                .reconnections
+                .connect(host, context, self.plan.reconnects);
+            self.driver = CurrentDriver::default();
         }
         let Some(client) = self.client.clone() else {
             return Ok(0);
@@ -212,9 +237,27 @@ impl Publisher {
         let mut work_count = client.do_work();
         if client.is_closed() {
             self.leave();
-            return Ok(1);
+            return match self.plan.reconnects {
+                None => Ok(1),
+                Some(_) => Err(format!(
+                    "a client that reconnects was closed: {:?}",
+                    client.close_cause()
+                )),
+            };
+        }
+        self.driver
+            .update(&client, surroundings.hosts[self.plan.host].starts());
+        for report in self.reconnections.take_reports() {
+            surroundings.truth.on_report(&report)?;
+        }
+        if self.plan.reconnects.is_some() {
+            self.counter.check(&client, self.reconnections.is_over())?;
         }
         self.add_missing(surroundings.clock.now_ns());
+        // The next driver has refused the publication for too long, for example while the lookup of a name fails.
+        if matches!(&self.state, PublisherState::Open(open) if open.handle.is_closed()) {
+            self.state = PublisherState::Away;
+        }
         match &self.state {
             PublisherState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
             PublisherState::Away => {
@@ -222,9 +265,30 @@ impl Publisher {
                 work_count += 1;
             }
             PublisherState::Adding(_) => work_count += self.find(surroundings)?,
-            PublisherState::Open(..) => work_count += self.offer(surroundings)?,
+            PublisherState::Open(..) => {
+                self.go_on(surroundings);
+                work_count += self.offer(surroundings)?;
+            }
         }
         Ok(work_count)
+    }
+
+    /// Registers the publication that the same object has in the next driver.
+    fn go_on(&mut self, surroundings: &mut RoleEnvironment<'_>) {
+        let PublisherState::Open(open) = &mut self.state else {
+            return;
+        };
+        let Some(start) = self.driver.start() else {
+            return;
+        };
+        if open.generation != open.handle.generation() {
+            let host = surroundings.hosts[self.plan.host].id();
+            let origin = (host, start, open.handle.original_registration_id());
+            open.generation = open.handle.generation();
+            open.number = surroundings
+                .truth
+                .open_publication(origin, || open.handle.record());
+        }
     }
 
     fn leave(&mut self) {
@@ -232,6 +296,7 @@ impl Publisher {
         if let Some(client) = self.client.take() {
             client.close();
         }
+        self.counter = MessageCounter::default();
         self.missing.clear();
     }
 
@@ -260,11 +325,16 @@ impl Publisher {
                 let destinations = self.plan.destinations.iter().cloned();
                 self.missing = destinations.map(|channel| (channel, None)).collect();
                 let host = &surroundings.hosts[self.plan.host];
-                let origin = (host.id(), host.starts(), handle.original_registration_id());
+                let start = self.driver.start().unwrap_or_else(|| host.starts());
+                let origin = (host.id(), start, handle.original_registration_id());
                 let number = surroundings
                     .truth
                     .open_publication(origin, || handle.record());
-                self.state = PublisherState::Open(handle, number);
+                self.state = PublisherState::Open(Open {
+                    generation: handle.generation(),
+                    handle,
+                    number,
+                });
                 Ok(1)
             }
             // A running driver refuses requests only temporarily: any other refusal is a finding. All other errors mean
@@ -291,7 +361,7 @@ impl Publisher {
     /// Adds destinations until the driver has accepted them. The driver refuses a destination while the lookup of its
     /// name fails.
     fn add_missing(&mut self, now_ns: i64) {
-        let PublisherState::Open(handle, _) = &self.state else {
+        let PublisherState::Open(Open { handle, .. }) = &self.state else {
             return;
         };
         self.missing.retain_mut(|(channel, command)| match command {
@@ -313,7 +383,7 @@ impl Publisher {
     }
 
     fn offer(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
-        let PublisherState::Open(handle, number) = &self.state else {
+        let PublisherState::Open(Open { handle, number, .. }) = &self.state else {
             return Ok(0);
         };
         let mut taken = 0;
@@ -339,7 +409,10 @@ impl Publisher {
                         "{message:?} was taken at {before}, beyond the limit {limit}: {position}"
                     ));
                 }
-                Ok(position) => surroundings.truth.on_published(message, position),
+                Ok(position) => {
+                    surroundings.truth.on_published(message, position);
+                    self.counter.add();
+                }
                 Err(AppendError::Closed) => {
                     self.state = PublisherState::Away;
                     return Ok(taken + 1);
@@ -473,6 +546,20 @@ impl Handle {
         match self {
             Handle::Shared(publication) => publication.async_add_destination(channel).ok(),
             Handle::Exclusive(publication) => publication.async_add_destination(channel).ok(),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        match self {
+            Handle::Shared(publication) => publication.is_closed(),
+            Handle::Exclusive(publication) => publication.is_closed(),
+        }
+    }
+
+    fn generation(&self) -> u64 {
+        match self {
+            Handle::Shared(publication) => publication.generation(),
+            Handle::Exclusive(publication) => publication.generation(),
         }
     }
 

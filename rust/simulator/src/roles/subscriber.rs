@@ -1,6 +1,7 @@
 //! The subscriber: adds a subscription, and checks the received messages.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_client::{
@@ -8,7 +9,7 @@ use aeron_client::{
     PendingOperation, Subscription,
 };
 
-use super::{Graveyard, RETRY_NS, RoleEnvironment, client_context};
+use super::{CurrentDriver, Graveyard, RETRY_NS, Reconnections, RoleEnvironment, client_context};
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::Message;
@@ -39,6 +40,8 @@ pub struct SubscriberPlan {
     /// Pause after each poll, in nanoseconds. If it is 0, the subscriber polls in each turn. Otherwise, each poll reads
     /// all data, so that the limit of the publisher advances in large steps.
     pub rest_ns: i64,
+    /// Whether the subscriber's client reconnects. If it does, whether it notices the end of its driver at once.
+    pub reconnects: Option<bool>,
 }
 
 /// See the [module](super).
@@ -47,8 +50,12 @@ pub struct SimulatedSubscriber {
     is_wanted: bool,
     polls_from_ns: i64,
     client: Option<Aeron>,
-    /// Number of driver starts on the subscriber's host at the time of the connection.
-    driver: u64,
+    driver: CurrentDriver,
+    reconnections: Reconnections,
+    /// Number of drivers that the client had lost when the last polled image became available.
+    polled_epoch: u64,
+    /// Number of the next message of each publication, over all drivers.
+    next_messages: BTreeMap<u32, u32>,
     state: SubscriberState,
     /// Time at which the subscriber repeats a request that the driver has temporarily refused.
     adds_from_ns: i64,
@@ -56,9 +63,9 @@ pub struct SimulatedSubscriber {
     missing: Vec<(String, Option<PendingOperation<()>>)>,
     /// Commands for the removal of destinations. They are kept until the subscriber leaves.
     removed: Vec<PendingOperation<()>>,
-    /// Current images, by correlation id.
-    images: BTreeMap<i64, Reading>,
-    gone: GoneImages,
+    /// Current images.
+    images: Vec<Reading>,
+    events: ImageEvents,
     /// Ended streams: the number of the publication, and the number of the message that would have been next.
     ended: Vec<(u32, u32)>,
 }
@@ -71,19 +78,20 @@ enum SubscriberState {
 
 /// An image, and the position up to which the subscriber has read it.
 struct Reading {
+    image: Image,
+    /// Number of drivers that the client had lost when the image became available.
+    epoch: u64,
     progress: ImageProgress,
     assembler: ImageFragmentAssembler,
 }
 
-/// Images that became unavailable. Filled by the handler of unavailable images.
-type GoneImages = Arc<Mutex<Vec<GoneImage>>>;
+/// What the handlers of images saw, in order.
+type ImageEvents = Arc<Mutex<Vec<ImageEvent>>>;
 
-#[derive(Clone, Copy, Debug)]
-struct GoneImage {
-    correlation_id: i64,
-    is_end_of_stream: bool,
-    is_revoked: bool,
-    position: i64,
+enum ImageEvent {
+    /// An image became available, after the client had lost this number of drivers.
+    Available(Image, u64),
+    Unavailable(Image),
 }
 
 impl SimulatedSubscriber {
@@ -94,13 +102,16 @@ impl SimulatedSubscriber {
             is_wanted: false,
             polls_from_ns: i64::MIN,
             client: None,
-            driver: 0,
+            driver: CurrentDriver::default(),
+            reconnections: Reconnections::default(),
+            polled_epoch: 0,
+            next_messages: BTreeMap::new(),
             state: SubscriberState::Away,
             adds_from_ns: i64::MIN,
             missing: Vec::new(),
             removed: Vec::new(),
-            images: BTreeMap::new(),
-            gone: GoneImages::default(),
+            images: Vec::new(),
+            events: ImageEvents::default(),
             ended: Vec::new(),
         }
     }
@@ -175,7 +186,7 @@ impl SimulatedSubscriber {
     /// publication.
     pub fn next_of(&self, publication: u32) -> Option<u32> {
         self.images
-            .values()
+            .iter()
             .find(|reading| reading.progress.publication == Some(publication))
             .map(|reading| reading.progress.next)
     }
@@ -188,7 +199,7 @@ impl SimulatedSubscriber {
     /// Whether the subscriber's client is connected to the running driver, not to an earlier one. A client detects the
     /// death of its driver late.
     pub fn is_client_of_running_driver(&self, hosts: &[Host]) -> bool {
-        self.client.is_some() && self.driver == hosts[self.plan.host].starts()
+        self.client.is_some() && self.driver.start() == Some(hosts[self.plan.host].starts())
     }
 
     /// Does the work that is possible now. Returns a work count.
@@ -203,17 +214,33 @@ impl SimulatedSubscriber {
         if self.client.is_none() {
             let context = self.context(surroundings);
             let host = &surroundings.hosts[self.plan.host];
-            self.client = host.connect(context);
-            self.driver = host.starts();
+            self.client = self
+                .reconnections
+                .connect(host, context, self.plan.reconnects);
+            self.driver = CurrentDriver::default();
+            self.polled_epoch = 0;
+            self.next_messages.clear();
         }
         let Some(client) = self.client.clone() else {
             return Ok(0);
         };
         let mut work_count = client.do_work();
-        self.see_images_off(surroundings.truth)?;
+        self.see_images(surroundings.truth)?;
         if client.is_closed() {
             self.leave();
-            return Ok(1);
+            return match self.plan.reconnects {
+                None => Ok(1),
+                Some(_) => Err(format!(
+                    "a client that reconnects was closed: {:?}",
+                    client.close_cause()
+                )),
+            };
+        }
+        self.driver
+            .update(&client, surroundings.hosts[self.plan.host].starts());
+        // The next driver has refused the subscription for too long, for example while the lookup of a name fails.
+        if matches!(&self.state, SubscriberState::Open(subscription) if subscription.is_closed()) {
+            self.state = SubscriberState::Away;
         }
         match &self.state {
             SubscriberState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
@@ -235,21 +262,24 @@ impl SimulatedSubscriber {
     }
 
     fn context(&mut self, surroundings: &RoleEnvironment<'_>) -> Context {
-        self.gone = GoneImages::default();
-        let gone = Arc::clone(&self.gone);
-        let handler: ImageHandler = Arc::new(move |image: &Image| {
-            let departure = GoneImage {
-                correlation_id: image.correlation_id(),
-                is_end_of_stream: image.is_end_of_stream(),
-                is_revoked: image.is_publication_revoked(),
-                position: image.position(),
-            };
-            gone.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(departure);
+        self.events = ImageEvents::default();
+        self.reconnections = Reconnections::default();
+        let (available, unavailable) = (Arc::clone(&self.events), Arc::clone(&self.events));
+        let losses = self.reconnections.losses();
+        let add = |events: &ImageEvents, event| {
+            let mut events = events.lock().unwrap_or_else(PoisonError::into_inner);
+            events.push(event);
+        };
+        let on_available: ImageHandler = Arc::new(move |image: &Image| {
+            let epoch = losses.load(Ordering::Relaxed);
+            add(&available, ImageEvent::Available(image.clone(), epoch));
+        });
+        let on_unavailable: ImageHandler = Arc::new(move |image: &Image| {
+            add(&unavailable, ImageEvent::Unavailable(image.clone()));
         });
         Context {
-            unavailable_image_handler: Some(handler),
+            available_image_handler: Some(on_available),
+            unavailable_image_handler: Some(on_unavailable),
             ..client_context(surroundings.clock, self.plan.host)
         }
     }
@@ -327,15 +357,24 @@ impl SimulatedSubscriber {
             &mut *surroundings.truth,
             surroundings.seed,
         );
-        let is_reliable = self.plan.is_reliable;
+        let (polled_epoch, next_messages) = (&mut self.polled_epoch, &mut self.next_messages);
         let mut found = Ok(());
         let polled = subscription.poll(
             |fragment| {
                 let image = fragment.header().image();
                 let reading = images
-                    .entry(image.correlation_id())
-                    .or_insert_with(|| Reading::of(image, is_reliable));
-                let result = reading.take(fragment, truth, seed);
+                    .iter_mut()
+                    .find(|reading| reading.image.is_same(image))
+                    .expect("an image is available before its first message");
+                if reading.epoch < *polled_epoch {
+                    found = Err(format!(
+                        "a message of session {} came after messages of the next driver",
+                        image.session_id()
+                    ));
+                    return;
+                }
+                *polled_epoch = reading.epoch;
+                let result = reading.take(fragment, truth, next_messages, seed);
                 if found.is_ok() {
                     found = result;
                 }
@@ -350,36 +389,62 @@ impl SimulatedSubscriber {
         polled.map_err(|error| format!("poll failed: {error}"))
     }
 
-    /// Checks the images that ended regularly: the subscriber must have received all messages of their publications.
-    fn see_images_off(&mut self, truth: &Truth) -> Result<(), Finding> {
-        let gone = std::mem::take(&mut *self.gone.lock().unwrap_or_else(PoisonError::into_inner));
-        for departure in gone {
-            let Some(reading) = self.images.remove(&departure.correlation_id) else {
-                continue;
-            };
-            let Some(publication) = reading.progress.publication else {
-                continue;
-            };
-            if !departure.is_end_of_stream || departure.is_revoked {
-                continue;
+    /// Registers new images. Checks the images that ended regularly: the subscriber must have received all messages of
+    /// their publications.
+    fn see_images(&mut self, truth: &Truth) -> Result<(), Finding> {
+        let events =
+            std::mem::take(&mut *self.events.lock().unwrap_or_else(PoisonError::into_inner));
+        for event in events {
+            match event {
+                ImageEvent::Available(image, epoch) => {
+                    let older = self.images.iter().find(|reading| reading.epoch < epoch);
+                    if let Some(older) = older {
+                        return Err(format!(
+                            "session {} became available before the end of session {} of the lost driver",
+                            image.session_id(),
+                            older.image.session_id()
+                        ));
+                    }
+                    let is_reliable = self.plan.is_reliable;
+                    self.images.push(Reading::of(image, epoch, is_reliable));
+                }
+                ImageEvent::Unavailable(image) => self.see_image_off(&image, truth)?,
             }
-            let (next, record) = (reading.progress.next, truth.publication(publication));
-            if reading.progress.is_reliable && next != record.count() {
-                return Err(format!(
-                    "publication {publication} ended for a subscriber at {} before message {next} of {}",
-                    departure.position,
-                    record.count()
-                ));
-            }
-            self.ended.push((publication, next));
         }
+        Ok(())
+    }
+
+    fn see_image_off(&mut self, image: &Image, truth: &Truth) -> Result<(), Finding> {
+        let index = self
+            .images
+            .iter()
+            .position(|reading| reading.image.is_same(image));
+        let Some(reading) = index.map(|index| self.images.remove(index)) else {
+            return Ok(());
+        };
+        let Some(publication) = reading.progress.publication else {
+            return Ok(());
+        };
+        if !image.is_end_of_stream() || image.is_publication_revoked() {
+            return Ok(());
+        }
+        let (next, record) = (reading.progress.next, truth.publication(publication));
+        if reading.progress.is_reliable && next != record.count() {
+            return Err(format!(
+                "publication {publication} ended for a subscriber at {} before message {next} of {}",
+                image.position(),
+                record.count()
+            ));
+        }
+        self.ended.push((publication, next));
         Ok(())
     }
 }
 
 impl Reading {
-    fn of(image: &Image, is_reliable: bool) -> Self {
+    fn of(image: Image, epoch: u64, is_reliable: bool) -> Self {
         Self {
+            epoch,
             progress: ImageProgress {
                 join_position: image.join_position(),
                 is_reliable,
@@ -387,16 +452,35 @@ impl Reading {
                 next: 0,
             },
             assembler: ImageFragmentAssembler::default(),
+            image,
         }
     }
 
+    /// Checks that the subscriber did not get the last message before, also not from an earlier driver.
+    fn check_once(&self, next_messages: &mut BTreeMap<u32, u32>) -> Result<(), Finding> {
+        let Some(publication) = self.progress.publication else {
+            return Ok(());
+        };
+        let next = next_messages.entry(publication).or_default();
+        if self.progress.next <= *next {
+            return Err(format!(
+                "message {} of publication {publication} was delivered twice",
+                self.progress.next - 1
+            ));
+        }
+        *next = self.progress.next;
+        Ok(())
+    }
+
+    /// Checks the message that ends with this fragment. Messages of earlier drivers are in `next_messages`.
     fn take(
         &mut self,
         fragment: Fragment<'_>,
         truth: &mut Truth,
+        next_messages: &mut BTreeMap<u32, u32>,
         seed: u64,
     ) -> Result<(), Finding> {
-        let mut result = Ok(());
+        let mut result = None;
         let progress = &mut self.progress;
         self.assembler.on_fragment(fragment, |whole| {
             let header = whole.header();
@@ -405,8 +489,11 @@ impl Reading {
                 session_id: header.session_id(),
                 stream_id: header.stream_id(),
             };
-            result = truth.on_received(progress, stream, message, header.position());
+            result = Some(truth.on_received(progress, stream, message, header.position()));
         });
-        result
+        match result {
+            Some(result) => result.and_then(|()| self.check_once(next_messages)),
+            None => Ok(()),
+        }
     }
 }

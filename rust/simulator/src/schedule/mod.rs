@@ -7,6 +7,7 @@ mod drivers;
 mod faults;
 pub mod names;
 pub mod probes;
+mod reconnecting;
 mod streams;
 
 use fastrand::Rng;
@@ -120,6 +121,9 @@ impl Schedule {
                 additions::draw(&mut random, &mut drivers, &mut streams, &mut events, &fair)
             }
         };
+        if edition == Edition::Third {
+            events.extend(reconnecting::draw(seed, hosts, &mut streams));
+        }
         // Names are drawn first: a subscriber that joins has the channel of another one.
         let (names, probes) = match edition {
             Edition::First | Edition::Second => (NamePlan::default(), Vec::new()),

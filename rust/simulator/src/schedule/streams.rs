@@ -139,6 +139,7 @@ fn draw_stream(random: &mut Rng, hosts: usize, form: Form, index: usize) -> Stre
             equal_length: None,
             aborts_one_in: 0,
             dies_in_claim: false,
+            reconnects: None,
         },
         subscribers: draft.subscribers(random, is_reliable, hosts),
     }
@@ -217,6 +218,7 @@ impl Draft {
                     is_waited_for: !self.publishing.iter().any(|it| it == "fc=max"),
                     destinations: self.subscription_destinations(),
                     rest_ns: 0,
+                    reconnects: None,
                 }
             })
             .collect();
@@ -268,6 +270,7 @@ impl Draft {
             is_waited_for: false,
             destinations: Vec::new(),
             rest_ns: 0,
+            reconnects: None,
         }
     }
 

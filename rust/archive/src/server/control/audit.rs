@@ -4,8 +4,9 @@
 use aeron_agent::logging::AUDIT;
 use aeron_client::Image;
 use aeron_protocol::archive::extension::ExtensionRequest;
-use aeron_protocol::archive::{ArchiveRequest, RequestIds};
+use aeron_protocol::archive::{ArchiveRequest, NULL_VALUE, RequestIds};
 
+use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::server::ArchiveError;
 use crate::server::sessions::ControlSessions;
 
@@ -66,16 +67,11 @@ impl AuditedRequest {
     pub fn of_extension(request: &ExtensionRequest<'_>) -> Option<Self> {
         use ExtensionRequest as Request;
         Some(Self(match request {
-            Request::SetRetention(request) => format!(
-                "SetRetention recording={} channel={} stream_id={} max_bytes={} max_age_ms={}",
+            Request::SetRetention(request) => set_retention(
                 request.recording_id,
-                quoted(request.channel),
-                match request.apply_stream_id {
-                    true => request.stream_id.to_string(),
-                    false => "all".to_owned(),
-                },
-                request.max_bytes,
-                request.max_age_ms
+                request.channel,
+                request.apply_stream_id.then_some(request.stream_id),
+                [request.max_bytes, request.max_age_ms],
             ),
             Request::ApplyRetention(request) if !request.dry_run => format!(
                 "ApplyRetention recording={} trust_clock={}",
@@ -110,6 +106,44 @@ impl AuditedRequest {
             &result,
         );
     }
+}
+
+/// Writes the line of a policy that the retention file sets, or that is not in the file.
+pub(in crate::server) fn log_policy_of_file(policy: &RetentionPolicy) {
+    let RetentionScope::Matching {
+        stream_id,
+        channel_fragment,
+    } = &policy.scope
+    else {
+        return;
+    };
+    let limit = |limit: Option<i64>| limit.unwrap_or(NULL_VALUE);
+    log(
+        "none",
+        NULL_VALUE,
+        "retention-file",
+        &set_retention(
+            NULL_VALUE,
+            channel_fragment.as_bytes(),
+            *stream_id,
+            [limit(policy.max_bytes), limit(policy.max_age_ms)],
+        ),
+        "accepted",
+    );
+}
+
+/// Returns name and subject of a request that sets a policy.
+fn set_retention(
+    recording_id: i64,
+    channel: &[u8],
+    stream_id: Option<i32>,
+    [max_bytes, max_age_ms]: [i64; 2],
+) -> String {
+    let stream_id = stream_id.map_or_else(|| "all".to_owned(), |id| id.to_string());
+    format!(
+        "SetRetention recording={recording_id} channel={} stream_id={stream_id} max_bytes={max_bytes} max_age_ms={max_age_ms}",
+        quoted(channel)
+    )
 }
 
 /// Writes the line of a request that its user may not send.

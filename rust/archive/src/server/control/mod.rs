@@ -9,7 +9,7 @@ mod responses;
 mod session;
 mod streams;
 
-pub(super) use audit::AuditedRequest;
+pub(super) use audit::{AuditedRequest, log_policy_of_file};
 pub(super) use dispatch::{connect_failure, text};
 pub(super) use responses::{Response, ResponseStream, Sent};
 pub(super) use session::{ControlSession, Opening, SessionEnd, SessionTurn};

@@ -1,5 +1,7 @@
 //! Requests about retention policies.
 
+use std::collections::BTreeSet;
+
 use aeron_protocol::archive::extension::{
     ApplyRetentionRequest, ExtensionResponse, ListRetentionRequest, MAX_CHANNEL_FRAGMENT_LENGTH,
     RetentionStep, SetRetentionRequest,
@@ -13,6 +15,7 @@ use crate::extensions::{ExtensionChange, MAX_POLICIES, RetentionPolicy, Retentio
 use crate::retention::RetentionOutcome;
 use crate::server::ArchiveError;
 use crate::server::conductor::ArchiveConductor;
+use crate::server::control::log_policy_of_file;
 use crate::server::retention::ApplyRequest;
 use crate::storage::Storage;
 
@@ -27,24 +30,68 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         request: &SetRetentionRequest<'_>,
     ) -> Result<i64, ArchiveError> {
         let policy = policy_of(request)?;
+        if let RetentionScope::Recording(recording_id) = policy.scope {
+            self.store.recording(recording_id)?;
+        } else if let Some(path) = &self.retention_file {
+            return Err(ArchiveError::generic(format!(
+                "policies of streams and channels are in the retention file {}: change the file and reload the archive",
+                path.display()
+            )));
+        }
         let is_new = self.store.extensions().policy(&policy.scope).is_none();
         if policy.is_empty() && is_new {
             return Ok(0);
         }
-        if let RetentionScope::Recording(recording_id) = policy.scope {
-            self.store.recording(recording_id)?;
+        self.set_policies(vec![policy])?;
+        Ok(i64::from(!is_new))
+    }
+
+    /// Sets the policies of the retention file, and removes the other policies of streams and channels. Returns the
+    /// number of changes.
+    ///
+    /// # Errors
+    /// There are too many policies, or the file system returns an error. Then nothing has changed.
+    pub(in crate::server) fn set_policies_of_file(
+        &mut self,
+        policies: Vec<RetentionPolicy>,
+    ) -> Result<usize, ArchiveError> {
+        let set = self.store.extensions().policies();
+        let of_file = set.filter(|set| matches!(set.scope, RetentionScope::Matching { .. }));
+        let gone = of_file.filter(|set| !policies.iter().any(|policy| policy.scope == set.scope));
+        let mut changes: Vec<_> = gone.cloned().map(RetentionPolicy::without_limits).collect();
+        let extensions = self.store.extensions();
+        let is_change = |policy: &RetentionPolicy| extensions.policy(&policy.scope) != Some(policy);
+        changes.extend(policies.into_iter().filter(is_change));
+        self.set_policies(changes.clone())?;
+        changes.iter().for_each(log_policy_of_file);
+        Ok(changes.len())
+    }
+
+    /// Sets policies, and removes those without limits. Changes all of them or none.
+    fn set_policies(&mut self, policies: Vec<RetentionPolicy>) -> Result<(), ArchiveError> {
+        let extensions = self.store.extensions();
+        let mut scopes: BTreeSet<_> = extensions.policies().map(|policy| &policy.scope).collect();
+        for policy in &policies {
+            match policy.is_empty() {
+                true => scopes.remove(&policy.scope),
+                false => scopes.insert(&policy.scope),
+            };
         }
-        if is_new && self.store.extensions().policy_count() >= MAX_POLICIES {
+        if scopes.len() > MAX_POLICIES.max(extensions.policy_count()) {
             return Err(ArchiveError::generic(format!(
                 "max retention policies reached {MAX_POLICIES}: remove some, or use one for several recordings"
             )));
         }
+        if policies.is_empty() {
+            return Ok(());
+        }
+        let changes = policies.into_iter().map(ExtensionChange::Policy).collect();
         self.store
             .extensions_mut()
-            .apply(vec![ExtensionChange::Policy(policy)])
+            .apply(changes)
             .map_err(not_stored)?;
         self.retention.restart();
-        Ok(i64::from(!is_new))
+        Ok(())
     }
 
     /// Lists retention policies. Policies of single recordings come first.

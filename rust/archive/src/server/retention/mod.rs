@@ -8,11 +8,14 @@
 //! each duty cycle of the conductor.
 
 mod clock;
+mod file;
 mod linked;
 mod log;
 mod room;
 mod round;
 
+pub use file::RetentionFileError;
+pub(super) use file::load_policies;
 pub(super) use log::RetentionLog;
 pub(super) use room::HeldRecordings;
 

@@ -232,6 +232,22 @@ impl Authenticator for UsersAuthenticator {
         }
     }
 
+    /// Rejects the clients that are proving their identity with a secret that `users` does not have.
+    fn set_users(&mut self, users: &Arc<Users>) {
+        let before = std::mem::replace(&mut self.users, Arc::clone(users));
+        for attempt in self.attempts.values_mut() {
+            let name = match attempt {
+                Attempt::Undecided { name } => name.as_deref(),
+                Attempt::Challenged { signer, .. } => signer.as_ref().map(|signer| &*signer.name),
+                Attempt::Accepted { name } => Some(&**name),
+                Attempt::Received { .. } | Attempt::Rejected => None,
+            };
+            if name.is_some_and(|name| !before.has_same_proof(users, name)) {
+                *attempt = Attempt::Rejected;
+            }
+        }
+    }
+
     fn on_session_ended(&mut self, control_session_id: i64) {
         self.attempts.remove(&control_session_id);
         self.verifier.cancel(control_session_id);
@@ -375,6 +391,33 @@ mod tests {
         }
         let accepted = Decision::Authenticate(b"ann".to_vec());
         assert_eq!(authenticator.on_connected_session(30, 0), accepted);
+    }
+
+    #[test]
+    fn a_client_with_a_secret_that_a_reload_has_changed_is_rejected() {
+        let with_key = |digits: &str| {
+            let key = digits.repeat(16);
+            let text = format!("[[user]]\nname = \"bob\"\nrole = \"read\"\nkey = \"{key}\"");
+            Arc::new(Users::parse(&text).unwrap())
+        };
+        for (digits, is_accepted) in [("a5", true), ("5a", false)] {
+            let mut authenticator = authenticator();
+            let Decision::Challenge(challenge) = decision(&mut authenticator, b"bob") else {
+                panic!("no challenge");
+            };
+            authenticator.set_users(&with_key(digits));
+            let mut mac = Hmac::<Sha256>::new_from_slice(&KEY).unwrap();
+            mac.update(&challenge);
+            authenticator.on_challenge_response(SESSION, &mac.finalize().into_bytes(), 0);
+            let expected = match is_accepted {
+                true => Decision::Authenticate(b"bob".to_vec()),
+                false => Decision::Reject,
+            };
+            assert_eq!(authenticator.on_challenged_session(SESSION, 0), expected);
+            // The other user is not in the new file.
+            let right = [b"ann:", PASSWORD].concat();
+            assert_eq!(decision(&mut authenticator, &right), Decision::Reject);
+        }
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) struct User {
 }
 
 /// The stored secret against which a client's proof of identity is checked.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Proof {
     /// The hash of the password.
     Password(Box<PasswordHash>),
@@ -97,6 +97,26 @@ impl Users {
             }
         }
         Ok(Self { users })
+    }
+
+    /// Returns the number of users.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.users.len()
+    }
+
+    /// Returns whether there is no user. A file has at least one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.users.is_empty()
+    }
+
+    /// Returns whether a user has the same secret in both lists.
+    pub(super) fn has_same_proof(&self, other: &Self, name: &str) -> bool {
+        match (self.get(name), other.get(name)) {
+            (Some(user), Some(other)) => user.proof == other.proof,
+            _ => false,
+        }
     }
 
     /// Returns whether a user has a password. Takes about 40 ms with the recommended cost, also for an unknown user.

@@ -1,7 +1,7 @@
 //! Users of an archive. A file has their names, secrets and roles.
 //!
 //! The setting `aeron.archive.users.file` is the path of a TOML file that only its owner can read
-//! (mode 0600). The archive reads the file once, at its start:
+//! (mode 0600). The archive reads the file at its start, and when it reloads:
 //!
 //! ```toml
 //! [[user]]

@@ -34,6 +34,10 @@ impl AuthorisationService for RoleService {
             .and_then(|name| self.users.get(name))
             .is_some_and(|user| user.role >= required_role(template_id))
     }
+
+    fn set_users(&mut self, users: &Arc<Users>) {
+        self.users = Arc::clone(users);
+    }
 }
 
 #[cfg(test)]

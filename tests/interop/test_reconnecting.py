@@ -1,0 +1,134 @@
+"""A service that reconnects, on drivers that are killed, paused and replaced.
+
+`make soak` sets the variable `SOAK`, which raises the number of kills from 15 to 100, and of pauses and replacements
+from 3 to 20.
+"""
+
+import os
+import signal
+import statistics
+import time
+
+import pytest
+
+from interop.drivers import PATIENT_SETTINGS
+from interop.reconnecting_service import Service
+
+_KILLS, _OTHERS = (100, 20) if os.environ.get("SOAK") else (15, 3)
+_LIVENESS_TIMEOUT_S = 2
+# A client unmaps the log of an ended image after 3 s.
+_LINGER_S = 3.5
+_SETTINGS = PATIENT_SETTINGS | {
+    "AERON_CLIENT_LIVENESS_TIMEOUT": f"{_LIVENESS_TIMEOUT_S}s",
+    "AERON_IMAGE_LIVENESS_TIMEOUT": "500ms",
+    "AERON_DIR_DELETE_ON_START": "true",
+}
+
+pytestmark = pytest.mark.timeout(1200 if os.environ.get("SOAK") else 180)
+
+
+@pytest.fixture
+def start_service():
+    """`start_service(driver, driver_timeout_ms)` starts the service on a driver."""
+    services = []
+
+    def start(driver, **settings):
+        services.append(Service(driver.directory, **settings))
+        return services[-1]
+
+    yield start
+    for service in services:
+        service.close()
+
+
+def _show(name, times):
+    print(f"{name}: {statistics.median(times):.3f} s, max {max(times):.3f} s, of {len(times)}")
+
+
+def _seconds(action):
+    begin = time.monotonic()
+    action()
+    return time.monotonic() - begin
+
+
+def _idle_resources(service):
+    """Returns the resources of the service when it has unmapped the logs of the last driver."""
+    service.call("pause")
+    time.sleep(_LINGER_S)
+    return service.call("resources")
+
+
+def test_a_service_survives_kills_of_its_driver(start_driver, start_service):
+    """What was lost is inside of the reports, and nothing of a dead driver stays."""
+    driver = start_driver("ours", _SETTINGS)
+    service = start_service(driver)
+    service.call("await_messages")
+    noticed, again, resources = [], [], None
+    for kill in range(1, _KILLS + 1):
+        driver.kill()
+        noticed.append(_seconds(lambda kill=kill: service.call("await_loss", kill)))
+        driver = start_driver("ours", _SETTINGS, directory=driver.directory)
+        again.append(service.call("await_messages"))
+        if kill == 3:
+            resources = _idle_resources(service)
+            service.call("resume")
+    assert _idle_resources(service) == resources
+    assert service.call("check", _KILLS) >= 5 * _KILLS
+    _show("a killed driver was noticed within", noticed)
+    _show("ten streams carried messages again after the start of the next driver within", again)
+    assert max(noticed) < 1
+
+
+def test_a_service_survives_pauses_beyond_the_liveness_timeout(start_driver, start_service):
+    """The driver times out the clients of a paused process. They continue with the same driver."""
+    driver = start_driver("ours", _SETTINGS)
+    service = start_service(driver)
+    for _ in range(_OTHERS):
+        service.call("await_messages")
+        os.kill(service.pid, signal.SIGSTOP)
+        time.sleep(_LIVENESS_TIMEOUT_S + 1)
+        os.kill(service.pid, signal.SIGCONT)
+    service.call("await_loss", _OTHERS)
+    service.call("await_messages")
+    service.call("pause")
+    assert service.call("check", _OTHERS) >= 5 * _OTHERS
+
+
+def test_a_service_survives_pauses_of_its_driver_beyond_the_driver_timeout(start_driver, start_service):
+    """The clients look for another driver, and continue with the same driver when it goes on."""
+    driver = start_driver("ours", _SETTINGS)
+    service = start_service(driver, driver_timeout_ms=1_000)
+    for pause in range(1, _OTHERS + 1):
+        service.call("await_messages")
+        driver.process.pause()
+        service.call("await_loss", pause)
+        driver.process.resume()
+    service.call("await_messages")
+    service.call("pause")
+    assert service.call("check", _OTHERS) >= 5 * _OTHERS
+
+
+def test_a_service_continues_with_the_c_driver_and_back(start_driver, start_service):
+    """A killed driver of another implementation is noticed within the driver timeout."""
+    driver = start_driver("ours", _SETTINGS)
+    service = start_service(driver, driver_timeout_ms=1_000)
+    noticed = []
+    for kill in range(1, _OTHERS + 1):
+        service.call("await_messages")
+        driver.kill()
+        noticed.append(_seconds(lambda kill=kill: service.call("await_loss", kill)))
+        kind = "c" if driver.kind == "ours" else "ours"
+        driver = start_driver(kind, _SETTINGS, directory=driver.directory)
+    service.call("await_messages")
+    service.call("pause")
+    assert service.call("check", _OTHERS) >= 5 * _OTHERS
+    _show("a killed driver of either kind was noticed within", noticed)
+
+
+def test_a_watched_driver_starts_undisturbed(start_driver, start_service):
+    """While a service looks for its driver, drivers start in its directory, one after the other."""
+    driver = start_driver("ours", _SETTINGS)
+    start_service(driver).call("await_messages")
+    for _ in range(10 * _OTHERS):
+        driver.kill()
+        driver = start_driver("ours", _SETTINGS, directory=driver.directory)
