@@ -13,7 +13,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -83,6 +83,10 @@ comma := ,
 PROFILE ?= demo
 DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
 SHIPPED := .cache/shipped-$(PROFILE)/made
+# An older version for tests of upgrades, built without optimisation.
+OLD_COMMIT := $(shell sed -n 's/^OLD_COMMIT = "\(.*\)"$$/\1/p' tests/interop/toolchain.py)
+OLD := .cache/old-$(OLD_COMMIT)
+OLD_PROFILE := CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=none CARGO_INCREMENTAL=0
 BENCH := $(STAMPS)/installed-release-arrow+spark+bench+test
 
 # ---- goals -----------------------------------------------------------------------------------------------------------
@@ -109,10 +113,10 @@ test: test-rust $(SIMULATOR) test-differential
 	trap 'kill $$computing' INT TERM; \
 	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
 	wait $$computing; computed=$$?; cat $(COMPUTING_LOG); exit $$((waiting || computed))
-	@$(MAKE) --no-print-directory test-shipped
+	@$(MAKE) --no-print-directory test-shipped test-upgrades
 
 test-waiting: test-python test-spark-4.2 test-spark-connect
-test-computing: test-loom sim sim-archives $(SHIPPED)
+test-computing: test-loom sim sim-archives $(SHIPPED) old-package
 
 test-rust:
 	$(call say,Rust tests)
@@ -176,6 +180,25 @@ SHIPPED_TESTS := tests/shipped_module.py tests/test_package.py tests/test_batche
 test-shipped: $(QUICK) $(SHIPPED)
 	$(call say,the module as users get it)
 	PYTHONPATH=$(abspath $(dir $(SHIPPED))) $(PYTEST) $(SHIPPED_TESTS)
+
+# The build has a target directory of its own: in the other one, it would hold the lock for which builds of tests wait.
+# A clone without the commit skips the tests, and fails in CI.
+$(OLD)/made: | $(STAMPS)/venv
+	$(call say,building the package of commit $(OLD_COMMIT))
+	rm -rf $(OLD) && mkdir -p $(OLD)/source
+	git archive $(OLD_COMMIT) | tar -x -C $(OLD)/source
+	cd $(OLD)/source && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)/old) $(OLD_PROFILE) $(abspath $(BIN))/maturin build --profile dev --quiet --out ..
+	$(pip) --no-deps --target $(OLD)/package $(OLD)/*.whl
+	rm -rf $(OLD)/source
+	@touch $@
+
+old-package:
+	@if git cat-file -e $(OLD_COMMIT)^{commit} 2>/dev/null; then $(MAKE) --no-print-directory $(OLD)/made; else \
+		echo "commit $(OLD_COMMIT) is not in this clone: if it is shallow, run git fetch --unshallow, for tests of upgrades"; [ -z "$$CI" ]; fi
+
+test-upgrades: $(QUICK) old-package
+	$(call say,this version and commit $(OLD_COMMIT))
+	$(PYTEST) --durations-file=target/upgrades-durations.csv tests/interop/upgrades.py
 
 # The oldest supported PySpark. Only this package is installed, once. On the path it comes before the PySpark of the
 # environment.

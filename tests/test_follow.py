@@ -69,6 +69,27 @@ def test_a_follower_reads_the_history_and_then_each_new_message(archive: aeron.A
     assert follower.is_closed
 
 
+class EndedConnection:
+    """A connection that an archive has accepted and ended, because the archive was just stopping."""
+
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float) -> None:
+        raise aeron.ArchiveDisconnectedError("not connected to the archive: its response stream has ended")
+
+
+def test_a_follower_connects_again_if_the_archive_ends_the_new_connection(
+    archive: aeron.AeronArchive, stream_id: int
+) -> None:
+    publish(archive, stream_id, 0, 3)
+    with archive.follow(channel=IPC, stream_id=stream_id) as follower:
+        connecting: Any = EndedConnection()
+        follower._connecting = connecting
+        assert read(follower, 3) == [0, 1, 2]
+        assert follower._connecting is not connecting
+
+
 def test_latest_starts_at_the_live_stream_and_a_number_starts_at_that_position(
     archive: aeron.AeronArchive, stream_id: int
 ) -> None:

@@ -543,7 +543,8 @@ class Follower:
         self._connecting = None
         try:
             self._use(connecting.result(0))
-        except ArchiveTimeoutError:
+        except (ArchiveDisconnectedError, ArchiveTimeoutError):
+            # An archive that is just stopping may accept a connection and end it at once.
             self._connecting = self._archive.async_reconnect()
             return False
         return True

@@ -51,11 +51,14 @@ class Archive:
         self._starts = 0
         self.start()
 
-    def start(self):
-        """Starts the archive. After `stop` or `kill`, starts it again with the same settings."""
+    def start(self, kind=None):
+        """Starts the archive. After `stop` or `kill`, starts it again with the same settings, or one of another
+        kind."""
+        self.kind = kind or self.kind
         self._starts += 1
         log = self._log.with_suffix(f".{self._starts}.txt")
-        self.process = Process(archive_command(self.kind, self.settings), log=log, environment=driver_environment({}))
+        environment = driver_environment(toolchain.python_environment(self.kind))
+        self.process = Process(archive_command(self.kind, self.settings), log=log, environment=environment)
         self._await_ready()
 
     def control(self, way):
@@ -121,8 +124,9 @@ def archive_command(kind, settings):
         # The class path contains the test classes, because a setting may name one of them as the authenticator.
         *java, program = toolchain.java_peer_command("io.aeron.archive.Archive")
         return (*java, *(f"-D{name}={value}" for name, value in settings.items()), program)
-    if kind == "ours":
-        program = Path(sys.executable).parent / "aeronarchive"
+    if kind in ("ours", "old"):
+        programs = Path(sys.executable).parent if kind == "ours" else toolchain.old_package() / "bin"
+        program = programs / "aeronarchive"
         return (program, *(f"-D{name}={value}" for name, value in settings.items()))
     raise ValueError(f"no archive of kind {kind}")
 

@@ -47,7 +47,8 @@ class Driver:
         self.directory = str(directory)
         settings = {**SETTINGS, **(settings or {})}
         command = driver_command(kind, self.directory, settings, program)
-        self.process = Process((*place, *command, *arguments), log=log, environment=driver_environment(settings))
+        environment = driver_environment({**settings, **toolchain.python_environment(kind)})
+        self.process = Process((*place, *command, *arguments), log=log, environment=environment)
         self._await_ready()
 
     def kill(self):
@@ -97,6 +98,8 @@ def driver_command(kind, directory, settings, program=None):
         return (toolchain.wheel_python(), toolchain.HERE / "peer" / "c_driver.py", directory)
     if kind == "ours":
         return (program or _our_driver(), f"-Daeron.dir={directory}")
+    if kind == "old":
+        return (toolchain.old_package() / "bin" / "aeronmd", f"-Daeron.dir={directory}")
     raise ValueError(f"no driver of kind {kind}")
 
 

@@ -41,7 +41,7 @@ class Peer:
         self._unanswered = 0
         self._unseen = []
         self.driver_kind = None
-        self.process = LineProcess(_command(kind), log=log, environment=_environment())
+        self.process = LineProcess(_command(kind), log=log, environment=_environment(kind))
 
     def connect(self, driver, **settings):
         """Connects to a driver. Returns the client id."""
@@ -274,13 +274,15 @@ def _command(kind):
         return (toolchain.wheel_python(), "-u", toolchain.HERE / "peer" / "c_peer.py")
     if kind == "our-archive-client":
         return (toolchain.rust_example("archive_client"),)
-    if kind == "ours":
-        return (sys.executable, "-u", toolchain.HERE / "peer" / "our_peer.py")
+    if kind in ("ours", "old", "ours-user", "old-user"):
+        program = "archive_user.py" if kind.endswith("user") else "our_peer.py"
+        return (sys.executable, "-u", toolchain.HERE / "peer" / program)
     raise ValueError(f"no peer of kind {kind}")
 
 
-def _environment():
-    return {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+def _environment(kind):
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
+    return {**inherited, **toolchain.python_environment(kind)}
 
 
 def _text(value):

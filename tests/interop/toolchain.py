@@ -20,6 +20,8 @@ from pathlib import Path
 JAR = "io.aeron:aeron-all:1.51.0"
 WHEEL = "pyaeron==0.1.0"
 WHEEL_VERSION_TEXT = "1.53.0-SNAPSHOT"
+# The older version of this package in `upgrades.py`, a commit of the main branch. The Makefile builds it.
+OLD_COMMIT = "a8990472"
 
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
@@ -170,6 +172,27 @@ def _maven_dependency(artifact, without):
 
 def _maven_names(group, name):
     return f"<groupId>{group}</groupId><artifactId>{name}</artifactId>"
+
+
+@functools.cache
+def old_package():
+    """Returns the directory with the installed package of `OLD_COMMIT`."""
+    place = PROJECT / ".cache" / f"old-{OLD_COMMIT}"
+    if (place / "made").exists():
+        return place / "package"
+    known = subprocess.run(
+        ("git", "-C", PROJECT, "cat-file", "-e", f"{OLD_COMMIT}^{{commit}}"), check=False, capture_output=True
+    )
+    if known.returncode != 0:
+        raise Unavailable(f"commit {OLD_COMMIT} is not in this clone: if it is shallow, run `git fetch --unshallow`")
+    raise Unavailable(f"the package of commit {OLD_COMMIT} is not built: run `make old-package`")
+
+
+def python_environment(kind):
+    """Returns the variables with which Python finds the package of the kind `ours` or `old`."""
+    if not kind.startswith("old"):
+        return {}
+    return {"PYTHONPATH": f"{old_package()}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 
 
 @functools.cache

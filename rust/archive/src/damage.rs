@@ -1,5 +1,7 @@
-//! [`Damage`]: a field of a file with a value that no archive writes. Also reads and writes the
-//! texts in the catalog and in the mark file.
+//! [`Damage`]: a field of a file with a value that no archive writes. [`NewerVersion`]: a file of later software. Also
+//! reads and writes the texts in the catalog and in the mark file.
+
+use std::io;
 
 use aeron_layout::U32;
 
@@ -15,6 +17,24 @@ pub struct Damage {
     pub value: i64,
     /// Values that would have been valid.
     pub expected: &'static str,
+}
+
+/// A file has a later version than this software reads. Such a file is never changed: later software may still need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the file has version {version}, and this software reads versions up to {newest}: use the software that wrote it"
+)]
+pub struct NewerVersion {
+    /// Version of the file.
+    pub version: u32,
+    /// Latest version that this software reads.
+    pub newest: u32,
+}
+
+impl From<NewerVersion> for io::Error {
+    fn from(error: NewerVersion) -> Self {
+        Self::new(io::ErrorKind::InvalidData, error)
+    }
 }
 
 impl Damage {

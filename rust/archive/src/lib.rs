@@ -45,5 +45,5 @@ pub mod tool;
 mod verifier;
 mod window;
 
-pub use damage::Damage;
+pub use damage::{Damage, NewerVersion};
 pub use verifier::SessionField;

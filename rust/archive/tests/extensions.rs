@@ -223,6 +223,34 @@ fn a_file_with_a_damaged_record_is_renamed_and_no_record_is_used() {
 }
 
 #[test]
+fn a_file_of_a_later_version_is_refused_and_unchanged() {
+    let storage = MemoryStorage::new();
+    let mut extensions = open(&storage);
+    extensions.apply(vec![reader(1, "one", 64)]).unwrap();
+    let file = storage.open(EXTENSIONS_FILE_NAME, Access::Write).unwrap();
+    file.write_all_at(&[2], 4).unwrap();
+    let mut header = [0; 12];
+    file.read_exact_at(&mut header, 0).unwrap();
+    let checksum = crc32fast::hash(&header).to_le_bytes();
+    file.write_all_at(&checksum, 12).unwrap();
+    let steps = storage.steps();
+
+    let errors = [
+        Extensions::check_version(&storage).unwrap_err(),
+        Extensions::open(storage.clone(), SyncLevel::None).unwrap_err(),
+    ];
+
+    for error in errors {
+        assert_eq!(
+            error.to_string(),
+            "the file has version 2, and this software reads versions up to 1: use the software that wrote it"
+        );
+    }
+    assert_eq!(storage.names().unwrap(), [EXTENSIONS_FILE_NAME]);
+    assert_eq!(storage.steps(), steps, "no change of the directory");
+}
+
+#[test]
 fn a_file_that_has_grown_by_repeated_commits_is_compacted() {
     let storage = MemoryStorage::new();
     let mut extensions = open(&storage);

@@ -44,8 +44,10 @@ layout! {
 
     /// First 64 bytes of an index file.
     pub struct IndexHeaderLayout: 64 {
-        /// "AIDX" and the version of the layout: 1, or 2 if a record of the recorder follows.
-        pub magic: [u8; 8] = 0,
+        /// "AIDX".
+        pub magic: [u8; 4] = 0,
+        /// Version of the layout: 1, or 2 if a record of the recorder follows.
+        pub version: U32 = 4,
         /// The recording. -1 in version 2, where the file name contains the id.
         pub recording_id: I64 = 8,
         /// Position of the segment's first byte.
@@ -101,8 +103,10 @@ layout! {
 
     /// First 16 bytes of the file of extensions (`archive-extensions.dat`).
     pub struct ExtensionFileLayout: 16 {
-        /// "AEXT" and the version of the layout: 1.
-        pub magic: [u8; 8] = 0,
+        /// "AEXT".
+        pub magic: [u8; 4] = 0,
+        /// Version of the layout: 1.
+        pub version: U32 = 4,
         /// Zero.
         pub reserved: [u8; 4] = 8,
         /// CRC-32 of all bytes before this field.

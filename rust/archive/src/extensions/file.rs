@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io;
 
-use super::record::{FILE_HEADER_LENGTH, file_header, read_records, write_record};
+use super::record::{FILE_HEADER_LENGTH, file_header, newer_version, read_records, write_record};
 use super::state::ExtensionChange;
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
 
@@ -74,6 +74,7 @@ impl<S: Storage> ExtensionFile<S> {
             }
             existing => existing?,
         };
+        check_version(&existing)?;
         let length = existing.length()?;
         // The file is empty if a process was killed after it had created the file and before it wrote the first record.
         if length == 0 {
@@ -155,6 +156,16 @@ impl<S: Storage> ExtensionFile<S> {
         self.compacted_length = bytes.len() as u64;
         self.open = Some((file, self.compacted_length));
         self.storage.sync()
+    }
+}
+
+/// Checks that the file has no later version than this software reads. The file may be empty or damaged.
+pub(super) fn check_version<F: StorageFile>(file: &F) -> io::Result<()> {
+    let mut header = [0; FILE_HEADER_LENGTH];
+    match file.read_exact_at(&mut header, 0) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => newer_version(&header).map_or(Ok(()), |newer| Err(newer.into())),
     }
 }
 

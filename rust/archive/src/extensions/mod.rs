@@ -22,7 +22,7 @@ use std::io;
 use file::ExtensionFile;
 use state::ExtensionState;
 
-use crate::storage::{Storage, SyncLevel};
+use crate::storage::{Access, Storage, SyncLevel};
 
 /// Maximum number of named readers of an archive.
 pub const MAX_READERS: usize = 10_000;
@@ -47,7 +47,7 @@ impl<S: Storage> Extensions<S> {
     /// needs. [`damage`](Self::damage) returns the new name of a damaged file.
     ///
     /// # Errors
-    /// The file system returns an error.
+    /// The file has a later version than this software reads, or the file system returns an error.
     pub fn open(storage: S, sync_level: SyncLevel) -> io::Result<Self> {
         Self::open_with(storage, sync_level, MIN_COMPACTED_LENGTH)
     }
@@ -72,6 +72,18 @@ impl<S: Storage> Extensions<S> {
             file,
             damage,
         })
+    }
+
+    /// Checks that the file of the directory `storage` has no later version than this software reads. The file may be
+    /// missing or damaged.
+    ///
+    /// # Errors
+    /// The file has a later version, or the file system returns an error.
+    pub fn check_version(storage: &S) -> io::Result<()> {
+        match storage.open(EXTENSIONS_FILE_NAME, Access::Read) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            opened => file::check_version(&opened?),
+        }
     }
 
     /// Returns the new name of the damaged file; `None` if the file was not damaged.

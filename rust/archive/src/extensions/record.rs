@@ -17,6 +17,7 @@ use super::state::{
     ClockState, ExtensionChange, NamedReader, RecordingLabels, RecordingLink,
     ResumableSubscription, RetentionPolicy, RetentionScope, SegmentDeletion,
 };
+use crate::damage::NewerVersion;
 
 /// Length of the header of the file in bytes.
 pub(super) const FILE_HEADER_LENGTH: usize = ExtensionFileLayout::LENGTH;
@@ -25,8 +26,9 @@ const RECORD_HEADER_LENGTH: usize = ExtensionRecordLayout::LENGTH;
 const MAX_RECORD_LENGTH: usize = 32 * 1024;
 /// Records begin at multiples of this number of bytes.
 const ALIGNMENT: usize = 8;
-/// "AEXT" and the version of the layout.
-const MAGIC: [u8; 8] = *b"AEXT\x01\0\0\0";
+const MAGIC: [u8; 4] = *b"AEXT";
+/// Version of the layout. A later version keeps the layout of the header, so that this software can refuse its files.
+const VERSION: u32 = 1;
 
 /// The changes in a file, and the end of the last whole record.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,10 +67,23 @@ pub(super) fn read_records(bytes: &[u8]) -> Option<ReadRecords> {
     Some(ReadRecords { changes, end })
 }
 
+/// Returns the version in a sound header if it is later than the version of this software.
+pub(super) fn newer_version(bytes: &[u8; FILE_HEADER_LENGTH]) -> Option<NewerVersion> {
+    let header = ExtensionFileLayout::of(bytes);
+    let version = header.version.get();
+    let is_sound =
+        header.magic == MAGIC && header.checksum == checksum(&[&bytes[..FILE_HEADER_LENGTH - 4]]);
+    (is_sound && version > VERSION).then_some(NewerVersion {
+        version,
+        newest: VERSION,
+    })
+}
+
 /// Returns the first bytes of the file.
 pub(super) fn file_header() -> [u8; FILE_HEADER_LENGTH] {
     let mut layout = ExtensionFileLayout {
         magic: MAGIC,
+        version: VERSION.into(),
         reserved: [0; 4],
         checksum: U32::ZERO,
     };

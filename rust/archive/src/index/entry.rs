@@ -9,6 +9,7 @@ use aeron_layout::{I64, U32, offset};
 use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
 use super::heads::{Counts, Progress};
+use crate::damage::NewerVersion;
 
 /// Length of the header and of each entry, in bytes.
 pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
@@ -16,9 +17,11 @@ pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
 /// Offset of the checksum, the last field of the header and of each entry.
 const CHECKSUM_AT: usize = offset!(IndexEntryLayout, checksum: U32);
 const _: () = assert!(CHECKSUM_AT == offset!(IndexHeaderLayout, checksum: U32));
-/// First bytes of the file: "AIDX" and the version of the layout.
-const DENSE_MAGIC: [u8; 8] = *b"AIDX\x01\0\0\0";
-const SPARSE_MAGIC: [u8; 8] = *b"AIDX\x02\0\0\0";
+const MAGIC: [u8; 4] = *b"AIDX";
+/// Versions of the layout. A later version keeps the place of version and checksum in the header, so that this software
+/// can refuse its files.
+const DENSE_VERSION: u32 = 1;
+const SPARSE_VERSION: u32 = 2;
 /// Recording id in the header of a sparse index. Only the file name has the real id. So a move of
 /// segments to another recording only renames the file.
 const NAMED: i64 = -1;
@@ -64,10 +67,12 @@ impl IndexHeader {
     /// Returns the bytes of the header.
     pub fn encode(&self) -> [u8; ENTRY_LENGTH] {
         let mut layout = IndexHeaderLayout {
-            magic: match self.form {
-                IndexForm::Dense => DENSE_MAGIC,
-                IndexForm::Sparse => SPARSE_MAGIC,
-            },
+            magic: MAGIC,
+            version: match self.form {
+                IndexForm::Dense => DENSE_VERSION,
+                IndexForm::Sparse => SPARSE_VERSION,
+            }
+            .into(),
             recording_id: match self.form {
                 IndexForm::Dense => self.recording_id.into(),
                 IndexForm::Sparse => NAMED.into(),
@@ -85,9 +90,9 @@ impl IndexHeader {
     /// is damaged or belongs to another recording.
     pub fn decode(bytes: &[u8; ENTRY_LENGTH], named_id: i64) -> Option<Self> {
         let layout = IndexHeaderLayout::of(bytes);
-        let (form, expected_id) = match layout.magic {
-            DENSE_MAGIC => (IndexForm::Dense, named_id),
-            SPARSE_MAGIC => (IndexForm::Sparse, NAMED),
+        let (form, expected_id) = match layout.version.get() {
+            DENSE_VERSION => (IndexForm::Dense, named_id),
+            SPARSE_VERSION => (IndexForm::Sparse, NAMED),
             _ => return None,
         };
         let header = Self {
@@ -97,9 +102,21 @@ impl IndexHeader {
             progress: progress_of(&layout.progress)?,
         };
         let is_sound = layout.checksum.get() == checksum(bytes)
+            && layout.magic == MAGIC
             && layout.recording_id.get() == expected_id
             && is_position(header.base_position);
         is_sound.then_some(header)
+    }
+
+    /// Returns the version of a sound header if it is later than the versions of this software.
+    pub(super) fn newer_version(bytes: &[u8; ENTRY_LENGTH]) -> Option<NewerVersion> {
+        let layout = IndexHeaderLayout::of(bytes);
+        let version = layout.version.get();
+        let is_sound = layout.magic == MAGIC && layout.checksum.get() == checksum(bytes);
+        (is_sound && version > SPARSE_VERSION).then_some(NewerVersion {
+            version,
+            newest: SPARSE_VERSION,
+        })
     }
 }
 

@@ -130,7 +130,7 @@ impl<F: StorageFile> IndexFile<F> {
     /// name is opened.
     ///
     /// # Errors
-    /// The file system returns an error.
+    /// The file system returns an error, or the file has a later version than this software reads.
     pub fn open<S: Storage<File = F>>(
         storage: &S,
         recording_id: i64,
@@ -164,6 +164,9 @@ impl<F: StorageFile> IndexFile<F> {
         let Some(bytes) = read_slot(&file, 0)? else {
             return Ok(None);
         };
+        if let Some(newer) = IndexHeader::newer_version(&bytes) {
+            return Err(newer.into());
+        }
         let slots = (file.length()? / ENTRY_LENGTH as u64).min(MAX_SLOTS);
         let Some(header) =
             IndexHeader::decode(&bytes, recording_id).filter(|header| header.base_position == base)

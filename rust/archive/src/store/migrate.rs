@@ -67,6 +67,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ///   segment lengths differ.
     /// * The recordings do not meet at a segment base.
     /// * A segment file is missing, or a file with its new name exists.
+    /// * An index has a later version than this software reads.
     ///
     /// In these cases, nothing has changed. If the file system returns an error, the next opening
     /// of the store finishes the migration. Until then, the start and stop positions of both
@@ -210,6 +211,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                 let name = self.storage.shown_name(&name);
                 return Err(StoreError::PreexistingSegmentFile { name });
             }
+            // An index of a later version cannot be moved.
+            self.index_file(from.recording_id, base)?;
         }
         present.retain(|file| file.base == from.stop_position);
         Ok(present)

@@ -89,8 +89,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     /// [`faults`](Self::faults). Its entry and files are not changed.
     ///
     /// # Errors
-    /// An option is out of range, the catalog or a segment file is damaged, or the file system
-    /// returns an error. If opening fails because of
+    /// An option is out of range, the catalog or a segment file is damaged, a file has a later version than this
+    /// software reads, or the file system returns an error. If opening fails because of
     /// [`OnTornFragment::Refuse`](crate::recovery::OnTornFragment::Refuse), only the capacity of
     /// the catalog may have changed.
     pub fn open(
@@ -118,6 +118,9 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             .names()
             .map_err(|source| StoreError::storage(".", "list its files", source))?;
         let files: Vec<_> = SegmentFileName::among(&names).collect();
+        // First of all, so that a refused directory does not change.
+        Extensions::check_version(&storage)
+            .map_err(|source| StoreError::storage(EXTENSIONS_FILE_NAME, "read it", source))?;
         let mut catalog = open_catalog(&storage, options.catalog_capacity, &files)?;
         catalog.set_checksum(options.record_checksum);
         let recovery_policy = RecoveryPolicy {
@@ -140,8 +143,10 @@ impl<S: Storage + Clone> ArchiveStore<S> {
                     }
                 };
                 let known = owner.known_position(&storage, &stream)?;
-                let prove =
-                    |base| IndexProof::read(&storage, descriptor, &stream, base, options.boot_id);
+                let prove = |base| {
+                    IndexProof::read(&storage, descriptor, &stream, base, options.boot_id)
+                        .map_err(|error| of_index(recording_id, base, &error))
+                };
                 let end = match recovery.find_end_with(&stream, known, prove) {
                     Err(RecoveryError::Lost { .. }) => {
                         recovery.find_end_with(&stream, stream.start_position(), prove)
@@ -319,6 +324,12 @@ fn open_extensions<S: Storage + Clone>(
     // do not exist have no effect.
     let _ = extensions.retain(exists);
     Ok(extensions)
+}
+
+/// Returns the same error with the name of the index file.
+fn of_index(recording_id: i64, base: i64, error: &io::Error) -> io::Error {
+    let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+    io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 /// Returns the recording id and the segment base of each index file in `files`.

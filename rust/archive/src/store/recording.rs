@@ -8,9 +8,11 @@ use super::open::recorded_stream;
 use super::{ArchiveStore, StoreError};
 use crate::catalog::{Extension, NULL_VALUE, RecordingDescriptor};
 use crate::index::{
-    IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex, last_arrival_ms, repair_last,
+    INDEX_EXTENSION, IndexError, IndexFile, IndexForm, IndexRecorder, SegmentIndex,
+    last_arrival_ms, repair_last,
 };
 use crate::recorder::RecorderSession;
+use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage};
 use crate::stream::RecordedStream;
 
@@ -262,6 +264,20 @@ impl<S: Storage + Clone> ArchiveStore<S> {
         }
     }
 
+    /// Opens the index of a segment for reading. Returns `None` if the segment has no valid index.
+    ///
+    /// # Errors
+    /// The index has a later version than this software reads, or the file system returns an error.
+    pub(super) fn index_file(
+        &self,
+        recording_id: i64,
+        base: i64,
+    ) -> Result<Option<IndexFile<S::File>>, StoreError> {
+        let name = sidecar_name(recording_id, base, INDEX_EXTENSION);
+        IndexFile::open(&self.storage, recording_id, base, Access::Read)
+            .map_err(|source| StoreError::storage(&name, "read it", source))
+    }
+
     /// Returns whether the index of the last segment is complete for a recording that ends at `end_position`.
     fn is_index_trusted(
         &self,
@@ -270,8 +286,7 @@ impl<S: Storage + Clone> ArchiveStore<S> {
     ) -> Result<bool, StoreError> {
         let base = descriptor.segment_base(end_position);
         let id = descriptor.recording_id;
-        let file = IndexFile::open(&self.storage, id, base, Access::Read)
-            .map_err(|source| StoreError::storage(".", "read an index", source))?;
+        let file = self.index_file(id, base)?;
         Ok(file.is_some_and(|file| match file.header().form {
             // No other software writes into a directory with dense indexes.
             IndexForm::Dense => self.options.index == Some(IndexForm::Dense),

@@ -68,6 +68,8 @@ impl<S: Storage + Clone> ArchiveStore<S> {
             count = count_segments_from(&descriptor, position);
             if position != base && position != descriptor.stop_position {
                 cut_file = Some(self.open_at_frame(&descriptor, position)?);
+                // Before the first change: an index of a later version cannot be cut.
+                self.index_file(recording_id, base)?;
             }
         }
         self.check_deleted(&files)?;

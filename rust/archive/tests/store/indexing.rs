@@ -249,6 +249,50 @@ fn an_extension_continues_after_the_existing_entries() {
 }
 
 #[test]
+fn an_index_of_a_later_version_is_never_changed_even_after_a_kill() {
+    let (storage, mut store, _) = new_store(indexed());
+    let mut session = store.start_recording(image(0)).unwrap();
+    record(&mut session, 2);
+    drop((session, store));
+    let index = storage.open("index-0-0.idx", Access::Write).unwrap();
+    let mut header = [0; 64];
+    index.read_exact_at(&mut header, 0).unwrap();
+    header[4] = 3;
+    let checksum = Checksum::Crc32.compute(&header[..60]);
+    header[60..].copy_from_slice(&checksum.to_le_bytes());
+    assert!(is_of_a_later_version(&header));
+    index.write_all_at(&header, 0).unwrap();
+    let bytes = || {
+        let index = storage.open("index-0-0.idx", Access::Read).unwrap();
+        let mut bytes = vec![0; index.length().unwrap() as usize];
+        index.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let before = bytes();
+
+    let (mut store, recovered) = open_with(&storage, indexed()).unwrap();
+    let refusals = [
+        store
+            .extend_recording(0, &continuation(2 * 1_056))
+            .map(drop)
+            .unwrap_err(),
+        store.truncate(0, 1_056).map(drop).unwrap_err(),
+    ];
+
+    assert_eq!(recovered[0].stop_position, 2 * 1_056);
+    for refusal in refusals {
+        assert!(
+            refusal
+                .to_string()
+                .contains("index-0-0.idx: cannot read it: the file has version 3"),
+            "{refusal}"
+        );
+    }
+    assert_eq!(positions(&store, 0), (0, 2 * 1_056));
+    assert_eq!(bytes(), before);
+}
+
+#[test]
 fn an_extension_repairs_a_missing_or_damaged_index_and_keeps_the_entries_before_the_damage() {
     type Harm = fn(&MemoryStorage);
     let harms: [(Harm, usize); 3] = [
@@ -1102,6 +1146,16 @@ fn changed(index: &[u8], changes: &[(usize, u8)], sealed: bool, length: usize) -
     bytes
 }
 
+/// Returns whether an index has a sound header with a later version than 2.
+fn is_of_a_later_version(index: &[u8]) -> bool {
+    index.first_chunk::<64>().is_some_and(|header| {
+        let (body, checksum) = header.split_at(60);
+        body.starts_with(b"AIDX")
+            && body[4..8].iter().rev().gt(&[0, 0, 0, 2])
+            && *checksum == Checksum::Crc32.compute(body).to_le_bytes()
+    })
+}
+
 proptest! {
     #[test]
     fn an_index_of_any_content_is_used_or_ignored_and_an_extension_repairs_it(
@@ -1117,7 +1171,18 @@ proptest! {
         let end = record_frame(&mut session, &EMPTY_PAGES);
         drop((store, session));
         let index = storage.bytes("index-0-0.idx").unwrap();
-        storage.put("index-0-0.idx", &changed(&index, &changes, sealed, length));
+        let content = changed(&index, &changes, sealed, length);
+        storage.put("index-0-0.idx", &content);
+        if is_of_a_later_version(&content) {
+            let extended = open_with(&storage, indexed()).and_then(|(mut store, _)| {
+                let stop = positions(&store, 0).1;
+                store.extend_recording(0, &continuation(stop)).map(drop).map_err(|error| error.to_string())
+            });
+            let refusal = extended.unwrap_err();
+            prop_assert!(refusal.contains("index-0-0.idx: ") && refusal.contains("the file has version"), "{}", refusal);
+            prop_assert_eq!(storage.bytes("index-0-0.idx").unwrap(), content);
+            return Ok(());
+        }
         let truncate = StoreOptions { on_torn_fragment: OnTornFragment::Truncate, ..indexed() };
         let opened = open_with(&storage, indexed());
         if let Err(refusal) = &opened {

@@ -57,7 +57,8 @@ pub fn find_cnc(context: &Context, is_dead: bool) -> Result<Option<CncFile>, Sta
 /// Returns `None` if an unreadable CnC file may be ignored, otherwise an error.
 ///
 /// The file may be ignored in three cases: its driver is dead, its driver stopped before the file was complete, or
-/// the file is damaged and `dir_delete_on_start` is set.
+/// the file is damaged and `dir_delete_on_start` is set. The file of a dead driver of a later version is ignored only
+/// if `dir_delete_on_start` is set: that driver may have left errors which this version cannot read and save.
 fn check_unreadable(
     context: &Context,
     path: PathBuf,
@@ -70,7 +71,12 @@ fn check_unreadable(
             | CncError::NotInitialised
             | CncError::IncompatibleVersion { .. }
     );
-    if is_dead || has_aerons_version && context.dir_delete_on_start {
+    let is_later = matches!(reason, CncError::IncompatibleVersion { .. });
+    let is_ignored = match context.dir_delete_on_start {
+        true => is_dead || has_aerons_version,
+        false => is_dead && !is_later,
+    };
+    if is_ignored {
         return Ok(None);
     }
     if has_aerons_version {
