@@ -455,9 +455,7 @@ impl Aeron {
     /// Adds a handler that is called for each counter that becomes available. Returns an id for the removal of the
     /// handler.
     pub fn add_available_counter_handler(&self, handler: CounterHandler) -> i64 {
-        let id = self.next_correlation_id();
-        self.change_handlers(|handlers| handlers.available_counter.push((id, handler)));
-        id
+        self.add_handler(|handlers, id| handlers.available_counter.push((id, handler)))
     }
 
     /// Removes a handler. Returns whether a handler with this id existed.
@@ -468,9 +466,7 @@ impl Aeron {
 
     /// Adds a handler that is called for each counter that is freed. Returns an id for the removal of the handler.
     pub fn add_unavailable_counter_handler(&self, handler: CounterHandler) -> i64 {
-        let id = self.next_correlation_id();
-        self.change_handlers(|handlers| handlers.unavailable_counter.push((id, handler)));
-        id
+        self.add_handler(|handlers, id| handlers.unavailable_counter.push((id, handler)))
     }
 
     /// Removes a handler. Returns whether a handler with this id existed.
@@ -481,9 +477,7 @@ impl Aeron {
 
     /// Adds a handler that is called when the client is closed. Returns an id for the removal of the handler.
     pub fn add_close_handler(&self, handler: CloseHandler) -> i64 {
-        let id = self.next_correlation_id();
-        self.change_handlers(|handlers| handlers.close.push((id, handler)));
-        id
+        self.add_handler(|handlers, id| handlers.close.push((id, handler)))
     }
 
     /// Removes a handler. Returns whether a handler with this id existed.
@@ -494,6 +488,17 @@ impl Aeron {
 }
 
 impl Aeron {
+    /// Adds a handler with an id that no other handler of the client has. Returns the id.
+    fn add_handler(&self, add: impl FnOnce(&mut ClientHandlers, i64)) -> i64 {
+        let proposed = self.next_correlation_id();
+        let Ok(mut conductor) = self.client().open_conductor() else {
+            return proposed;
+        };
+        let id = conductor.handlers.unused_id(proposed);
+        add(&mut conductor.handlers, id);
+        id
+    }
+
     /// Changes the handlers of an open client. Does nothing if the client is closed.
     fn change_handlers<T>(&self, change: impl FnOnce(&mut ClientHandlers) -> T) -> Option<T> {
         let mut conductor = self.client().open_conductor().ok()?;

@@ -315,8 +315,14 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
         let id = self.correlation_id;
         let mut conductor = self.client.open_conductor()?;
         if conductor.drivers_lost() != self.drivers_lost {
+            let result = conductor.commands.take_kept(self.drivers_lost, id);
+            if let Some(value) = result {
+                return Ok((self.take)(&mut conductor, &self.client, id, value));
+            }
             // The next driver gets the command. Its id belongs to another command now.
-            self.resend_at_ns = Some(self.client.now_ns());
+            let now_ns = self.client.now_ns();
+            self.resend_at_ns = Some(now_ns);
+            self.retry_until_ns = now_ns + self.client.settings.driver_timeout().as_nanos() as i64;
             self.correlation_id = NO_COMMAND;
             return Ok(None);
         }
@@ -353,10 +359,15 @@ impl<T: Clone + 'static> Steps<T> for CommandSteps<T> {
 
     fn abandon(&mut self) {
         // A closed client has nothing left to undo: the driver removes all its resources.
-        if let Ok(mut conductor) = self.client.open_conductor()
-            && conductor.drivers_lost() == self.drivers_lost
-        {
-            conductor.abandon(&self.client, self.correlation_id);
+        if let Ok(mut conductor) = self.client.open_conductor() {
+            match conductor.drivers_lost() == self.drivers_lost {
+                true => conductor.abandon(&self.client, self.correlation_id),
+                false => drop(
+                    conductor
+                        .commands
+                        .take_kept(self.drivers_lost, self.correlation_id),
+                ),
+            }
         }
         self.client.dispatcher.run_inline();
     }

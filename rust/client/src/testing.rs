@@ -56,6 +56,8 @@ struct State {
     sent: Vec<(i32, Vec<u8>)>,
     /// Start position of new publications.
     start_position: i64,
+    /// Position at which subscriptions join; `None` for the end of the stream.
+    join_position: Option<i64>,
     /// Whether new clients search for logs in files. There are no such files.
     hides_logs: bool,
     /// Number of commands on the closing channel that are still to be refused.
@@ -142,6 +144,7 @@ impl FakeDriver {
             subscriptions: Vec::new(),
             sent: Vec::new(),
             start_position: 0,
+            join_position: None,
             hides_logs: false,
             closing_refusals: 0,
             is_mute: false,
@@ -248,6 +251,11 @@ impl FakeDriver {
     /// Sets the start position of new publications.
     pub(crate) fn set_start_position(&self, position: i64) {
         lock(&self.state).start_position = position;
+    }
+
+    /// Lets new subscriptions join streams at this position, as if there were a slower subscriber.
+    pub(crate) fn join_at(&self, position: i64) {
+        lock(&self.state).join_position = Some(position);
     }
 
     /// Hides all logs from the clients that connect from now on.
@@ -547,7 +555,9 @@ impl FakeDriver {
         if subscription.stream_id != publication.stream_id {
             return;
         }
-        let join_position = publication.log.producer_position();
+        let join_position = state
+            .join_position
+            .unwrap_or_else(|| publication.log.producer_position());
         publication.log.metadata().set_is_connected(true);
         publication
             .limit

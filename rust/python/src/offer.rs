@@ -36,6 +36,7 @@ pub trait Outlet: Sync {
     fn close_cause(&self) -> CloseCause;
     fn is_connected(&self) -> bool;
     fn has_driver(&self) -> bool;
+    fn generation(&self) -> u64;
     fn is_closed(&self) -> bool;
     fn stream(&self) -> (&str, i32);
 }
@@ -94,6 +95,10 @@ macro_rules! outlets {
 
             fn has_driver(&self) -> bool {
                 self.has_driver()
+            }
+
+            fn generation(&self) -> u64 {
+                self.generation()
             }
 
             fn is_closed(&self) -> bool {
@@ -292,18 +297,24 @@ pub fn wait_connected(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy
     }
 }
 
-/// Waits until all messages before the current position have left the publisher. Returns `false` if the time is up.
+/// Waits until all messages before the current position have left the publisher. Returns `false` if the time is up, or
+/// if the client has lost its driver.
 pub fn flush(py: Python<'_>, outlet: &impl Outlet, patience: WaitPolicy) -> PyResult<bool> {
     let closed = |error: AppendError| from_offer(error.into(), || outlet.close_cause());
+    let generation = outlet.generation();
     let position = outlet.position().map_err(closed)?;
-    let flushed = patience.wait(py, || match outlet.is_closed() {
-        true => Some(Err(AppendError::Closed)),
-        false => outlet.is_flushed(position).then_some(Ok(())),
+    let flushed = patience.wait(py, || {
+        if outlet.is_closed() {
+            return Some(Err(AppendError::Closed));
+        }
+        let is_flushed = outlet.is_flushed(position);
+        // The position is one of the log of the lost driver, which nobody sends any more.
+        if !outlet.has_driver() || outlet.generation() != generation {
+            return Some(Ok(false));
+        }
+        is_flushed.then_some(Ok(true))
     })?;
-    flushed
-        .transpose()
-        .map_err(closed)
-        .map(|flushed| flushed.is_some())
+    flushed.unwrap_or(Ok(false)).map_err(closed)
 }
 
 #[cold]

@@ -101,6 +101,9 @@ enum CommandState {
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     states: HashMap<i64, CommandState>,
+    /// Results of lost drivers that the application has not fetched, by the number of drivers lost before and the
+    /// correlation id. They are about destinations, which the next driver gets, or need no driver any more.
+    kept: HashMap<(u64, i64), i32>,
 }
 
 /// A command whose response has come.
@@ -179,15 +182,26 @@ impl Commands {
 
     /// Forgets all commands after the loss of the driver: the ids of the next driver begin again. Returns the resources
     /// that were added and that the application has not fetched.
-    pub(crate) fn clear(&mut self) -> Vec<(ResourceKind, i64)> {
-        let states = std::mem::take(&mut self.states).into_iter();
-        let added = states.filter_map(|(id, state)| match state {
-            CommandState::Awaiting { purpose, .. } | CommandState::Succeeded { purpose, .. } => {
-                Some((purpose.adds()?, id))
+    pub(crate) fn clear(&mut self, drivers_lost: u64) -> Vec<(ResourceKind, i64)> {
+        let mut added = Vec::new();
+        for (id, state) in std::mem::take(&mut self.states) {
+            let (purpose, value) = match state {
+                CommandState::Awaiting { purpose, .. } => (purpose, None),
+                CommandState::Succeeded { purpose, value } => (purpose, Some(value)),
+                CommandState::Abandoned { .. } | CommandState::Failed(_) => continue,
+            };
+            match (purpose.adds(), value) {
+                (Some(kind), _) => added.push((kind, id)),
+                (None, Some(value)) => drop(self.kept.insert((drivers_lost, id), value)),
+                (None, None) => {}
             }
-            CommandState::Abandoned { .. } | CommandState::Failed(_) => None,
-        });
-        added.collect()
+        }
+        added
+    }
+
+    /// Returns the result of a command to a lost driver, once.
+    pub(crate) fn take_kept(&mut self, drivers_lost: u64, correlation_id: i64) -> Option<i32> {
+        self.kept.remove(&(drivers_lost, correlation_id))
     }
 
     fn await_abandoned(&mut self, correlation_id: i64, purpose: &Purpose) {

@@ -226,6 +226,7 @@ impl Conductor {
             Ok(image) => image,
             Err(error) => return client.dispatcher.report(error),
         };
+        subscription.skip_consumed(&image);
         if !subscription.add_image(image.clone()) {
             return;
         }

@@ -52,6 +52,20 @@ pub(crate) struct ClientHandlers {
     pub(crate) close: Vec<(i64, CloseHandler)>,
 }
 
+impl ClientHandlers {
+    /// Returns `proposed`, or a greater number if handlers have ids from there on: the ids of a driver begin again after
+    /// a reconnection.
+    pub(crate) fn unused_id(&self, proposed: i64) -> i64 {
+        let counters = self
+            .available_counter
+            .iter()
+            .chain(&self.unavailable_counter);
+        let ids = counters.map(|(id, _)| *id);
+        let largest = ids.chain(self.close.iter().map(|(id, _)| *id)).max();
+        proposed.max(largest.map_or(proposed, |id| id + 1))
+    }
+}
+
 /// Open resources of one kind, by registration id.
 pub(crate) type Registry<T> = HashMap<i64, Arc<T>>;
 

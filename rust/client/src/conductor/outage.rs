@@ -186,7 +186,7 @@ impl Conductor {
     /// Forgets the commands without a response, and the resources that the application has not fetched yet: the
     /// operations of the application send their commands to the next driver.
     fn interrupt_commands(&mut self, client: &Arc<Client>) {
-        for (kind, id) in self.commands.clear() {
+        for (kind, id) in self.commands.clear(self.drivers_lost) {
             match kind {
                 ResourceKind::Publication => drop(self.publications.remove(&id)),
                 ResourceKind::ExclusivePublication => drop(self.exclusive_publications.remove(&id)),

@@ -78,19 +78,6 @@ impl Step {
             Self::Destination(core, _) => core.base().is_closed(),
         }
     }
-
-    /// Closes the resource, because the next driver has refused it.
-    fn close(&self, cause: &CloseCause) {
-        match self {
-            Self::Publication(core) => core.base().close(cause),
-            Self::ExclusivePublication(core) => core.base().close(cause),
-            Self::Subscription(core) | Self::ReceiveDestination(core, _) => {
-                core.close(cause);
-            }
-            Self::Counter(core) => core.close(cause),
-            Self::Destination(core, _) => core.base().close(cause),
-        }
-    }
 }
 
 impl Conductor {
@@ -168,6 +155,13 @@ impl Conductor {
                 continue;
             }
             match self.send_step(&step) {
+                Ok(None) if now_ns - restoration.deadline_ns > 0 => {
+                    let error = Error::InvalidArgument(
+                        "the subscription of a response channel is not in the next driver"
+                            .to_owned(),
+                    );
+                    self.refuse_step(client, restoration, &step, error);
+                }
                 Ok(None) => {
                     let retry_ns = now_ns + RETRY_INTERVAL.as_nanos() as i64;
                     restoration.unsent.push_back((retry_ns, step));
@@ -276,27 +270,45 @@ impl Conductor {
         step: &Step,
         error: Error,
     ) {
-        step.close(&CloseCause::error(error.clone()));
+        let cause = CloseCause::error(error.clone());
         match step {
-            Step::Publication(core) => {
-                self.publications.remove(&core.base().registration.key());
-            }
+            Step::Publication(core) => self.close_refused_publication(client, core.base(), &cause),
             Step::ExclusivePublication(core) => {
-                let key = core.base().registration.key();
-                self.exclusive_publications.remove(&key);
+                self.close_refused_publication(client, core.base(), &cause);
             }
-            Step::Subscription(core) => {
-                self.subscriptions.remove(&core.registration.key());
-                let (core, handlers) = (Arc::clone(core), core.release_handlers());
-                client.dispatcher.push(move || drop((core, handlers)));
+            Step::Destination(core, _) => {
+                self.close_refused_publication(client, core.base(), &cause);
+            }
+            Step::Subscription(core) | Step::ReceiveDestination(core, _) => {
+                let registration_id = core.registration.key();
+                self.subscriptions.remove(&registration_id);
+                self.close_subscription(client, core, &cause);
+                self.send_removal(client, Removal::Subscription { registration_id });
             }
             Step::Counter(core) => {
                 self.counters.remove(&core.registration.key());
+                core.close(&cause);
             }
-            Step::Destination(..) | Step::ReceiveDestination(..) => {}
         }
         client.dispatcher.report(error.clone());
         restoration.refused.push(error);
+    }
+
+    /// Closes a publication. If only one of its destinations was refused, the driver has the publication, and removes it.
+    fn close_refused_publication(
+        &mut self,
+        client: &Arc<Client>,
+        base: &PublicationBase,
+        cause: &CloseCause,
+    ) {
+        let key = base.registration.key();
+        match base.stream.is_exclusive {
+            true => drop(self.exclusive_publications.remove(&key)),
+            false => drop(self.publications.remove(&key)),
+        }
+        base.close(cause);
+        self.linger(client, &base.log());
+        self.send_removal(client, removal_of_publication(key));
     }
 
     pub(super) fn on_publication_restored(

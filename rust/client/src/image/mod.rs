@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use aeron_memory::buffer::SharedBuffer;
-use aeron_memory::cnc::CLOSED_HEARTBEAT_MS;
+use aeron_memory::cnc::{CLOSED_HEARTBEAT_MS, DriverIdentity};
 use aeron_memory::counters::AtomicCounter;
 use aeron_memory::log::LogBuffers;
 
@@ -57,6 +57,14 @@ struct Core {
     polling: AtomicBool,
 }
 
+/// A log of a driver that the client has lost, and the position up to which it was consumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ConsumedLog {
+    pub(crate) driver: DriverIdentity,
+    correlation_id: i64,
+    position: i64,
+}
+
 #[derive(Default)]
 struct LastSeen {
     position: AtomicI64,
@@ -73,7 +81,10 @@ impl Image {
             join_position,
             state: OpenState::default(),
             is_orphaned: AtomicBool::new(false),
-            last: LastSeen::default(),
+            last: LastSeen {
+                position: AtomicI64::new(join_position),
+                ..LastSeen::default()
+            },
             polling: AtomicBool::new(false),
         };
         Self {
@@ -89,8 +100,8 @@ impl Image {
         let (metadata, last) = (self.log().metadata(), &self.core.last);
         let position = match self.has_position_counter() || self.is_of_closed_driver() {
             true => self.core.parts.position.get(),
-            // The counter belongs to another client; the consumed position is not known any more.
-            false => self.core.join_position,
+            // The counter belongs to another client.
+            false => last.position.load(Ordering::Relaxed),
         };
         let end = metadata.end_of_stream_position();
         last.position.store(position, Ordering::Relaxed);
@@ -114,6 +125,32 @@ impl Image {
     /// Whether the current driver has announced the image with this id. The next driver uses the same ids again.
     pub(crate) fn is_announced_as(&self, correlation_id: i64) -> bool {
         self.correlation_id() == correlation_id && !self.is_orphaned()
+    }
+
+    /// Returns the driver's start and the image's id, by which the same driver announces the same log again, with the
+    /// position up to which it was consumed.
+    pub(crate) fn consumed(&self) -> ConsumedLog {
+        let parts = &self.core.parts;
+        ConsumedLog {
+            driver: parts.link.driver,
+            correlation_id: parts.correlation_id,
+            position: self.core.last.position.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Skips what was consumed from the same log before. A driver lets a new subscription join a living stream at the
+    /// position of its slowest subscriber.
+    pub(crate) fn skip(&self, consumed: &ConsumedLog) {
+        let parts = &self.core.parts;
+        let is_same =
+            (parts.link.driver, parts.correlation_id) == (consumed.driver, consumed.correlation_id);
+        if is_same && consumed.position > parts.position.get() {
+            parts.position.set(consumed.position);
+            self.core
+                .last
+                .position
+                .store(consumed.position, Ordering::Relaxed);
+        }
     }
 
     /// Whether both images are of the same driver.

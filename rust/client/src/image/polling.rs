@@ -281,6 +281,12 @@ impl<'a> Reading<'a> {
         let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
         if position != self.published && is_ours() {
             self.image.core.parts.position.set(position);
+            // Known even after the driver has freed the counter.
+            self.image
+                .core
+                .last
+                .position
+                .store(position, Ordering::Relaxed);
             self.published = position;
         }
     }

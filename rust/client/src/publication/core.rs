@@ -147,6 +147,11 @@ impl PublicationBase {
         let channel = &self.stream.channel;
         match self.response_source.get() {
             None | Some(ResponseSource::None) => Ok(Some(channel.clone())),
+            Some(ResponseSource::Subscription(core)) if core.is_closed() => {
+                Err(Error::InvalidArgument(format!(
+                    "{channel}: the subscription that gets the responses is closed"
+                )))
+            }
             Some(ResponseSource::Subscription(core)) if !core.has_driver() => Ok(None),
             Some(ResponseSource::Subscription(core)) => {
                 let invalid = |error| Error::InvalidArgument(format!("{channel}: {error}"));
@@ -242,6 +247,11 @@ impl PublicationBase {
                 AppendError::NotConnected
             }
         }
+    }
+
+    /// Whether the publication is open and in a driver.
+    pub(super) fn has_driver(&self) -> bool {
+        self.state.is_open()
     }
 
     pub(super) fn is_connected(&self) -> bool {

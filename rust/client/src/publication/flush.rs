@@ -9,6 +9,9 @@ use super::core::{PublicationBase, PublicationParts, PublishedStream};
 impl PublicationBase {
     /// Whether the sender has sent everything before `position`; over IPC, whether all subscribers have consumed it.
     pub(super) fn is_flushed(&self, position: i64) -> bool {
+        if !self.has_driver() {
+            return false;
+        }
         let parts = self.parts();
         match is_ipc(&self.stream.channel) {
             true => self

@@ -13,6 +13,7 @@ mod offer_error;
 
 use std::sync::Arc;
 
+use aeron_memory::counters::types;
 use aeron_memory::log::AppendError;
 
 use crate::channel_status;
@@ -113,7 +114,11 @@ macro_rules! publication_methods {
                 if self.is_closed() {
                     return Err(AppendError::Closed);
                 }
-                Ok(self.base().parts().limit.get())
+                // Without a driver, nothing can be offered.
+                match self.has_driver() {
+                    true => Ok(self.base().parts().limit.get()),
+                    false => self.position(),
+                }
             }
 
             /// Returns how many attempts to append were refused, by reason. All clones count together.
@@ -167,7 +172,7 @@ macro_rules! publication_methods {
 
             /// Whether the publication is in a driver. Only a client that reconnects can be open without a driver.
             pub fn has_driver(&self) -> bool {
-                self.base().state.is_open()
+                self.base().has_driver()
             }
 
             /// Whether the publication, or its client, is closed.
@@ -188,6 +193,9 @@ macro_rules! publication_methods {
             /// Returns the status of the channel: 1 active, 0 initialising, −1 errored or closed, 2 closing. An open
             /// IPC publication is always active.
             pub fn channel_status(&self) -> i64 {
+                if !self.has_driver() && !self.is_closed() {
+                    return types::CHANNEL_INITIALIZING;
+                }
                 channel_status::status(
                     &self.client().link().counters,
                     self.channel_status_id(),

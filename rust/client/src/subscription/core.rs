@@ -9,7 +9,7 @@ use spin::mutex::SpinMutex;
 use super::turns::PollState;
 use crate::error::CloseCause;
 use crate::idle_work::IdlePart;
-use crate::image::{Image, ImageHandler};
+use crate::image::{ConsumedLog, Image, ImageHandler};
 use crate::lifetime::Registration;
 use crate::lock::lock;
 use crate::state::OpenState;
@@ -43,6 +43,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) last_ended: Mutex<Option<EndedImage>>,
     /// Channels of manually added destinations, in the order in which they were added.
     destinations: Mutex<Vec<String>>,
+    /// Logs of lost drivers. Only a driver that goes on announces one of them again.
+    consumed: Mutex<Vec<ConsumedLog>>,
     /// Images of the next driver, until the images of the lost driver are consumed.
     waiting: Mutex<Vec<Image>>,
     pub(super) idle_part: Option<IdlePart>,
@@ -117,6 +119,7 @@ impl SubscriptionCore {
             last_positions: OnceLock::new(),
             last_ended: Mutex::default(),
             destinations: Mutex::default(),
+            consumed: Mutex::default(),
             waiting: Mutex::default(),
             idle_part,
             poll_state: SpinMutex::default(),
@@ -225,7 +228,9 @@ impl SubscriptionCore {
         let (images, waiting) = (self.images(), lock(&self.waiting));
         let lost = images.iter().chain(waiting.iter());
         let lost = lost.filter(|image| !image.is_orphaned());
-        lost.inspect(|image| image.orphan()).cloned().collect()
+        let lost: Vec<Image> = lost.inspect(|image| image.orphan()).cloned().collect();
+        lock(&self.consumed).extend(lost.iter().map(Image::consumed));
+        lost
     }
 
     /// Continues in the next driver.
@@ -234,6 +239,14 @@ impl SubscriptionCore {
             .store(registration_id, Ordering::Release);
         self.set_ready(channel_status_id);
         self.state.resume();
+    }
+
+    /// Makes a new image skip what was consumed from the same log before. Forgets the logs of other drivers.
+    pub(crate) fn skip_consumed(&self, image: &Image) {
+        let mut consumed = lock(&self.consumed);
+        consumed.retain(|log| log.driver == image.consumed().driver);
+        // In order: the newest position of a log is the last.
+        consumed.iter().for_each(|log| image.skip(log));
     }
 
     /// Whether the subscription has images of a lost driver.

@@ -7,6 +7,7 @@ mod turns;
 use std::sync::Arc;
 
 use aeron_memory::buffer::SharedBuffer;
+use aeron_memory::counters::types;
 use aeron_memory::log::reader::Block;
 
 use crate::action::HandlerOutcome;
@@ -144,6 +145,9 @@ impl Subscription {
     /// Returns the status of the channel: 1 active, 0 initialising, −1 errored or closed, 2 closing. An open
     /// subscription to IPC, or of a spy, is always active.
     pub fn channel_status(&self) -> i64 {
+        if !self.core.has_driver() && !self.is_closed() {
+            return types::CHANNEL_INITIALIZING;
+        }
         channel_status::status(
             &self.client().link().counters,
             self.channel_status_id(),

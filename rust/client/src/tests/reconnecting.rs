@@ -368,6 +368,27 @@ fn a_client_that_its_driver_has_timed_out_continues_with_the_same_driver() {
 }
 
 #[test]
+fn a_driver_that_goes_on_delivers_nothing_twice() {
+    let client = Client::new();
+    let subscription = client.subscribe();
+    // A publication of another client, with a log that the driver keeps.
+    let stream = client.directory.driver().add_foreign_publication(STREAM);
+    let appender = aeron_memory::log::ConcurrentAppender::new(stream.log.clone());
+    client.run_ms(2);
+    for message in ["m0", "m1"] {
+        appender.offer(i64::MAX, message.as_bytes()).unwrap();
+    }
+    assert_eq!(received(&subscription), ["m0", "m1"]);
+    let client_id = client.aeron.client_id();
+    let timeout = Event::ClientTimeout(event::ClientTimeout { client_id });
+    client.directory.driver().join_at(0);
+    client.directory.driver().transmit(&timeout);
+    client.run_ms(300);
+    appender.offer(i64::MAX, b"m2").unwrap();
+    assert_eq!(received(&subscription), ["m2"]);
+}
+
+#[test]
 fn a_client_that_was_paused_for_too_long_continues() {
     let client = Client::new();
     let publication = client.publish();
