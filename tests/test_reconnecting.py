@@ -14,9 +14,10 @@ import aeron
 import pytest
 from conftest import eventually
 
-from commands import Command, driver_directory
+from commands import Command, driver_directory, run
 
 _STREAM = 1001
+_ANY_PORT = "aeron:udp?endpoint=localhost:0"
 _FAST = aeron.Reconnect(min_delay=0.02)
 
 
@@ -28,17 +29,20 @@ class Programs:
         self._running: list[Command] = []
 
     def start(self, archive: bool = False) -> None:
-        self._run(Command("driver", "--dir", self.directory))
-        eventually(lambda: aeron.health(self.directory).is_live, 15)
+        driver = self._run("driver", "--dir", self.directory)
+        info = ("info", "--dir", self.directory, "-t", 100, "-P")
+        eventually(lambda: run(*info).stdout.strip() == str(driver.pid), 15)
         if archive:
-            program = Command(
-                "archive", "run", "--dir", self.directory, "--archive-dir", self.archive_directory
+            settings = (
+                "-Daeron.archive.control.channel.enabled=false",
+                f"-Daeron.archive.replication.channel={_ANY_PORT}",
             )
-            self._run(program)
+            directories = ("--dir", self.directory, "--archive-dir", self.archive_directory)
+            self._run("archive", "run", *settings, *directories)
 
-    def _run(self, program: Command) -> None:
-        program.__enter__()
-        self._running.append(program)
+    def _run(self, *arguments: object) -> Command:
+        self._running.append(Command(*arguments).__enter__())
+        return self._running[-1]
 
     def kill(self) -> None:
         """Kills all programs."""
