@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import aeron
 import pytest
-from conftest import eventually
 
+import aeron
+from aeron.metrics import snapshot
 from commands import Command, driver_directory, run
+from conftest import eventually
 
 _STREAM = 1001
 _ANY_PORT = "aeron:udp?endpoint=localhost:0"
@@ -93,7 +94,8 @@ def test_the_sending_methods_return_not_connected_without_a_driver(programs: Pro
         assert publication.offer_parts([b"x", b"y"]) is aeron.NOT_CONNECTED
         assert publication.try_claim(5) is aeron.NOT_CONNECTED
         assert publication.offer_batch([b"x", b"y"]) == 0
-        assert not publication.is_connected and not publication.is_closed
+        assert not publication.is_connected
+        assert not publication.is_closed
         with pytest.raises(aeron.NotConnectedError, match="the client has had no driver"):
             publication.publish(b"x", timeout=0.05)
         with pytest.raises(aeron.NotConnectedError):
@@ -102,7 +104,8 @@ def test_the_sending_methods_return_not_connected_without_a_driver(programs: Pro
         programs.start()
         eventually(lambda: client.has_driver)
         publication.publish(b"on", timeout=10)
-        assert publication.generation == 1 and not subscription.is_closed
+        assert publication.generation == 1
+        assert not subscription.is_closed
 
 
 def test_an_open_claim_is_aborted_with_its_driver_and_says_so(programs: Programs, connect: Connect) -> None:
@@ -116,7 +119,8 @@ def test_an_open_claim_is_aborted_with_its_driver_and_says_so(programs: Programs
         _lose(programs, client)
     with pytest.raises(aeron.ClaimAbortedError):
         claim.commit()
-    assert claim.is_finished and not subscription.is_closed
+    assert claim.is_finished
+    assert not subscription.is_closed
 
 
 def test_an_iterator_waits_for_the_next_driver(programs: Programs, connect: Connect) -> None:
@@ -188,8 +192,11 @@ def test_the_handlers_tell_the_reason_and_what_was_lost(programs: Programs, conn
     eventually(lambda: reports)
     (report,) = reports
     (cause,) = causes
-    assert isinstance(cause, aeron.DriverTimeoutError) and "has ended" in str(cause)
-    assert str(report.cause) == str(cause) and report.reconnections == 1 and 0 < report.outage < 60
+    assert isinstance(cause, aeron.DriverTimeoutError)
+    assert "has ended" in str(cause)
+    assert str(report.cause) == str(cause)
+    assert report.reconnections == 1
+    assert 0 < report.outage < 60
     sent = next(stream for stream in report.streams if stream.kind == "exclusive_publication")
     assert (sent.channel, sent.stream_id, sent.position) == ("aeron:ipc", _STREAM, 128)
     assert (sent.delivered_bytes, sent.lost_bytes, sent.possibly_lost_bytes) == (64, 0, 64)
@@ -285,7 +292,7 @@ def test_a_client_that_is_closed_without_a_driver_closes_at_once(programs: Progr
     client.close()
     assert client.is_closed
     programs.start()
-    assert [found for found in aeron.metrics.snapshot(programs.directory).clients if found.name] == []
+    assert [found for found in snapshot(programs.directory).clients if found.name] == []
 
 
 def test_a_process_that_was_paused_beyond_the_liveness_timeout_continues(programs: Programs) -> None:
@@ -297,4 +304,5 @@ def test_a_process_that_was_paused_beyond_the_liveness_timeout_continues(program
         eventually(lambda: not client.has_driver)
         programs._running[0].send(signal.SIGCONT)
         publication.publish(b"on", timeout=20)
-        assert publication.generation == 1 and not subscription.is_closed
+        assert publication.generation == 1
+        assert not subscription.is_closed
