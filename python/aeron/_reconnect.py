@@ -58,7 +58,7 @@ class StreamReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ReconnectReport:
-    """What a client has lost with its driver. `on_reconnect` gets it. Immutable.
+    """The losses of a client together with its driver. `on_reconnect` gets it. Immutable.
 
     Args:
         cause: Why the client lost its driver, such as a `DriverTimeoutError`, a `ClientTimeoutError` or a

@@ -59,7 +59,7 @@ def _idle_resources(service):
 
 
 def test_a_service_survives_kills_of_its_driver(start_driver, start_service):
-    """What was lost is inside of the reports, and nothing of a dead driver stays."""
+    """The losses are inside of the reports, and nothing of a dead driver stays."""
     driver = start_driver("ours", _SETTINGS)
     service = start_service(driver)
     service.call("await_messages")

@@ -1,8 +1,8 @@
 //! [`Client`]: the state that all objects of one client share, and the access to its conductor.
 //!
 //! Client, conductor, subscription core and image refer to each other. A client has its conductor in a lock, the
-//! conductor owns subscriptions with their images, and an image needs its client for a rejection. No other file of the
-//! crate is part of a cycle.
+//! conductor owns subscriptions with their images, and an image needs its client for a rejection. A publication core is
+//! part of the cycle, because it names the subscription that gets its responses.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;

@@ -1,9 +1,9 @@
 //! [`Replaceable`]: a part of an object that belongs to one driver.
 //!
-//! A client that reconnects replaces the log of each publication and the record of each counter. No call may use the old
-//! part afterwards, and the old part must be freed. So calls hold a read lock of such a part. They only try the lock and
-//! never wait for it. Acquiring and releasing it are two atomic instructions. A client that does not reconnect has no
-//! lock.
+//! A client that reconnects replaces the log of each publication and the record of each counter. No call may use the
+//! old part afterwards, and the old part must be freed. So calls hold a read lock of such a part. They only try the
+//! lock and never wait for it. Acquiring and releasing it are two atomic instructions. A client that does not reconnect
+//! has no lock.
 
 use spin::RwLock;
 

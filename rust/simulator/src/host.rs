@@ -63,7 +63,7 @@ pub struct Host {
     seed: u64,
     starts: u64,
     driver: Option<Driver>,
-    /// What clients find in the directory of the drivers.
+    /// The files that clients find in the directory of the drivers.
     directory: DriverDirectory,
     /// Time until which each agent is paused, in the order of [`AgentKind::ALL`].
     paused_until_ns: [i64; 4],

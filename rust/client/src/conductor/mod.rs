@@ -53,8 +53,8 @@ pub(crate) struct ClientHandlers {
 }
 
 impl ClientHandlers {
-    /// Returns `proposed`, or a greater number if handlers have ids from there on: the ids of a driver begin again after
-    /// a reconnection.
+    /// Returns `proposed`, or a greater number if handlers have ids from there on: the ids of a driver begin again
+    /// after a reconnection.
     pub(crate) fn unused_id(&self, proposed: i64) -> i64 {
         let counters = self
             .available_counter

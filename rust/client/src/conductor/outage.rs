@@ -27,7 +27,7 @@ pub(crate) struct Reconnecting {
     delay: Duration,
     connected_at_ns: i64,
     reconnections: u64,
-    /// What the client has lost since it last had a driver with all its resources.
+    /// Streams that the client has lost since it last had a driver with all its resources.
     pub(super) lost_streams: Vec<LostStream>,
 }
 
@@ -82,8 +82,8 @@ impl Reconnecting {
         self.reconnections
     }
 
-    /// Returns the time until the first look for the next driver. The time doubles for a driver that was lost sooner than
-    /// that after the client had found it.
+    /// Returns the time until the first look for the next driver. The time doubles for a driver that was lost sooner
+    /// than that after the client had found it.
     fn next_delay(&mut self, now_ns: i64) -> Duration {
         let connected_ns = now_ns.saturating_sub(self.connected_at_ns);
         let was_short = connected_ns < self.delay.as_nanos() as i64;
@@ -95,8 +95,8 @@ impl Reconnecting {
     }
 }
 
-/// Shortens a delay to between half of it and all of it, so that the clients of a driver do not all return at once. Equal
-/// inputs give equal results: a simulation can be repeated.
+/// Shortens a delay to between half of it and all of it, so that the clients of a driver do not all return at once.
+/// Equal inputs give equal results: a simulation can be repeated.
 fn jittered(delay: Duration, seed: u64) -> i64 {
     // The mixing step of SplitMix64.
     let mut mixed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -112,8 +112,8 @@ fn is_driver_gone(cause: &Error) -> bool {
     matches!(cause, Error::DriverTimeout(_))
 }
 
-/// Whether a driver with this error has certainly ended. A driver without a heartbeat may only be paused: later it sends
-/// what it has.
+/// Whether a driver with this error has certainly ended. A driver without a heartbeat may only be paused: later it
+/// sends what it has.
 fn has_driver_ended(cause: &Error) -> bool {
     use DriverTimeout::{ProcessEnded, Shutdown};
     matches!(cause, Error::DriverTimeout(ProcessEnded { .. } | Shutdown))

@@ -236,8 +236,8 @@ impl Conductor {
         }
     }
 
-    /// Handles a refusal. Refusals may be temporary, such as that of an address that the killed driver still has. So the
-    /// command is sent again until the driver timeout is over.
+    /// Handles a refusal. Refusals may be temporary, such as that of an address that the killed driver still has. So
+    /// the command is sent again until the driver timeout is over.
     pub(super) fn on_restoration_refused(
         &mut self,
         client: &Arc<Client>,
@@ -294,7 +294,8 @@ impl Conductor {
         restoration.refused.push(error);
     }
 
-    /// Closes a publication. If only one of its destinations was refused, the driver has the publication, and removes it.
+    /// Closes a publication. If only one of its destinations was refused, the driver has the publication, and removes
+    /// it.
     fn close_refused_publication(
         &mut self,
         client: &Arc<Client>,
@@ -486,8 +487,8 @@ impl Conductor {
         self.retire_orphans(client, subscription, |_| true);
     }
 
-    /// Ends the images of a lost driver for which `is_due` is true. If none is left, the images of the next driver become
-    /// available.
+    /// Ends the images of a lost driver for which `is_due` is true. If none is left, the images of the next driver
+    /// become available.
     pub(super) fn retire_orphans(
         &mut self,
         client: &Arc<Client>,

@@ -113,7 +113,7 @@ impl Image {
         self.core.state.close(cause.clone());
     }
 
-    /// Records that the client has lost the driver of the image. What the log has can still be consumed.
+    /// Records that the client has lost the driver of the image. The log can still be consumed.
     pub(crate) fn orphan(&self) {
         self.core.is_orphaned.store(true, Ordering::Release);
     }
@@ -158,8 +158,8 @@ impl Image {
         Arc::ptr_eq(&self.core.parts.link, &other.core.parts.link)
     }
 
-    /// Whether the position counter is missing only because the driver was closed. Such a driver has freed all counters,
-    /// and no other client gets them.
+    /// Whether the position counter is missing only because the driver was closed. Such a driver has freed all
+    /// counters, and no other client gets them.
     #[cold]
     fn is_of_closed_driver(&self) -> bool {
         let link = &self.core.parts.link;

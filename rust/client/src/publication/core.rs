@@ -53,11 +53,11 @@ pub(crate) struct PublicationBase {
     generation: AtomicU64,
     /// Manually added destinations, in the order in which they were added.
     destinations: Mutex<Vec<Destination>>,
-    /// What the publication's response channel belongs to; set at the first loss of a driver.
+    /// Owner of the publication's response channel; set at the first loss of a driver.
     response_source: OnceLock<ResponseSource>,
 }
 
-/// What a response channel belongs to. The id in the channel is that of the first driver.
+/// Owner of a response channel. The id in the channel is that of the first driver.
 pub(crate) enum ResponseSource {
     /// The channel is no response channel.
     None,
@@ -270,8 +270,8 @@ impl PublicationBase {
         Ok(self.parts().original_registration_id)
     }
 
-    /// Records that the driver has added a destination, which the next driver gets too. `id` is the registration id that
-    /// the application got.
+    /// Records that the driver has added a destination, which the next driver gets too. `id` is the registration id
+    /// that the application got.
     pub(crate) fn on_destination(&self, id: i64, driver_id: i64, channel: &str) {
         let mut destinations = lock(&self.destinations);
         match destinations
@@ -311,7 +311,7 @@ impl PublicationBase {
     }
 }
 
-/// What a call needs to append.
+/// Everything that a call needs to append.
 pub(super) struct Writing<A> {
     pub(super) appender: A,
     pub(super) limit: AtomicCounter<SharedBuffer>,
@@ -321,7 +321,8 @@ pub(super) struct Writing<A> {
 /// A publication as the conductor sees it.
 pub(crate) trait PublicationCore {
     fn base(&self) -> &PublicationBase;
-    /// Continues the publication in the next driver. Returns `false` while the application has a writer: try again later.
+    /// Continues the publication in the next driver. Returns `false` while the application has a writer: try again
+    /// later.
     ///
     /// # Errors
     /// [`Error::CorruptLog`] for a log with impossible values.

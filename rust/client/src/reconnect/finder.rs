@@ -29,8 +29,8 @@ pub struct LostDriver {
     pub heartbeat_ms: i64,
 }
 
-/// Decides whether a CnC file is that of a live driver. The file of a killed driver keeps a heartbeat that looks new for
-/// seconds.
+/// Decides whether a CnC file is that of a live driver. The file of a killed driver keeps a heartbeat that looks new
+/// for seconds.
 #[derive(Debug, Default)]
 pub struct DriverScout {
     /// The driver of the last look, with its heartbeat.

@@ -29,7 +29,8 @@ pub type ReconnectHandler = Arc<dyn Fn(&ReconnectReport) + Send + Sync>;
 /// How a client that has lost its driver connects again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// Time from the loss to the first look for a driver, and between two looks. A look reads one file. Default: 100 ms.
+    /// Time from the loss to the first look for a driver, and between two looks. A look reads one file. Default: 100
+    /// ms.
     pub min_delay: Duration,
     /// Maximum of that time. The time doubles for each driver that is lost sooner than that after the client had found
     /// it. Default: 5 s.

@@ -11,7 +11,7 @@ use crate::publication::core::{PublicationBase, PublicationParts, PublishedStrea
 use crate::publication::flush::{has_spy, is_ipc};
 use crate::subscription::core::SubscriptionCore;
 
-/// What a client has lost with its driver, and how long it had no driver.
+/// Streams that a client has lost with its driver, and how long it had no driver.
 #[derive(Debug, Clone)]
 pub struct ReconnectReport {
     /// Why the client lost the driver.

@@ -179,8 +179,8 @@ impl SubscriptionCore {
         self.images().iter().any(is_named) || lock(&self.waiting).iter().any(is_named)
     }
 
-    /// Adds an image, which can then be polled. Returns `false` if the subscription is closed, or if the image must wait
-    /// for the consumption of images of a lost driver.
+    /// Adds an image, which can then be polled. Returns `false` if the subscription is closed, or if the image must
+    /// wait for the consumption of images of a lost driver.
     pub(crate) fn add_image(&self, image: Image) -> bool {
         if self.state.is_closed() {
             return false;

@@ -315,7 +315,8 @@ fn resources_are_added_to_the_next_driver_in_the_order_of_the_application() {
     client.lose_driver();
     client.reconnect();
     let after = client.directory.driver().sent();
-    // ADD_PUBLICATION, two ADD_DESTINATION, ADD_SUBSCRIPTION, ADD_RCV_DESTINATION, ADD_COUNTER, ADD_EXCLUSIVE_PUBLICATION
+    // ADD_PUBLICATION, two ADD_DESTINATION, ADD_SUBSCRIPTION, ADD_RCV_DESTINATION, ADD_COUNTER,
+    // ADD_EXCLUSIVE_PUBLICATION
     let order = |types: &[i32]| types.iter().position(|id| *id == 0x09).is_some();
     assert!(order(&before) && order(&after));
     let count = |types: &[i32], id| types.iter().filter(|found| **found == id).count();

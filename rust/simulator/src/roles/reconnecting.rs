@@ -28,8 +28,8 @@ pub struct Reconnections {
 }
 
 impl Reconnections {
-    /// Connects a client to the running driver. `reconnects` says whether it reconnects, and then whether it notices the
-    /// end of its driver at once.
+    /// Connects a client to the running driver. `reconnects` says whether it reconnects, and then whether it notices
+    /// the end of its driver at once.
     pub fn connect(
         &self,
         host: &Host,

@@ -85,7 +85,7 @@ struct Reading {
     assembler: ImageFragmentAssembler,
 }
 
-/// What the handlers of images saw, in order.
+/// Calls of the handlers of images, in order.
 type ImageEvents = Arc<Mutex<Vec<ImageEvent>>>;
 
 enum ImageEvent {
