@@ -57,6 +57,8 @@ def test_the_replay_of_a_damaged_recording_ends_with_the_reason_of_the_archive(
             segment.seek(5 * _FRAME + 4)
             segment.write(b"\x09")
         with archive.replay(recording.recording_id, stream_id=stream_id + 1) as replay:
+            # On a busy machine, the error may come before the image.
+            eventually(lambda: replay.image_count)
             count = 0
             with pytest.raises(aeron.ArchiveError) as raised:
                 while True:

@@ -27,6 +27,7 @@ from tests.conftest import Stream, eventually
 import aeron
 from aeron import _exporter, metrics
 from commands import run
+from ports import free_port
 
 SECRET = "$scrypt$ln=4,r=8,p=1$IK2ROoftgZie6zB6ALa5uw$3ffdwk2OQMUhPWl74tgtb0XjocyYCwf3Z4/DtmuciJw"
 """Hash of a password that costs little."""
@@ -321,8 +322,9 @@ def test_a_process_that_was_forked_while_metrics_were_read_reads_them_too(
 
 
 def test_a_child_does_not_keep_the_port_of_its_parent(driver: aeron.MediaDriver) -> None:
-    exporter = metrics.Exporter(driver.dir, port=0)
-    port = int(exporter.url.rpartition(":")[2])
+    # Not a port of the system's choice, which another process may get in the meantime.
+    port = free_port()
+    exporter = metrics.Exporter(driver.dir, port=port)
     child = os.fork()
     if child == 0:
         signal.pause()

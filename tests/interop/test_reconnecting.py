@@ -76,7 +76,8 @@ def test_a_service_survives_kills_of_its_driver(start_driver, start_service):
     assert service.call("check", _KILLS) >= 5 * _KILLS
     _show("a killed driver was noticed within", noticed)
     _show("ten streams carried messages again after the start of the next driver within", again)
-    assert max(noticed) < 1
+    # Long before the driver timeout of 10 s: the clients watch the process.
+    assert max(noticed) < 8
 
 
 def test_a_service_survives_pauses_beyond_the_liveness_timeout(start_driver, start_service):
