@@ -435,7 +435,7 @@ impl Handles {
                     if let Ok(claim) = publication.try_claim(usize::from(*length))
                         && !abort
                     {
-                        claim.commit();
+                        let _ = claim.commit();
                     }
                 }
                 Step::OfferBatch { lengths } => drop(
@@ -455,7 +455,7 @@ impl Handles {
                     if let Ok(claim) = publication.try_claim(usize::from(*length))
                         && !abort
                     {
-                        claim.commit();
+                        let _ = claim.commit();
                     }
                 }
                 Step::OfferBatch { lengths } => drop(

@@ -291,11 +291,12 @@ def test_a_subscription_that_cannot_have_all_messages_fails_with_the_reason(sour
     assert failure.reason == "INVALID_START_POSITION"
     limit = f"must be less than the limit position={end} for recording {source.id}"
     assert str(failure) == f"requested replay start position={end + 32} {limit}"
-    sessions = counters(archive.client, CONTROL_SESSIONS_TYPE)
+    sessions = counters(archive.client, CONTROL_SESSIONS_TYPE)[CONTROL_SESSIONS_TYPE]
     reader = read(source, start_position=end + 32)
     assert reader.subscription.failure_reason is None
     reader.until_failed()
-    eventually(lambda: counters(archive.client, CONTROL_SESSIONS_TYPE) == sessions)
+    # On a busy machine, sessions of the subscriptions before may end after the count.
+    eventually(lambda: counters(archive.client, CONTROL_SESSIONS_TYPE)[CONTROL_SESSIONS_TYPE] <= sessions)
     assert counters(archive.client)[STATE_TYPE] == 17
     with pytest.raises(aeron.PersistentSubscriptionError):
         reader.subscription.poll_batch()
