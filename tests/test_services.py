@@ -6,6 +6,7 @@ import configparser
 import ctypes
 import hmac
 import os
+import re
 import shutil
 import signal
 import socket
@@ -541,7 +542,7 @@ def test_a_panic_of_an_agent_of_a_driver_is_on_stderr_and_in_the_error_log_and_e
     shown = run("errors", "--dir", tmp_path / "md").stdout
     assert f"{agent} panicked: a test has requested the panic of {agent}" in shown
     assert "stack backtrace:" in shown
-    assert "panic_if_requested" in shown
+    assert has_frames(shown)
 
 
 @pytest.mark.parametrize("agent", ["archive-conductor", *_ARCHIVE_THREADS, "sender"])
@@ -574,10 +575,15 @@ def test_a_panic_of_a_thread_that_is_no_agent_is_in_the_error_log_too(
     assert "stack backtrace:" in shown
 
 
+def has_frames(text: str) -> bool:
+    """Returns whether a text has the frames of a backtrace. The module is stripped, so they have no names."""
+    return re.search(r"^ +\d+: ", text, re.MULTILINE) is not None
+
+
 def check_evidence(errors: str, agent: str) -> None:
     assert "panicked at rust/agent/src/crash.rs" in errors
     assert f"\na test has requested the panic of {agent}\nstack backtrace:\n" in errors
-    assert "panic_if_requested" in errors
+    assert has_frames(errors)
     assert has_line(errors, "ended: a panic")
     last = "ERROR: a thread of the program panicked: its backtrace is above, and in the error log"
     assert last in errors.splitlines()
