@@ -167,8 +167,7 @@ class _Service:
     def check(self, reconnections, goes_on=False):
         """Compares the lost messages of each session with its report. Returns the number of sessions.
 
-        A driver that goes on (`goes_on`) may still send the old session beside the new one. Over a network, it may
-        also send messages of the old session again: a known gap.
+        A driver that goes on (`goes_on`) may still send the old session beside the new one.
         """
         assert not self._errors, self._errors
         assert len(self._reports) == reconnections, self._reports
@@ -194,8 +193,7 @@ class _Service:
 def _check_stream(stream, reports, goes_on):
     indexes = [index for _, index in stream.received]
     again = len(indexes) - len(set(indexes))
-    is_network = not stream.publication.channel.startswith("aeron:ipc")
-    assert not again or (goes_on and is_network), (stream.number, f"{again} messages were delivered twice")
+    assert not again, (stream.number, f"{again} messages were delivered twice")
     assert goes_on or indexes == sorted(indexes), "a message of an old session came after one of a new session"
     received = Counter(session for session, _ in set(stream.received))
     checked = 0

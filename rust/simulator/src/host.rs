@@ -198,6 +198,11 @@ impl Host {
         }
     }
 
+    /// Pauses all agents until the given time.
+    pub fn pause_all(&mut self, until_ns: i64) {
+        self.paused_until_ns = [until_ns; 4];
+    }
+
     /// Resumes all agents.
     pub fn resume(&mut self) {
         self.paused_until_ns = [i64::MIN; 4];

@@ -119,7 +119,11 @@ impl Truth {
     ///
     /// # Errors
     /// The report contradicts the published messages, or a subscriber has received what was certainly lost.
-    pub fn on_report(&mut self, report: &StreamReport) -> Result<(), Finding> {
+    pub fn on_report(
+        &mut self,
+        report: &StreamReport,
+        current: Option<u32>,
+    ) -> Result<(), Finding> {
         if report.kind == LostStreamKind::Image {
             return Ok(());
         }
@@ -127,10 +131,14 @@ impl Truth {
             session_id: report.session_id,
             stream_id: report.stream_id,
         };
-        let mut records = self.publications.iter_mut();
-        let Some(record) = records.rfind(|record| record.stream == stream) else {
+        let mut records = self.publications.iter_mut().enumerate();
+        let Some((number, record)) = records.rfind(|(_, record)| record.stream == stream) else {
             return Ok(());
         };
+        // A driver that goes on may still have the log of a shared publication. Then the stream goes on too.
+        if current == Some(number as u32) {
+            return Ok(());
+        }
         if let Some(lost) = report.lost_bytes {
             let sent = report.position - lost;
             record.check_sent(sent)?;

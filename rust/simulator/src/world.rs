@@ -311,6 +311,7 @@ impl World {
             Event::Weather(weather) => *self.wire.lock().weather() = weather,
             Event::Heal => self.heal(),
             Event::Pause(host, agent, for_ns) => self.hosts[host].pause(agent, now_ns + for_ns),
+            Event::PauseDriver(host, for_ns) => self.pause_driver(host, now_ns + for_ns),
             Event::CrashDriver(host, away_ns) => {
                 self.hosts[host].crash();
                 self.checks.forget(host);
@@ -398,6 +399,20 @@ impl World {
             let mut bytes = [0; Nak::LENGTH];
             nak.encode(&mut bytes);
             self.wire.lock().flood(&bytes);
+        }
+    }
+
+    /// Pauses all agents of a driver. When the driver goes on, it may time out the clients that have lost it.
+    fn pause_driver(&mut self, host: usize, until_ns: i64) {
+        self.hosts[host].pause_all(until_ns);
+        let streams = self.streams.iter();
+        let clients = streams.flat_map(|stream| {
+            let subscribers = stream.subscribers.iter().map(|it| it.plan().host);
+            subscribers.chain([stream.publisher.host()])
+        });
+        let processes = self.conversation.iter().flat_map(Conversation::hosts);
+        for _ in clients.chain(processes).filter(|other| *other == host) {
+            self.graveyard.on_paused();
         }
     }
 

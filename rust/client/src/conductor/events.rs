@@ -226,7 +226,6 @@ impl Conductor {
             Ok(image) => image,
             Err(error) => return client.dispatcher.report(error),
         };
-        subscription.skip_consumed(&image);
         if !subscription.add_image(image.clone()) {
             return;
         }
@@ -350,7 +349,7 @@ impl Conductor {
     ) -> Result<Image> {
         let position = self.link.counter(available.subscriber_position_id)?;
         let log = self.open_log(available.correlation_id, available.log_file_name)?;
-        Ok(Image::new(ImageParts {
+        let parts = ImageParts {
             client: Arc::clone(client),
             link: Arc::clone(&self.link),
             correlation_id: available.correlation_id,
@@ -361,7 +360,9 @@ impl Conductor {
             source_identity: text(available.source_identity),
             position,
             log,
-        }))
+        };
+        subscription.skip_consumed(&parts);
+        Ok(Image::new(parts))
     }
 
     /// Returns the log with this id; maps it if necessary. The driver may delete the file at any later time.

@@ -52,21 +52,54 @@ struct Core {
     state: OpenState,
     /// Whether the client has lost the driver of the image.
     is_orphaned: AtomicBool,
-    /// State of the image when it was closed.
-    last: LastSeen,
+    /// State of the image when it was closed. Outlives the image, as the position in a log that is announced again.
+    last: Arc<LastSeen>,
     polling: AtomicBool,
 }
 
-/// A log of a driver that the client has lost, and the position up to which it was consumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ConsumedLog {
+/// A stream that the client has consumed until it lost the driver. If that driver goes on, it announces the stream
+/// again: as the same image, or as a new one if the image has timed out meanwhile.
+#[derive(Clone)]
+pub(crate) struct ConsumedStream {
     pub(crate) driver: DriverIdentity,
     correlation_id: i64,
-    position: i64,
+    session_id: i32,
+    /// Chosen at random for each publication, unless its channel fixes the value.
+    initial_term_id: i32,
+    source_identity: String,
+    /// Read late: a poll that runs while the image ends still stores its position.
+    last: Arc<LastSeen>,
+}
+
+impl ConsumedStream {
+    /// Whether a new image continues this stream.
+    fn is_of(&self, image: &ImageParts) -> bool {
+        let is_same_stream = || {
+            self.session_id == image.session_id
+                && self.initial_term_id == image.log.positions().initial_term_id()
+                && self.source_identity == image.source_identity
+        };
+        self.driver == image.link.driver
+            && (self.correlation_id == image.correlation_id || is_same_stream())
+    }
+}
+
+impl ImageParts {
+    /// Skips what was consumed of the same stream before. A driver lets a new subscription join a living stream at the
+    /// position of its slowest subscriber, or at a position before the newest messages that it has received.
+    pub(crate) fn skip(&self, consumed: &ConsumedStream) {
+        let position = consumed.last.consumed_position.load(Ordering::Relaxed);
+        if consumed.is_of(self) && position > self.position.get() {
+            self.position.set(position);
+        }
+    }
 }
 
 #[derive(Default)]
 struct LastSeen {
+    /// Consumed position. Polls store it, even the one in which the image is closed.
+    consumed_position: AtomicI64,
+    /// Position before the close.
     position: AtomicI64,
     end_of_stream_position: AtomicI64,
     is_end_of_stream: AtomicBool,
@@ -81,10 +114,10 @@ impl Image {
             join_position,
             state: OpenState::default(),
             is_orphaned: AtomicBool::new(false),
-            last: LastSeen {
-                position: AtomicI64::new(join_position),
+            last: Arc::new(LastSeen {
+                consumed_position: AtomicI64::new(join_position),
                 ..LastSeen::default()
-            },
+            }),
             polling: AtomicBool::new(false),
         };
         Self {
@@ -101,7 +134,7 @@ impl Image {
         let position = match self.has_position_counter() || self.is_of_closed_driver() {
             true => self.core.parts.position.get(),
             // The counter belongs to another client.
-            false => last.position.load(Ordering::Relaxed),
+            false => last.consumed_position.load(Ordering::Relaxed),
         };
         let end = metadata.end_of_stream_position();
         last.position.store(position, Ordering::Relaxed);
@@ -127,29 +160,16 @@ impl Image {
         self.correlation_id() == correlation_id && !self.is_orphaned()
     }
 
-    /// Returns the driver's start and the image's id, by which the same driver announces the same log again, with the
-    /// position up to which it was consumed.
-    pub(crate) fn consumed(&self) -> ConsumedLog {
+    /// Returns the identity of the stream, with the position up to which it is consumed.
+    pub(crate) fn consumed(&self) -> ConsumedStream {
         let parts = &self.core.parts;
-        ConsumedLog {
+        ConsumedStream {
             driver: parts.link.driver,
             correlation_id: parts.correlation_id,
-            position: self.core.last.position.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Skips what was consumed from the same log before. A driver lets a new subscription join a living stream at the
-    /// position of its slowest subscriber.
-    pub(crate) fn skip(&self, consumed: &ConsumedLog) {
-        let parts = &self.core.parts;
-        let is_same =
-            (parts.link.driver, parts.correlation_id) == (consumed.driver, consumed.correlation_id);
-        if is_same && consumed.position > parts.position.get() {
-            parts.position.set(consumed.position);
-            self.core
-                .last
-                .position
-                .store(consumed.position, Ordering::Relaxed);
+            session_id: parts.session_id,
+            initial_term_id: self.initial_term_id(),
+            source_identity: parts.source_identity.clone(),
+            last: Arc::clone(&self.core.last),
         }
     }
 

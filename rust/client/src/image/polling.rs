@@ -277,16 +277,17 @@ impl<'a> Reading<'a> {
             "a subscriber position must not go back from {} to {position}: the driver may reuse the memory before it",
             self.published
         );
-        // A handler may have closed the image, or forked. After a fork, only the parent may publish the position.
-        let is_ours = || !self.image.is_closed() && !self.image.core.parts.client.is_foreign();
-        if position != self.published && is_ours() {
-            self.image.core.parts.position.set(position);
-            // Known even after the driver has freed the counter.
-            self.image
-                .core
-                .last
-                .position
-                .store(position, Ordering::Relaxed);
+        let core = &self.image.core;
+        // After a fork, only the parent may publish the position.
+        if position == self.published || core.parts.client.is_foreign() {
+            return;
+        }
+        // Known even after the driver has freed the counter, and even if the image was closed during the poll.
+        core.last
+            .consumed_position
+            .store(position, Ordering::Relaxed);
+        if !self.image.is_closed() {
+            core.parts.position.set(position);
             self.published = position;
         }
     }

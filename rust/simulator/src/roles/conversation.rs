@@ -153,6 +153,12 @@ impl Conversation {
         }
     }
 
+    /// Returns the host of each process.
+    pub fn hosts(&self) -> impl Iterator<Item = HostId> {
+        let clients = self.clients.iter().map(|client| client.process.host);
+        clients.chain([self.server.process.host])
+    }
+
     /// Sets whether all processes must be present.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         let clients = self.clients.iter_mut().map(|client| &mut client.process);

@@ -127,6 +127,11 @@ impl Publisher {
         }
     }
 
+    /// Returns the host of the publisher.
+    pub fn host(&self) -> HostId {
+        self.plan.host
+    }
+
     /// Sets whether the publisher must be present.
     pub fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
@@ -247,8 +252,9 @@ impl Publisher {
         }
         self.driver
             .update(&client, surroundings.hosts[self.plan.host].starts());
+        self.go_on(surroundings);
         for report in self.reconnections.take_reports() {
-            surroundings.truth.on_report(&report)?;
+            surroundings.truth.on_report(&report, self.publication())?;
         }
         if self.plan.reconnects.is_some() {
             self.counter.check(&client, self.reconnections.is_over())?;
@@ -266,7 +272,6 @@ impl Publisher {
             }
             PublisherState::Adding(_) => work_count += self.find(surroundings)?,
             PublisherState::Open(..) => {
-                self.go_on(surroundings);
                 work_count += self.offer(surroundings)?;
             }
         }

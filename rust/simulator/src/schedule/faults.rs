@@ -50,6 +50,8 @@ pub enum Event {
     Heal,
     /// An agent is paused for this time.
     Pause(HostId, AgentKind, i64),
+    /// All agents of a driver are paused for this time, as by a stopped process or a frozen machine.
+    PauseDriver(HostId, i64),
     /// A driver dies, and starts again after this time.
     CrashDriver(HostId, i64),
     /// A driver starts.

@@ -1,8 +1,13 @@
-//! Clients that reconnect, in half of the schedules. Their drivers are killed, also while subscribers do not read.
+//! Clients that reconnect, in half of the schedules. Their drivers are killed, also while subscribers do not read, or
+//! are paused beyond the driver timeout and then go on.
 
 use fastrand::Rng;
 
+use crate::roles::DRIVER_TIMEOUT_MS;
+
 use super::{Event, FAULTS_BEGIN_NS, HEAL_NS, MS, SECOND, StreamPlan, rarely};
+
+const DRIVER_TIMEOUT_NS: i64 = DRIVER_TIMEOUT_MS as i64 * MS;
 
 /// Draws for each publisher and subscriber whether its client reconnects, and how it notices the end of its driver.
 /// Returns more faults, each with its time.
@@ -34,6 +39,11 @@ pub fn draw(seed: u64, hosts: usize, streams: &mut [StreamPlan]) -> Vec<(i64, Ev
                 }
             }
         }
+    }
+    if random.bool() {
+        let at_ns = random.i64(FAULTS_BEGIN_NS..HEAL_NS);
+        let pause_ns = DRIVER_TIMEOUT_NS + random.i64(-SECOND..3 * SECOND);
+        events.push((at_ns, Event::PauseDriver(random.usize(..hosts), pause_ns)));
     }
     events
 }
