@@ -57,39 +57,23 @@ struct Core {
     polling: AtomicBool,
 }
 
-/// A stream that the client has consumed until it lost the driver. If that driver goes on, it announces the stream
-/// again: as the same image, or as a new one if the image has timed out meanwhile.
+/// The log of an image whose driver the client has lost. A driver that goes on may announce it again, by the same id.
 #[derive(Clone)]
-pub(crate) struct ConsumedStream {
+pub(crate) struct ConsumedLog {
     pub(crate) driver: DriverIdentity,
     correlation_id: i64,
-    session_id: i32,
-    /// Chosen at random for each publication, unless its channel fixes the value.
-    initial_term_id: i32,
-    source_identity: String,
     /// Read late: a poll that runs while the image ends still stores its position.
     last: Arc<LastSeen>,
 }
 
-impl ConsumedStream {
-    /// Whether a new image continues this stream.
-    fn is_of(&self, image: &ImageParts) -> bool {
-        let is_same_stream = || {
-            self.session_id == image.session_id
-                && self.initial_term_id == image.log.positions().initial_term_id()
-                && self.source_identity == image.source_identity
-        };
-        self.driver == image.link.driver
-            && (self.correlation_id == image.correlation_id || is_same_stream())
-    }
-}
-
 impl ImageParts {
-    /// Skips what was consumed of the same stream before. A driver lets a new subscription join a living stream at the
+    /// Skips what was consumed of the same log before. A driver lets a new subscription join a living stream at the
     /// position of its slowest subscriber, or at a position before the newest messages that it has received.
-    pub(crate) fn skip(&self, consumed: &ConsumedStream) {
+    pub(crate) fn skip(&self, consumed: &ConsumedLog) {
         let position = consumed.last.consumed_position.load(Ordering::Relaxed);
-        if consumed.is_of(self) && position > self.position.get() {
+        let is_same =
+            (self.link.driver, self.correlation_id) == (consumed.driver, consumed.correlation_id);
+        if is_same && position > self.position.get() {
             self.position.set(position);
         }
     }
@@ -160,15 +144,11 @@ impl Image {
         self.correlation_id() == correlation_id && !self.is_orphaned()
     }
 
-    /// Returns the identity of the stream, with the position up to which it is consumed.
-    pub(crate) fn consumed(&self) -> ConsumedStream {
-        let parts = &self.core.parts;
-        ConsumedStream {
-            driver: parts.link.driver,
-            correlation_id: parts.correlation_id,
-            session_id: parts.session_id,
-            initial_term_id: self.initial_term_id(),
-            source_identity: parts.source_identity.clone(),
+    /// Returns the identity of the log, with the position up to which it is consumed.
+    pub(crate) fn consumed(&self) -> ConsumedLog {
+        ConsumedLog {
+            driver: self.core.parts.link.driver,
+            correlation_id: self.core.parts.correlation_id,
             last: Arc::clone(&self.core.last),
         }
     }

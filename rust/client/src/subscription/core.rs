@@ -9,7 +9,7 @@ use spin::mutex::SpinMutex;
 use super::turns::PollState;
 use crate::error::CloseCause;
 use crate::idle_work::IdlePart;
-use crate::image::{ConsumedStream, Image, ImageHandler, ImageParts};
+use crate::image::{ConsumedLog, Image, ImageHandler, ImageParts};
 use crate::lifetime::Registration;
 use crate::lock::lock;
 use crate::state::OpenState;
@@ -43,8 +43,8 @@ pub(crate) struct SubscriptionCore {
     pub(super) last_ended: Mutex<Option<EndedImage>>,
     /// Channels of manually added destinations, in the order in which they were added.
     destinations: Mutex<Vec<String>>,
-    /// Streams of lost drivers. Only a driver that goes on announces one of them again.
-    consumed: Mutex<Vec<ConsumedStream>>,
+    /// Logs of lost drivers. Only a driver that goes on announces one of them again.
+    consumed: Mutex<Vec<ConsumedLog>>,
     /// Images of the next driver, until the images of the lost driver are consumed.
     waiting: Mutex<Vec<Image>>,
     pub(super) idle_part: Option<IdlePart>,
@@ -241,11 +241,11 @@ impl SubscriptionCore {
         self.state.resume();
     }
 
-    /// Makes a new image skip what was consumed of the same stream before. Forgets the streams of other drivers.
+    /// Makes a new image skip what was consumed of the same log before. Forgets the logs of other drivers.
     pub(crate) fn skip_consumed(&self, image: &ImageParts) {
         let mut consumed = lock(&self.consumed);
-        consumed.retain(|stream| stream.driver == image.link.driver);
-        consumed.iter().for_each(|stream| image.skip(stream));
+        consumed.retain(|log| log.driver == image.link.driver);
+        consumed.iter().for_each(|log| image.skip(log));
     }
 
     /// Whether the subscription has images of a lost driver.
