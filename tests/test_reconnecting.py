@@ -268,6 +268,55 @@ def test_an_archive_client_connects_again_with_the_same_client(programs: Program
     assert len(again.list_recordings()) == 1
 
 
+def test_a_recorded_stream_continues_on_both_sides_with_the_next_driver(programs: Programs, connect: Connect) -> None:
+    """The publisher and the persistent subscription notice the kill at once, and nothing is lost or comes twice."""
+    programs.kill()
+    programs.start(archive=True)
+    offered: list[bytes] = []
+    received: list[bytes] = []
+    archive: dict[str, Any] = {"control_channel": "aeron:ipc", "response_channel": "aeron:ipc", "message_timeout": 5}
+    client = connect()
+    errors: list[Exception] = []
+    channel, settings = "aeron:ipc?term-length=64k", {"driver": programs.directory, "on_error": errors.append, **archive}
+    with aeron.RecordedPublisher(channel, _STREAM, **settings) as sent:
+
+        def publish() -> None:
+            """Publishes ten messages, and waits until they are received."""
+            for _ in range(10):
+                message = b"%d" % len(offered)
+                eventually(lambda message=message: sent.offer(message) > 0)
+                offered.append(message)
+            eventually(lambda: sent.poll() >= 0 and read() or received == offered, 30)
+
+        def read() -> None:
+            if subscription:
+                subscription[0].poll(lambda message, _: received.append(bytes(message)), 100)
+
+        subscription: list[aeron.PersistentSubscription] = []
+        eventually(lambda: sent.poll() >= 0 and sent.recording_id is not None, 30)
+        subscription.append(
+            aeron.PersistentSubscription(
+                client,
+                recording_id=sent.recording_id,
+                live_channel="aeron:ipc",
+                live_stream_id=_STREAM,
+                start_position=aeron.FROM_START,
+                replay_channel="aeron:ipc",
+                replay_stream_id=_STREAM + 1,
+                **archive,
+            )
+        )
+        with subscription[0]:
+            publish()
+            for kill in range(1, 3):
+                _lose(programs, client)
+                # Long before the driver timeout of 10 s.
+                eventually(lambda kill=kill: sent.poll() >= 0 and len(errors) >= kill, 5)
+                programs.start(archive=True)
+                publish()
+                assert sent.reconnects == kill
+
+
 def test_a_forked_child_leaves_the_client_to_its_parent(programs: Programs, connect: Connect) -> None:
     client = connect()
     publication = client.add_exclusive_publication("aeron:ipc", _STREAM)

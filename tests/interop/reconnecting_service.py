@@ -107,9 +107,14 @@ class _Service:
                 reconnect=aeron.Reconnect(min_delay=0.02, max_delay=0.5),
                 on_disconnect=self._disconnects.append,
                 on_reconnect=on_reconnect,
-                error_handler=self._errors.append,
+                error_handler=self._on_error,
             )
         )
+
+    def _on_error(self, error):
+        """Keeps an error. A driver that ends soon after its start may delete the log of an image that it announces."""
+        if "log file cannot be mapped: No such file" not in str(error):
+            self._errors.append(error)
 
     def _run(self, step):
         try:

@@ -11,6 +11,7 @@ import time
 
 import pytest
 
+import aeron
 from interop.drivers import PATIENT_SETTINGS
 from interop.reconnecting_service import Service
 
@@ -127,9 +128,13 @@ def test_a_service_continues_with_the_c_driver_and_back(start_driver, start_serv
 
 
 def test_a_watched_driver_starts_undisturbed(start_driver, start_service):
-    """While a service looks for its driver, drivers start in its directory, one after the other."""
+    """While a service looks for its driver, a thousand drivers start and end in its directory."""
     driver = start_driver("ours", _SETTINGS)
-    start_service(driver).call("await_messages")
-    for _ in range(10 * _OTHERS):
-        driver.kill()
-        driver = start_driver("ours", _SETTINGS, directory=driver.directory)
+    service = start_service(driver)
+    service.call("await_messages")
+    driver.kill()
+    for _ in range(1_000):
+        with aeron.MediaDriver(dir=driver.directory, dir_delete_on_start=True):
+            pass
+    start_driver("ours", _SETTINGS, directory=driver.directory)
+    service.call("await_messages")

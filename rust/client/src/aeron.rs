@@ -131,6 +131,12 @@ impl Aeron {
             .is_ok_and(|conductor| !conductor.is_down())
     }
 
+    /// Returns why the client has no driver now; `None` if the client has a driver, or is closed.
+    pub fn outage_cause(&self) -> Option<Error> {
+        let conductor = self.client().open_conductor().ok()?;
+        conductor.outage_cause()
+    }
+
     /// Refuses to wait inside a handler of this client, because such a wait would never end.
     ///
     /// # Errors

@@ -16,6 +16,10 @@ use crate::reconnect::report::LostStream;
 use crate::reconnect::{
     DisconnectHandler, DriverFinder, FoundDriver, LostDriver, Reconnect, ReconnectHandler,
 };
+use crate::subscription::core::SubscriptionCore;
+
+/// Number of lost drivers of which a subscription keeps the unread messages.
+const MAX_UNREAD_DRIVERS: usize = 8;
 
 /// How the client connects again.
 pub(crate) struct Reconnecting {
@@ -125,6 +129,14 @@ impl Conductor {
         matches!(self.connection, Connection::Down(_))
     }
 
+    /// Returns why the client has no driver now.
+    pub(crate) fn outage_cause(&self) -> Option<Error> {
+        match &self.connection {
+            Connection::Down(outage) => Some(outage.cause.clone()),
+            Connection::Up | Connection::Restoring(_) => None,
+        }
+    }
+
     /// Returns the number of drivers that the client has lost. The ids of commands begin again with each driver.
     pub(crate) fn drivers_lost(&self) -> u64 {
         self.drivers_lost
@@ -226,6 +238,23 @@ impl Conductor {
             if !is_driver_gone {
                 self.retire_all_orphans(client, &subscription);
             }
+            self.bound_unread(client, &subscription);
+        }
+    }
+
+    /// Ends the images of the driver that was lost first if the application reads none for too many drivers: their logs
+    /// use the shared memory that the next driver needs.
+    fn bound_unread(&mut self, client: &Arc<Client>, subscription: &Arc<SubscriptionCore>) {
+        while subscription.unread_drivers() > MAX_UNREAD_DRIVERS {
+            log::warn!(
+                target: "aeron.client",
+                "{} drops the unread messages of a lost driver in stream {} of {}: a subscription keeps those of \
+                 {MAX_UNREAD_DRIVERS} lost drivers; poll it, or close it",
+                client.settings.display_name(self.link.proxy.client_id()),
+                subscription.stream_id(),
+                subscription.channel(),
+            );
+            self.retire_orphans(client, subscription, |_| true);
         }
     }
 

@@ -244,9 +244,12 @@ impl Conductor {
         correlation_id: i64,
         error: Error,
     ) {
-        let Some(step) = self.take_step(correlation_id) else {
-            return;
-        };
+        if let Some(step) = self.take_step(correlation_id) {
+            self.retry_or_refuse(client, step, error);
+        }
+    }
+
+    fn retry_or_refuse(&mut self, client: &Arc<Client>, step: Step, error: Error) {
         let now_ns = client.now_ns();
         let retry_ns = now_ns + RETRY_INTERVAL.as_nanos() as i64;
         let Connection::Restoring(mut restoration) =
@@ -326,7 +329,11 @@ impl Conductor {
         }
         let parts = match self.publication_parts(ready) {
             Ok(parts) => Arc::new(parts),
-            Err(error) => return self.give_up_publication(client, id, step, error),
+            // Most likely this driver has ended too, and the next one has deleted its files.
+            Err(error) => {
+                self.send_removal(client, removal_of_publication(id));
+                return self.retry_or_refuse(client, step, error);
+            }
         };
         let continued = match &step {
             Step::Publication(core) => {
@@ -345,7 +352,10 @@ impl Conductor {
             _ => return,
         };
         match (continued, &step) {
-            (Err(error), _) => return self.give_up_publication(client, id, step, error),
+            (Err(error), _) => {
+                self.send_removal(client, removal_of_publication(id));
+                return self.retry_or_refuse(client, step, error);
+            }
             (Ok(false), Step::ExclusivePublication(core)) => {
                 core.base().announce(&parts);
                 if let Connection::Restoring(restoration) = &mut self.connection {
@@ -364,17 +374,6 @@ impl Conductor {
             .into_iter()
             .map(|destination| Step::Destination(Arc::clone(&core), destination));
         self.add_steps(steps, client.now_ns());
-    }
-
-    /// Closes a publication with a log that cannot be opened.
-    fn give_up_publication(&mut self, client: &Arc<Client>, id: i64, step: Step, error: Error) {
-        if let Connection::Restoring(mut restoration) =
-            std::mem::replace(&mut self.connection, Connection::Up)
-        {
-            self.refuse_step(client, &mut restoration, &step, error);
-            self.connection = Connection::Restoring(restoration);
-        }
-        self.send_removal(client, removal_of_publication(id));
     }
 
     pub(super) fn on_subscription_restored(

@@ -253,6 +253,19 @@ impl SubscriptionCore {
         self.images().iter().any(Image::is_orphaned)
     }
 
+    /// Returns the number of lost drivers with images that are not consumed.
+    pub(crate) fn unread_drivers(&self) -> usize {
+        let (images, waiting) = (self.images(), lock(&self.waiting));
+        let orphans: Vec<&Image> = images
+            .iter()
+            .chain(waiting.iter())
+            .filter(|image| image.is_orphaned())
+            .collect();
+        // In the order of the drivers.
+        let is_same = |one: &&Image, next: &&Image| one.has_driver_of(next);
+        orphans.chunk_by(is_same).count()
+    }
+
     /// Removes the images of a lost driver for which `is_due` is true.
     pub(crate) fn take_orphans(&self, is_due: impl Fn(&Image) -> bool) -> Vec<Image> {
         self.remove_images(|image| image.is_orphaned() && is_due(image))

@@ -10,8 +10,9 @@ use super::super::error::ArchiveClientError;
 use super::super::link::{ArchiveLink, LinkEvent};
 use super::error::RecordedPublisherError;
 
-/// Function that connects an Aeron client without waiting. It is called until it returns a client,
-/// and again after the client was closed. After an error, the next call begins another attempt.
+/// Function that connects an Aeron client without waiting. It is called until it returns a client, and again after this
+/// client was closed. A client that reconnects is closed only for good. After an error, the next call begins another
+/// attempt.
 pub type ClientConnector = Box<dyn FnMut() -> aeron_client::Result<Option<Aeron>> + Send>;
 
 /// A client and a session.
@@ -27,6 +28,8 @@ enum ConnectionState {
     Away {
         next_attempt_ns: Option<i64>,
     },
+    /// The client reconnects, and has no driver.
+    WithoutDriver(Aeron),
     Up(Box<Peers>),
     Closed,
 }
@@ -67,7 +70,9 @@ impl Connection {
     pub(super) fn peers(&mut self) -> Option<&mut Peers> {
         match &mut self.state {
             ConnectionState::Up(peers) => Some(peers),
-            ConnectionState::Away { .. } | ConnectionState::Closed => None,
+            ConnectionState::Away { .. }
+            | ConnectionState::WithoutDriver(_)
+            | ConnectionState::Closed => None,
         }
     }
 
@@ -78,16 +83,22 @@ impl Connection {
                 let is_due = next_attempt_ns.is_none_or(|at_ns| now_ns.wrapping_sub(at_ns) >= 0);
                 is_due.then(|| self.connect(now_ns, work)).flatten()
             }
+            ConnectionState::WithoutDriver(aeron) => {
+                let aeron = aeron.clone();
+                *work += aeron.do_work();
+                if aeron.is_closed() {
+                    return Some(self.lose(&aeron));
+                }
+                if aeron.has_driver() {
+                    self.open(aeron);
+                }
+                None
+            }
             ConnectionState::Up(peers) => {
                 *work += peers.aeron.do_work();
-                if peers.aeron.is_closed() {
-                    let cause = peers.aeron.close_cause();
-                    self.state = ConnectionState::Away {
-                        next_attempt_ns: None,
-                    };
-                    return Some(ConnectionEvent::ClientLost(client_error(
-                        aeron_client::Error::ClientClosed(cause),
-                    )));
+                if peers.aeron.is_closed() || !peers.aeron.has_driver() {
+                    let aeron = peers.aeron.clone();
+                    return Some(self.lose(&aeron));
                 }
                 peers.archive.poll(now_ns, work).and_then(of_link)
             }
@@ -97,11 +108,33 @@ impl Connection {
 
     /// Closes the session and the client, and does not open them again.
     pub(super) fn close(&mut self) {
-        let state = std::mem::replace(&mut self.state, ConnectionState::Closed);
-        if let ConnectionState::Up(mut peers) = state {
-            peers.archive.close();
-            peers.aeron.close();
+        match std::mem::replace(&mut self.state, ConnectionState::Closed) {
+            ConnectionState::Up(mut peers) => {
+                peers.archive.close();
+                peers.aeron.close();
+            }
+            ConnectionState::WithoutDriver(aeron) => aeron.close(),
+            ConnectionState::Away { .. } | ConnectionState::Closed => {}
         }
+    }
+
+    /// Uses a client that has a driver.
+    fn open(&mut self, aeron: Aeron) {
+        let archive = ArchiveLink::new(&aeron, self.context.clone());
+        self.state = ConnectionState::Up(Box::new(Peers { aeron, archive }));
+    }
+
+    /// Handles the loss of the driver, or the close of the client. Its streams and its session have ended.
+    fn lose(&mut self, aeron: &Aeron) -> ConnectionEvent {
+        let cause = aeron.outage_cause();
+        self.state = match cause {
+            Some(_) => ConnectionState::WithoutDriver(aeron.clone()),
+            None => ConnectionState::Away {
+                next_attempt_ns: None,
+            },
+        };
+        let closed = || aeron_client::Error::ClientClosed(aeron.close_cause());
+        ConnectionEvent::ClientLost(client_error(cause.unwrap_or_else(closed)))
     }
 
     fn connect(&mut self, now_ns: i64, work: &mut usize) -> Option<ConnectionEvent> {
@@ -110,8 +143,7 @@ impl Connection {
             Ok(Some(aeron)) => {
                 *work += 1;
                 self.backoff = Backoff::new();
-                let archive = ArchiveLink::new(&aeron, self.context.clone());
-                self.state = ConnectionState::Up(Box::new(Peers { aeron, archive }));
+                self.open(aeron);
                 None
             }
             Err(

@@ -114,9 +114,9 @@ enum PublisherState {
 
 /// Making and closing.
 impl RecordedPublisher {
-    /// Creates a publisher with an Aeron client of its own. After the loss of the driver, the
-    /// publisher connects a new client. `make_context` is called for each attempt. The first
-    /// attempt is made at the first call of another method.
+    /// Creates a publisher with an Aeron client of its own, which reconnects after the loss of its driver.
+    /// `make_context` is called for each attempt to connect until the first one succeeds, and again if the client is
+    /// closed for good. The first attempt is made at the first call of another method.
     ///
     /// # Errors
     /// [`ArchiveClientError::Configuration`](super::ArchiveClientError::Configuration),
@@ -129,7 +129,11 @@ impl RecordedPublisher {
         let connector = move || {
             let operation = match &mut pending {
                 Some(operation) => operation,
-                None => pending.insert(Aeron::async_connect(make_context()?)?),
+                None => {
+                    let mut context = make_context()?;
+                    context.reconnect.get_or_insert_default();
+                    pending.insert(Aeron::async_connect(context)?)
+                }
             };
             let outcome = operation.poll();
             if !matches!(outcome, Ok(None)) {

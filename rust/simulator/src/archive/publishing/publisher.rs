@@ -16,7 +16,7 @@ use crate::clock::VirtualClock;
 use crate::host::Host;
 use crate::network::HostId;
 use crate::payload::{HEADER_LENGTH, Message};
-use crate::roles::{Graveyard, client_context};
+use crate::roles::{Graveyard, Reconnections, client_context};
 use crate::schedule::{MS, SECOND};
 use crate::truth::Finding;
 
@@ -63,6 +63,8 @@ pub struct PublishingPlan {
 /// See the [module](self).
 pub struct PublishingProcess {
     plan: PublishingPlan,
+    /// Whether the clients reconnect, and then whether they notice the end of the driver at once.
+    client_reconnects: Option<bool>,
     random: Rng,
     process: Option<Process>,
     tape: PublishedTape,
@@ -139,6 +141,8 @@ impl PublishingProcess {
     pub fn new(plan: PublishingPlan, seed: u64) -> Self {
         Self {
             plan,
+            // Not from the generator of the process, so that its other choices stay the same.
+            client_reconnects: [None, Some(false), Some(true)][(seed % 3) as usize],
             random: Rng::with_seed(seed),
             process: None,
             tape: PublishedTape::default(),
@@ -244,11 +248,12 @@ impl PublishingProcess {
         let Some(process) = &mut self.process else {
             return Ok(0);
         };
+        let reconnects = self.client_reconnects;
         process.client.fill(|| {
             let mut context = client_context(clock, host.id());
             context.keepalive_interval_ns = 200 * MS as u64;
             context.driver_timeout_ms = MESSAGE_TIMEOUT_NS / 1_000_000;
-            host.connect(context)
+            Reconnections::default().connect(host, context, reconnects)
         });
         let mut work_count = process.publisher.poll();
         if let Some(failure) = process.status.failure() {
