@@ -185,18 +185,21 @@ impl FakeDriver {
             ..Context::default()
         };
         configure(&mut context);
-        let logs: Box<dyn LogSource> = match lock(&self.state).hides_logs {
+        Aeron::attach(context, &self.cnc, self.logs())
+    }
+
+    fn logs(&self) -> Box<dyn LogSource> {
+        match lock(&self.state).hides_logs {
             true => Box::new(MappedLogs { pre_touch: false }),
             false => Box::new(self.logs.clone()),
-        };
-        Aeron::attach(context, &self.cnc, logs)
+        }
     }
 
     /// Returns what a client needs to connect to this driver.
     pub(crate) fn found(&self) -> FoundDriver {
         FoundDriver {
             cnc: self.cnc.clone(),
-            logs: Box::new(self.logs.clone()),
+            logs: self.logs(),
         }
     }
 

@@ -294,7 +294,7 @@ fn a_second_loss_before_all_resources_are_restored_is_one_outage() {
 #[test]
 fn a_driver_that_ends_at_once_and_takes_its_logs_along_closes_no_publication() {
     let client = Client::new();
-    let publication = client.publish();
+    let (_subscription, publication) = (client.subscribe(), client.publish());
     client.lose_driver();
     client.directory.restart();
     client.directory.driver().hide_logs();
