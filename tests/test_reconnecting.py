@@ -277,7 +277,10 @@ def test_a_recorded_stream_continues_on_both_sides_with_the_next_driver(programs
     archive: dict[str, Any] = {"control_channel": "aeron:ipc", "response_channel": "aeron:ipc", "message_timeout": 5}
     client = connect()
     errors: list[Exception] = []
-    channel, settings = "aeron:ipc?term-length=64k", {"driver": programs.directory, "on_error": errors.append, **archive}
+    channel, settings = (
+        "aeron:ipc?term-length=64k",
+        {"driver": programs.directory, "on_error": errors.append, **archive},
+    )
     with aeron.RecordedPublisher(channel, _STREAM, **settings) as sent:
 
         def publish() -> None:

@@ -1,7 +1,7 @@
 """A service that reconnects, as a process: a publisher and a subscriber, each with a client, share ten streams.
 
 A message names its stream and its number, so the service knows which messages were lost. It compares them with the
-publisher's reports.
+publisher's reports. Of the two recorded streams, nothing is lost.
 """
 
 import multiprocessing
@@ -37,7 +37,8 @@ def _manual():
     return "aeron:udp?control-mode=manual", endpoint
 
 
-_KINDS = (*(_same(lambda: "aeron:ipc"),) * 3, *(_same(unicast),) * 3, _same(multicast), dynamic, dynamic, _manual)
+_KINDS = (*(_same(lambda: "aeron:ipc"),) * 2, *(_same(unicast),) * 2, _same(multicast), dynamic, dynamic, _manual)
+_RECORDED_STREAMS = 2
 
 
 @dataclass
@@ -71,10 +72,45 @@ class _Stream:
         self.received.append((header.session_id, index))
 
 
+class _RecordedStream:
+    """A stream with a recorded publisher."""
+
+    def __init__(self, number, directory, control):
+        self.number, self.next_message = number, 0
+        self._directory = directory
+        control_channel, control_stream, responses = control
+        self._archive = {
+            "control_channel": control_channel,
+            "control_stream_id": control_stream,
+            "response_channel": responses,
+        }
+        channel = f"{unicast()}|term-length=64k" if number % 2 else "aeron:ipc?term-length=64k"
+        self.publisher = aeron.RecordedPublisher(
+            channel, _STREAM_ID + number, driver=directory, message_timeout=2, **self._archive
+        )
+        eventually(lambda: self.publisher.poll() >= 0 and self.publisher.recording_id is not None, _AGAIN_S)
+
+    def offer(self):
+        if self.publisher.offer(_MESSAGE.pack(self.number, self.next_message)):
+            self.next_message += 1
+
+    def check(self):
+        """Replays the recording: each message is in it once."""
+        messages = []
+        with (
+            aeron.connect(self._directory) as client,
+            aeron.connect_archive(client, **self._archive) as archive,
+            archive.replay(self.publisher.recording_id, position=0, length=self.publisher.recorded_position) as replay,
+        ):
+            for batch in replay.batches(timeout=_AGAIN_S):
+                messages += [_MESSAGE.unpack(message) for message in batch]
+        assert messages == [(self.number, index) for index in range(self.next_message)], len(messages)
+
+
 class _Service:
     """A publisher and a subscriber of ten streams, which run until `close`."""
 
-    def __init__(self, directory, driver_timeout_ms):
+    def __init__(self, directory, control, driver_timeout_ms):
         self._stack = ExitStack()
         self._directory, self._timeout_ms = directory, driver_timeout_ms
         self._disconnects, self._reports, self._errors = [], [], []
@@ -88,6 +124,8 @@ class _Service:
                 publication.add_destination(subscribed)
             subscription = subscriber.add_subscription(subscribed, _STREAM_ID + number)
             self._streams.append(_Stream(number, publication, subscription))
+        numbers = range(len(_KINDS), len(_KINDS) + _RECORDED_STREAMS)
+        self._recorded = [_RecordedStream(number, directory, control) for number in numbers]
         self._counter = publisher.add_counter(1001, "service")
         for stream in self._streams:
             stream.publication.wait_connected(timeout=_AGAIN_S)
@@ -126,9 +164,11 @@ class _Service:
 
     def _publish(self):
         if self._is_publishing.is_set():
-            for stream in self._streams:
+            for stream in (*self._streams, *self._recorded):
                 stream.offer()
             self._counter.increment()
+        for stream in self._recorded:
+            stream.publisher.poll()
         time.sleep(_PAUSE_S)
 
     def _receive(self):
@@ -140,16 +180,25 @@ class _Service:
         eventually(lambda: len(self._disconnects) >= 2 * losses, _AGAIN_S)
 
     def await_messages(self):
-        """Waits until each stream has carried a message after this moment. Returns the seconds."""
+        """Waits until each stream has carried a message after this moment. Returns the seconds.
+
+        The seconds are those of the streams that are not recorded: the others wait for their archive.
+        """
         begin = time.monotonic()
         firsts = [stream.next_message for stream in self._streams]
+        recorded = [stream.publisher.position for stream in self._recorded]
 
         def has_carried(stream, first):
             return stream.received and stream.received[-1][1] > first
 
+        def has_recorded(stream, position):
+            return stream.publisher.recorded_position > position
+
         eventually(lambda: self._errors or all(map(has_carried, self._streams, firsts)), _AGAIN_S)
+        seconds = time.monotonic() - begin
+        eventually(lambda: self._errors or all(map(has_recorded, self._recorded, recorded)), _AGAIN_S)
         assert not self._errors, self._errors
-        return time.monotonic() - begin
+        return seconds
 
     def pause(self):
         """Stops to publish, and waits until everything was received that can be received."""
@@ -157,6 +206,9 @@ class _Service:
         counts = None
         while counts != (counts := [len(stream.received) for stream in self._streams]):
             time.sleep(0.7)
+        eventually(
+            lambda: all(it.publisher.recorded_position == it.publisher.position for it in self._recorded), _AGAIN_S
+        )
 
     def resume(self):
         self._is_publishing.set()
@@ -186,12 +238,16 @@ class _Service:
             for stream in report.streams
             if stream.kind != "image"
         }
+        for stream in self._recorded:
+            stream.check()
         return sum(_check_stream(stream, reports, goes_on) for stream in self._streams)
 
     def close(self):
         self._stopping.set()
         for thread in self._threads:
             thread.join()
+        for stream in self._recorded:
+            stream.publisher.close(0)
         self._stack.close()
 
 
@@ -218,10 +274,10 @@ def _check_stream(stream, reports, goes_on):
     return checked
 
 
-def _serve(pipe, directory, driver_timeout_ms):
+def _serve(pipe, *settings):
     """Runs the service. Each received list is a method of the service and its arguments."""
     try:
-        service = _Service(directory, driver_timeout_ms)
+        service = _Service(*settings)
     except Exception:
         return pipe.send((traceback.format_exc(), None))
     pipe.send((None, None))
@@ -243,10 +299,10 @@ def _serve(pipe, directory, driver_timeout_ms):
 class Service:
     """The process of the service."""
 
-    def __init__(self, directory, driver_timeout_ms=10_000):
+    def __init__(self, directory, control, driver_timeout_ms=10_000):
         context = multiprocessing.get_context("spawn")
         self._pipe, child = context.Pipe()
-        self._process = context.Process(target=_serve, args=(child, directory, driver_timeout_ms), daemon=True)
+        self._process = context.Process(target=_serve, args=(child, directory, control, driver_timeout_ms), daemon=True)
         self._process.start()
         child.close()
         self.pid = self._process.pid

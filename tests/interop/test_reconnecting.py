@@ -28,13 +28,36 @@ _SETTINGS = PATIENT_SETTINGS | {
 pytestmark = pytest.mark.timeout(1200 if os.environ.get("SOAK") else 180)
 
 
+class _Programs:
+    """A driver, and an archive on it, in the same directories for each start."""
+
+    def __init__(self, start_driver, start_archive):
+        self._start_driver = start_driver
+        self.driver = start_driver("ours", _SETTINGS)
+        self.archive = start_archive("ours", self.driver)
+
+    def kill(self):
+        self.driver.kill()
+
+    def start(self, kind="ours"):
+        """Starts the next driver, and then the archive. The archive of the killed driver has ended, or ends now."""
+        self.archive.kill()
+        self.driver = self._start_driver(kind, _SETTINGS, directory=self.driver.directory)
+        self.archive.start()
+
+
 @pytest.fixture
-def start_service():
-    """`start_service(driver, driver_timeout_ms)` starts the service on a driver."""
+def programs(start_driver, start_archive):
+    return _Programs(start_driver, start_archive)
+
+
+@pytest.fixture
+def start_service(programs):
+    """`start_service(driver_timeout_ms=...)` starts the service on the driver and the archive."""
     services = []
 
-    def start(driver, **settings):
-        services.append(Service(driver.directory, **settings))
+    def start(**settings):
+        services.append(Service(programs.driver.directory, programs.archive.control("ipc"), **settings))
         return services[-1]
 
     yield start
@@ -59,16 +82,15 @@ def _idle_resources(service):
     return service.call("resources")
 
 
-def test_a_service_survives_kills_of_its_driver(start_driver, start_service):
+def test_a_service_survives_kills_of_its_driver(programs, start_service):
     """The losses are inside of the reports, and nothing of a dead driver stays."""
-    driver = start_driver("ours", _SETTINGS)
-    service = start_service(driver)
+    service = start_service()
     service.call("await_messages")
     noticed, again, resources = [], [], None
     for kill in range(1, _KILLS + 1):
-        driver.kill()
+        programs.kill()
         noticed.append(_seconds(lambda kill=kill: service.call("await_loss", kill)))
-        driver = start_driver("ours", _SETTINGS, directory=driver.directory)
+        programs.start()
         again.append(service.call("await_messages"))
         if kill == 3:
             resources = _idle_resources(service)
@@ -81,10 +103,9 @@ def test_a_service_survives_kills_of_its_driver(start_driver, start_service):
     assert max(noticed) < 8
 
 
-def test_a_service_survives_pauses_beyond_the_liveness_timeout(start_driver, start_service):
+def test_a_service_survives_pauses_beyond_the_liveness_timeout(programs, start_service):
     """The driver times out the clients of a paused process. They continue with the same driver."""
-    driver = start_driver("ours", _SETTINGS)
-    service = start_service(driver)
+    service = start_service()
     for _ in range(_OTHERS):
         service.call("await_messages")
         os.kill(service.pid, signal.SIGSTOP)
@@ -96,45 +117,41 @@ def test_a_service_survives_pauses_beyond_the_liveness_timeout(start_driver, sta
     assert service.call("check", _OTHERS, True) >= 5 * _OTHERS
 
 
-def test_a_service_survives_pauses_of_its_driver_beyond_the_driver_timeout(start_driver, start_service):
+def test_a_service_survives_pauses_of_its_driver_beyond_the_driver_timeout(programs, start_service):
     """The clients look for another driver, and continue with the same driver when it goes on."""
-    driver = start_driver("ours", _SETTINGS)
-    service = start_service(driver, driver_timeout_ms=1_000)
+    service = start_service(driver_timeout_ms=1_000)
     for pause in range(1, _OTHERS + 1):
         service.call("await_messages")
-        driver.process.pause()
+        programs.driver.process.pause()
         service.call("await_loss", pause)
-        driver.process.resume()
+        programs.driver.process.resume()
     service.call("await_messages")
     service.call("pause")
     assert service.call("check", _OTHERS, True) >= 5 * _OTHERS
 
 
-def test_a_service_continues_with_the_c_driver_and_back(start_driver, start_service):
+def test_a_service_continues_with_the_c_driver_and_back(programs, start_service):
     """A killed driver of another implementation is noticed within the driver timeout."""
-    driver = start_driver("ours", _SETTINGS)
-    service = start_service(driver, driver_timeout_ms=1_000)
+    service = start_service(driver_timeout_ms=1_000)
     noticed = []
     for kill in range(1, _OTHERS + 1):
         service.call("await_messages")
-        driver.kill()
+        programs.kill()
         noticed.append(_seconds(lambda kill=kill: service.call("await_loss", kill)))
-        kind = "c" if driver.kind == "ours" else "ours"
-        driver = start_driver(kind, _SETTINGS, directory=driver.directory)
+        programs.start("c" if programs.driver.kind == "ours" else "ours")
     service.call("await_messages")
     service.call("pause")
     assert service.call("check", _OTHERS) >= 5 * _OTHERS
     _show("a killed driver of either kind was noticed within", noticed)
 
 
-def test_a_watched_driver_starts_undisturbed(start_driver, start_service):
+def test_a_watched_driver_starts_undisturbed(programs, start_service):
     """While a service looks for its driver, a thousand drivers start and end in its directory."""
-    driver = start_driver("ours", _SETTINGS)
-    service = start_service(driver)
+    service = start_service()
     service.call("await_messages")
-    driver.kill()
+    programs.kill()
     for _ in range(1_000):
-        with aeron.MediaDriver(dir=driver.directory, dir_delete_on_start=True):
+        with aeron.MediaDriver(dir=programs.driver.directory, dir_delete_on_start=True):
             pass
-    start_driver("ours", _SETTINGS, directory=driver.directory)
+    programs.start()
     service.call("await_messages")

@@ -132,6 +132,9 @@ impl RecordedPublisher {
                 None => {
                     let mut context = make_context()?;
                     context.reconnect.get_or_insert_default();
+                    if context.client_name.is_empty() {
+                        "RecordedPublisher".clone_into(&mut context.client_name);
+                    }
                     pending.insert(Aeron::async_connect(context)?)
                 }
             };
