@@ -1,4 +1,4 @@
-//! Which driver a client takes, and what it reads of the drivers before.
+//! The choice of the next driver, and the messages of the drivers before.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What each object does without a driver, and with the next one.
+//! Behaviour of each object without a driver, and with the next one.
 
 use super::*;
 
