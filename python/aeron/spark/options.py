@@ -1007,20 +1007,22 @@ def _check_shared(values: S) -> S:
     return values
 
 
+_FORMAT_OPTIONS: Mapping[str, tuple[str, str | None]] = {
+    "valueSchema": ("struct", "a layout like 'ts ts_ns, px f64, qty i64'"),
+    "recordsPerMessage": ("struct", None),
+}
+"""The options that belong to one format. If the format requires the option, the text describes its value."""
+
+
 def _check_together(values: Mapping[str, Any]) -> None:
     """Checks rules that concern several options."""
-    struct, layout = values["value_format"] == "struct", values["value_schema"]
-    if struct and layout is None:
-        raise AeronOptionError(
-            "option valueSchema: missing; valueFormat=struct needs a layout like 'ts ts_ns, px f64, qty i64'"
-        )
-    if layout is not None and not struct:
-        raise AeronOptionError(
-            f"option valueSchema: given with valueFormat={values['value_format']}, got '{layout}'; "
-            "set valueFormat=struct"
-        )
-    if values.get("records_per_message") is not None and not struct:
-        raise AeronOptionError(
-            f"option recordsPerMessage: given with valueFormat={values['value_format']}, "
-            f"got '{values['records_per_message']}'; set valueFormat=struct"
-        )
+    chosen = values["value_format"]
+    fields = {option.name: option.field for option in OPTIONS}
+    for name, (format, needed) in _FORMAT_OPTIONS.items():
+        given = values.get(fields[name])
+        if given is None and needed is not None and format == chosen:
+            raise AeronOptionError(f"option {name}: missing; valueFormat={format} needs {needed}")
+        if given is not None and format != chosen:
+            raise AeronOptionError(
+                f"option {name}: given with valueFormat={chosen}, got '{given}'; set valueFormat={format}"
+            )

@@ -7,6 +7,7 @@
 //! returns the same rows in the same record batches.
 
 mod build;
+mod format;
 mod frames;
 mod malformed;
 mod projection;
@@ -16,9 +17,10 @@ mod staged;
 mod walk;
 
 pub use build::Recording;
+pub use format::ValueFormat;
 pub use frames::{ArrivalTimes, Frame, Frames};
 pub use malformed::{Malformed, Mode};
-pub use projection::{Projection, ProjectionError, ValueFormat};
+pub use projection::{Projection, ProjectionError};
 pub use reader::RowReader;
 pub use row_error::RowReadError;
 

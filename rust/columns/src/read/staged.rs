@@ -29,16 +29,16 @@ pub(super) struct MessageStart {
 
 /// A complete message, or some consecutive records of one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(crate) struct Message {
     pub(super) beginning: MessageStart,
     /// Position after the last frame of the message.
     pub(super) end_position: i64,
     /// Offset in `values` of the end of the payload.
-    pub(super) value_end: usize,
+    pub(crate) value_end: usize,
     /// Index of the first row within the whole message.
-    pub(super) first_row: usize,
+    pub(crate) first_row: usize,
     /// Number of rows, at least one.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
 }
 
 /// Returns the number of rows of these messages.
@@ -72,10 +72,10 @@ impl StagedMessages {
         self.open.is_some()
     }
 
-    /// Returns the length of the open message in bytes.
+    /// Returns the payload of the open message so far.
     #[inline]
-    pub(super) fn open_length(&self) -> usize {
-        self.values.len() - self.value_begin
+    pub(super) fn open_payload(&self) -> &[u8] {
+        &self.values[self.value_begin..]
     }
 
     /// Begins a message. An open message is dropped.
@@ -91,7 +91,9 @@ impl StagedMessages {
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), i64> {
         self.values.extend_from_slice(payload);
         match self.open {
-            Some(beginning) if self.open_length() > MAX_MESSAGE_LENGTH => Err(beginning.position),
+            Some(beginning) if self.open_payload().len() > MAX_MESSAGE_LENGTH => {
+                Err(beginning.position)
+            }
             _ => Ok(()),
         }
     }
@@ -103,12 +105,17 @@ impl StagedMessages {
         self.open = None;
     }
 
-    /// Ends the open message, which is one row.
+    /// Ends the open message, which consists of `rows` rows of the same length, at least one. If it has more than
+    /// `limit` rows, it is split into several messages, so that no record batch gets too long.
     #[inline]
-    pub(super) fn end_row(&mut self, end_position: i64) {
-        if let Some(beginning) = self.open.take() {
-            self.value_begin = self.values.len();
-            self.rows += 1;
+    pub(super) fn end(&mut self, end_position: i64, rows: usize, limit: usize) {
+        let Some(beginning) = self.open.take() else {
+            return;
+        };
+        let begin = self.value_begin;
+        self.value_begin = self.values.len();
+        self.rows += rows;
+        if rows == 1 {
             self.messages.push(Message {
                 beginning,
                 end_position,
@@ -116,25 +123,15 @@ impl StagedMessages {
                 first_row: 0,
                 rows: 1,
             });
-        }
-    }
-
-    /// Ends the open message, which consists of one or more records of `record_length` bytes. If it has more than
-    /// `limit` records, it is split into several messages, so that no record batch gets too long.
-    pub(super) fn end_records(&mut self, end_position: i64, record_length: usize, limit: usize) {
-        let Some(beginning) = self.open.take() else {
             return;
-        };
-        let begin = self.value_begin;
-        self.value_begin = self.values.len();
-        let count = (self.value_begin - begin) / record_length;
-        self.rows += count;
-        for first_row in (0..count).step_by(limit) {
-            let rows = limit.min(count - first_row);
+        }
+        let row_length = (self.value_begin - begin) / rows;
+        for first_row in (0..rows).step_by(limit) {
+            let rows = limit.min(rows - first_row);
             self.messages.push(Message {
                 beginning,
                 end_position,
-                value_end: begin + (first_row + rows) * record_length,
+                value_end: begin + (first_row + rows) * row_length,
                 first_row,
                 rows,
             });

@@ -124,9 +124,9 @@ pub(super) fn projection_of(
 
 fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
     match (name, layout) {
-        ("binary", None) => Ok(ValueFormat::Binary),
-        ("string", None) => Ok(ValueFormat::Text),
-        ("struct", Some(text)) => Ok(ValueFormat::Records(layout::parse(text)?)),
+        ("binary", None) => Ok(ValueFormat::binary()),
+        ("string", None) => Ok(ValueFormat::text()),
+        ("struct", Some(text)) => Ok(ValueFormat::records(layout::parse(text)?)),
         _ => Err(raise(
             "InvalidArgumentError",
             format!(

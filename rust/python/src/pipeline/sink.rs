@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
-use aeron_columns::write::{MAX_PARTITIONS, MessageKey, ReservedValue};
+use aeron_columns::write::{
+    MAX_PARTITIONS, MessageKey, RecordRows, ReservedValue, RowEncoding, ValueColumn,
+};
 use aeron_pipeline::sink::{
-    Receipt, RecordRows, SharedPublications, Sharing, SinkError, SinkSettings, SinkTask,
+    Receipt, SharedPublications, Sharing, SinkError, SinkSettings, SinkTask,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -115,9 +117,7 @@ impl PySharedPublications {
             connect_timeout: Duration::from_millis(connect_timeout_ms),
             offer_timeout: Duration::from_millis(offer_timeout_ms),
             reserved_value: reserved(reserved_value, batch_id, partition)?,
-            typed: value_schema
-                .map(|text| typed(text, records_per_message))
-                .transpose()?,
+            encoding: encoding(value_schema, records_per_message)?,
         };
         let task = SinkTask::new(settings, self.get()?.clone());
         Ok(PySinkTask {
@@ -227,11 +227,17 @@ fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue
     }
 }
 
-fn typed(value_schema: &str, records_per_message: usize) -> PyResult<RecordRows> {
-    Ok(RecordRows {
-        layout: layout::parse(value_schema)?,
+fn encoding(
+    value_schema: Option<&str>,
+    records_per_message: usize,
+) -> PyResult<Box<dyn RowEncoding>> {
+    let Some(text) = value_schema else {
+        return Ok(Box::new(ValueColumn));
+    };
+    Ok(Box::new(RecordRows {
+        layout: layout::parse(text)?,
         records_per_message: records_per_message.max(1),
-    })
+    }))
 }
 
 /// Returns the record batch of an object with `__arrow_c_array__`.

@@ -1,0 +1,115 @@
+"""The formats of payloads: the columns of each ``valueFormat``, and the columns that a sink takes for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType
+
+from aeron._pipeline import Layout
+from aeron.spark.errors import AeronOptionError
+
+if TYPE_CHECKING:
+    from aeron.spark.options import SinkOptions, SourceOptions
+
+__all__ = ["SINK_HEADERS", "PayloadFormat", "payload_of", "sql", "wrong_type"]
+
+SINK_HEADERS: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
+"""Columns that a sink reads itself, for every format."""
+
+_VALUE_HEADERS = ("stream_id", "session_id", "position", "reserved_value", "timestamp")
+"""Header columns of the default schema without ``includeHeaders``, if the payload is one value."""
+
+_COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
+
+
+class PayloadFormat:
+    """The columns of a payload."""
+
+    columns: Mapping[str, DataType]
+    """Columns of the payload, in the order of the default schema."""
+    more_headers: Mapping[str, DataType] = {}
+    """Header columns that only this format has."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of the columns, in lower case."""
+        return frozenset(name.lower() for name in self.columns)
+
+    @property
+    def default_columns(self) -> Sequence[str]:
+        """The names of the columns in the default schema of a source."""
+        return list(self.columns)
+
+    def check_written(self, columns: Mapping[str, DataType]) -> None:
+        """Refuses columns of a DataFrame that the sink cannot encode. Raises `AeronOptionError`."""
+        raise NotImplementedError
+
+
+class _Value(PayloadFormat):
+    """One column ``value`` of bytes or text."""
+
+    def __init__(self, type_: DataType) -> None:
+        self.columns = {"value": type_}
+
+    @property
+    def default_columns(self) -> Sequence[str]:
+        return ["value", *_VALUE_HEADERS]
+
+    def check_written(self, columns: Mapping[str, DataType]) -> None:
+        for name in columns:
+            if name != "value" and name not in SINK_HEADERS:
+                raise AeronOptionError(f"column '{name}' is not written by format aeron; {_COLUMNS}")
+        if "value" not in columns:
+            raise AeronOptionError(f"column 'value' is missing; {_COLUMNS}")
+        if not isinstance(columns["value"], BinaryType | StringType):
+            raise wrong_type("value", columns["value"], "BINARY or STRING")
+
+
+class _Records(PayloadFormat):
+    """A column for each field of a record layout. ``record_index`` is the index of a record in its message, from 0."""
+
+    more_headers: Mapping[str, DataType] = {"record_index": IntegerType()}
+
+    def __init__(self, layout: str) -> None:
+        import pyarrow as pa
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        fields = from_arrow_schema(pa.schema(Layout(layout))).fields
+        self.columns = {field.name: field.dataType for field in fields}
+        self._layout = layout
+
+    def check_written(self, columns: Mapping[str, DataType]) -> None:
+        for name, type_ in self.columns.items():
+            if name in SINK_HEADERS:
+                raise AeronOptionError(
+                    f"option valueSchema: field '{name}' is a column that the sink reads itself; rename the field"
+                )
+            if name not in columns:
+                raise AeronOptionError(f"column '{name}' is missing; valueSchema is '{self._layout}'")
+            if columns[name] != type_:
+                raise wrong_type(name, columns[name], sql(type_))
+        for name in columns:
+            if name not in self.columns and name not in SINK_HEADERS:
+                raise AeronOptionError(
+                    f"column '{name}' is not in valueSchema '{self._layout}'; drop it, or add it to the layout"
+                )
+
+
+def payload_of(options: SourceOptions | SinkOptions) -> PayloadFormat:
+    """Returns the format that the options ``valueFormat`` and ``valueSchema`` name."""
+    if options.value_schema is not None:
+        return _Records(options.value_schema)
+    return _Value(StringType() if options.value_format == "string" else BinaryType())
+
+
+def wrong_type(name: str, type_: DataType, expected: str) -> AeronOptionError:
+    """Returns the error for a column of another type than `expected`."""
+    return AeronOptionError(f"column '{name}' cannot be {sql(type_)}; format aeron writes {expected}, cast it")
+
+
+def sql(type_: DataType) -> str:
+    """Returns the name of a type in SQL."""
+    return type_.simpleString().upper()
