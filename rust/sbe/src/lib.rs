@@ -3,7 +3,7 @@
 //! * [`schema`]: the XML text of a schema, checked by the rules of SBE 1.0.
 //! * [`plan`]: fields, groups and data of each template, with offsets and encodings.
 //! * [`read`]: messages of bytes that may be malformed.
-
+//! * [`mod@write`]: messages from values.
 //!
 //! This crate knows neither files, Arrow nor Python. It is total: any text and any bytes give a result or an error,
 //! and time and memory are bounded by their length.
@@ -17,3 +17,4 @@ pub mod plan;
 pub mod read;
 pub mod schema;
 pub mod value;
+pub mod write;

@@ -107,6 +107,26 @@ impl SbePrimitive {
         }
     }
 
+    /// Returns the least and the greatest number, also if one of them is the null value.
+    pub fn range(self) -> (SbeNumber, SbeNumber) {
+        let unused = 64 - 8 * self.length() as u32;
+        match self {
+            Self::Float => (
+                SbeNumber::Float(f32::MIN.into()),
+                SbeNumber::Float(f32::MAX.into()),
+            ),
+            Self::Double => (SbeNumber::Float(f64::MIN), SbeNumber::Float(f64::MAX)),
+            _ if self.is_signed() => (
+                SbeNumber::Signed(i64::MIN >> unused),
+                SbeNumber::Signed(i64::MAX >> unused),
+            ),
+            _ => (
+                SbeNumber::Unsigned(0),
+                SbeNumber::Unsigned(u64::MAX >> unused),
+            ),
+        }
+    }
+
     /// Reads the number at the start of `bytes`. Returns `None` if `bytes` is shorter than the type.
     pub fn read(self, bytes: &[u8], order: SbeByteOrder) -> Option<SbeNumber> {
         let bytes = bytes.get(..self.length())?;

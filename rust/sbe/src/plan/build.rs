@@ -289,7 +289,10 @@ impl<'a> Builder<'a> {
                     character_set,
                 },
                 None if simple.primitive.length() == 1 && !simple.primitive.is_signed() => {
-                    SbeKind::Bytes { count }
+                    SbeKind::Bytes {
+                        item: scalar,
+                        count,
+                    }
                 }
                 None => SbeKind::Numbers {
                     item: scalar,

@@ -58,6 +58,8 @@ pub enum SbeKind {
     },
     /// An array of `uint8` without a known character set, or of `char` with an unknown one.
     Bytes {
+        /// Encoding of one byte: `uint8` or `char`.
+        item: SbeScalar,
         /// Number of bytes.
         count: usize,
     },

@@ -127,6 +127,12 @@ pub enum SbeMalformed {
         /// Deepest nesting.
         limit: usize,
     },
+    /// A message has more values than may be decoded at once.
+    #[error("more than {limit} values: read this message by columns")]
+    Values {
+        /// Most values.
+        limit: usize,
+    },
     /// A text is not in its character set.
     #[error("'{field}': byte {byte:#04x} at {offset} is not valid in its character set")]
     Text {

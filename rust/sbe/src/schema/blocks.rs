@@ -12,7 +12,7 @@ use crate::schema::messages::{
 use crate::schema::resolve::{Types, offset};
 use crate::schema::simple::{null_value, presence, text};
 use crate::schema::types::{SbeConstant, SbePresence, SbeType};
-use crate::schema::wire::{SbeDataLayout, SbeDimension};
+use crate::schema::wire::{SbeCounter, SbeDataLayout, SbeDimension};
 
 /// Checks the messages of a schema of a version.
 pub(super) struct Blocks<'t, 'a> {
@@ -108,6 +108,12 @@ impl<'t, 'a> Blocks<'t, 'a> {
                 block.block_length
             )));
         }
+        check_counts(
+            element,
+            &block,
+            &dimension.num_groups,
+            &dimension.num_var_data_fields,
+        )?;
         Ok(SbeGroupType {
             name: element.required("name")?.to_owned(),
             id: required_id(element)?,
@@ -295,6 +301,24 @@ fn field_null(element: &Element, kind: &SbeType) -> Result<Option<SbeNumber>, Sb
         ))),
         _ => Ok(own),
     }
+}
+
+/// Checks that the numbers of groups and data fit the members that count them.
+pub(super) fn check_counts(
+    element: &Element,
+    block: &SbeBlockType,
+    groups: &Option<SbeCounter>,
+    data: &Option<SbeCounter>,
+) -> Result<(), SbeSchemaError> {
+    for (count, counter, name) in [
+        (block.groups.len(), groups, "numGroups"),
+        (block.data.len(), data, "numVarDataFields"),
+    ] {
+        if counter.is_some_and(|counter| count as u64 > counter.max) {
+            return Err(element.error(format!("{count} elements do not fit {name}")));
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a type that takes no bytes is not a constant.

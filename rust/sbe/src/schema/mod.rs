@@ -183,6 +183,8 @@ fn messages(
                 "the block of {length} bytes does not fit the header's blockLength"
             )));
         }
+        let (groups, data) = (&header.num_groups, &header.num_var_data_fields);
+        blocks::check_counts(element, &message.block, groups, data)?;
         messages.push(message);
     }
     Ok(messages)

@@ -205,9 +205,13 @@ impl<'a> Types<'a> {
             self.open.pop();
             kind
         };
+        let is_constant = matches!(&kind, SbeType::Simple(simple) if simple.constant.is_some());
         Ok(SbeMember {
             name: element.required("name")?.to_owned(),
-            offset: offset(element, end)?,
+            offset: match is_constant {
+                true => end,
+                false => offset(element, end)?,
+            },
             kind,
             description: simple::text(element, "description"),
         })

@@ -26,6 +26,11 @@ impl SbeCounter {
             .as_u64()
     }
 
+    /// Reads a count that may be null. Returns `None` if it is.
+    pub fn stated(&self, bytes: &[u8]) -> Option<u64> {
+        self.read(bytes).filter(|count| *count != self.null)
+    }
+
     /// Writes the number into the bytes of its composite. Returns whether it fits.
     pub fn write(&self, bytes: &mut [u8], value: u64) -> bool {
         bytes.get_mut(self.offset..).is_some_and(|place| {
