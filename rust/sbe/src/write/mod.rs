@@ -1,0 +1,10 @@
+//! Messages from values.
+//!
+//! A template encodes a record, with all of its groups and data. A field writes one value into a block, for callers
+//! that have columns.
+
+mod error;
+mod field;
+mod message;
+
+pub use error::SbeEncodeError;
