@@ -50,13 +50,17 @@ pub(super) fn sound_rows(
     let mut sound = SoundRows::default();
     let mut begin = range.start;
     for message in messages {
-        let row_length = (message.value_end - begin) / message.rows;
-        for row in 0..message.rows {
-            let at = begin + row * row_length;
-            let value = &values[at..at + row_length];
-            if payload.is_sound(value) {
-                sound.add(message, message.first_row + row, value);
+        let whole = &values[begin..message.value_end];
+        if payload.rows_are_slices() {
+            let row_length = whole.len() / message.rows;
+            for row in 0..message.rows {
+                let value = &whole[row * row_length..][..row_length];
+                if payload.is_sound(value) {
+                    sound.add(message, message.first_row + row, value);
+                }
             }
+        } else if payload.is_sound(whole) {
+            sound.add_whole(message, whole);
         }
         begin = message.value_end;
     }
@@ -70,6 +74,15 @@ struct SoundRows {
 }
 
 impl SoundRows {
+    fn add_whole(&mut self, message: &Message, value: &[u8]) {
+        self.values.extend_from_slice(value);
+        let value_end = self.values.len();
+        self.messages.push(Message {
+            value_end,
+            ..*message
+        });
+    }
+
     /// Adds a row of `message`. Adjacent rows of one message become one [`Message`].
     fn add(&mut self, message: &Message, row: usize, value: &[u8]) {
         self.values.extend_from_slice(value);

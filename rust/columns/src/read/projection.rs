@@ -169,12 +169,16 @@ impl Projection {
 struct AvailableColumns {
     /// Columns of the payload, and then the header columns that they do not hide.
     columns: Vec<(ColumnSource, Field)>,
+    /// Number of columns of the payload that are among the default columns.
+    defaults: usize,
 }
 
 impl AvailableColumns {
     fn of(format: &ValueFormat) -> Self {
         let format = format.payload();
-        let fields = format.fields().into_iter().enumerate();
+        let (fields, more) = (format.fields(), format.more_fields());
+        let defaults = fields.len();
+        let fields = fields.into_iter().chain(more).enumerate();
         let mut columns: Vec<_> = fields
             .map(|(number, field)| (ColumnSource::Payload(number), field))
             .collect();
@@ -185,7 +189,7 @@ impl AvailableColumns {
                 columns.push((column, Field::new(name, column.header_type(), true)));
             }
         }
-        Self { columns }
+        Self { columns, defaults }
     }
 
     /// Returns the column with this name, ignoring case.
@@ -207,8 +211,9 @@ impl AvailableColumns {
     fn default_fields(&self) -> Vec<Field> {
         let headers = HEADER_COLUMNS[..DEFAULT_HEADER_COLUMNS].iter();
         let headers: Vec<_> = headers.map(|(_, column)| *column).collect();
-        let is_default = |column: ColumnSource| {
-            matches!(column, ColumnSource::Payload(_)) || headers.contains(&column)
+        let is_default = |column: ColumnSource| match column {
+            ColumnSource::Payload(number) => number < self.defaults,
+            header => headers.contains(&header),
         };
         let columns = self.columns.iter();
         let columns = columns.filter(|(column, _)| is_default(*column));

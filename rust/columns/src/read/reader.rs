@@ -42,6 +42,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
                 stream_id: recording.stream_id,
                 session_id: recording.session_id,
                 dropped: 0,
+                skipped: 0,
             },
             recording,
             arrivals,
@@ -51,6 +52,11 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     /// Returns the number of messages and records that were dropped because they are malformed.
     pub fn malformed(&self) -> u64 {
         self.judge.dropped
+    }
+
+    /// Returns the number of messages that were skipped because they have another template or schema.
+    pub fn skipped(&self) -> u64 {
+        self.judge.skipped
     }
 
     /// Returns the position up to which all complete messages were returned. A reader that begins there continues

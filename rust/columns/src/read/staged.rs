@@ -105,8 +105,8 @@ impl StagedMessages {
         self.open = None;
     }
 
-    /// Ends the open message, which consists of `rows` rows of the same length, at least one. If it has more than
-    /// `limit` rows, it is split into several messages, so that no record batch gets too long.
+    /// Ends the open message, which consists of `rows` rows, at least one. If it has more than `limit` rows, which are of
+    /// the same length, it is split into several messages, so that no record batch gets too long.
     #[inline]
     pub(super) fn end(&mut self, end_position: i64, rows: usize, limit: usize) {
         let Some(beginning) = self.open.take() else {
@@ -115,13 +115,13 @@ impl StagedMessages {
         let begin = self.value_begin;
         self.value_begin = self.values.len();
         self.rows += rows;
-        if rows == 1 {
+        if rows <= limit {
             self.messages.push(Message {
                 beginning,
                 end_position,
                 value_end: self.value_begin,
                 first_row: 0,
-                rows: 1,
+                rows,
             });
             return;
         }

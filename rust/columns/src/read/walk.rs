@@ -18,6 +18,8 @@ pub(super) struct Walk<F> {
     pub(super) staged: StagedMessages,
     /// Number of rows that are enough for a record batch.
     pub(super) row_limit: usize,
+    /// Number of rows at which a message is split.
+    split_limit: usize,
     reads_payloads: bool,
 }
 
@@ -30,6 +32,10 @@ impl<F: Frames> Walk<F> {
             staged: StagedMessages::default(),
             reads_payloads: payload.reads_payloads(),
             row_limit: payload.row_limit(),
+            split_limit: match payload.rows_are_slices() {
+                true => payload.row_limit(),
+                false => usize::MAX,
+            },
         }
     }
 
@@ -123,7 +129,11 @@ impl<F: Frames> Walk<F> {
         judge: &mut MalformedPolicy,
     ) -> Result<(), Malformed> {
         match payload.rows(self.staged.open_payload()) {
-            Ok(rows) => self.staged.end(end_position, rows, self.row_limit),
+            Ok(Some(rows)) if rows > 0 => self.staged.end(end_position, rows, self.split_limit),
+            Ok(rows) => {
+                self.staged.abandon();
+                judge.skipped += u64::from(rows.is_none());
+            }
             Err(reason) => {
                 self.staged.abandon();
                 judge.judge(1, end_position, reason)?;

@@ -13,6 +13,7 @@ use arrow_schema::Field;
 use super::BATCH_ROWS;
 use super::staged::Message;
 use crate::layout::RecordLayout;
+use crate::sbe::SbeColumns;
 
 /// Format of the messages' payloads.
 #[derive(Debug, Clone)]
@@ -22,6 +23,11 @@ pub struct ValueFormat(Arc<dyn PayloadFormat>);
 pub(crate) trait PayloadFormat: Debug + Send + Sync {
     /// Returns all columns of a payload. They are nullable, and their names differ, even if case is ignored.
     fn fields(&self) -> Vec<Field>;
+
+    /// Returns columns that are not among the default columns. Their indexes follow those of the other fields.
+    fn more_fields(&self) -> Vec<Field> {
+        Vec::new()
+    }
 
     /// Returns whether a message may have several rows. Then the rows have a column `record_index`.
     fn has_record_index(&self) -> bool {
@@ -44,11 +50,17 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
         BATCH_ROWS
     }
 
-    /// Returns the number of rows of a message; the error is the reason why the message is malformed. If there are
-    /// several rows, they have the same number of bytes.
-    fn rows(&self, payload: &[u8]) -> Result<usize, String> {
+    /// Returns whether the rows of a message are parts of its bytes with equal lengths. If not, a message is decoded as
+    /// a whole.
+    fn rows_are_slices(&self) -> bool {
+        true
+    }
+
+    /// Returns the number of rows of a message; `None` if the message is not of this format and is skipped. The error is
+    /// the reason why the message is malformed.
+    fn rows(&self, payload: &[u8]) -> Result<Option<usize>, String> {
         let _ = payload;
-        Ok(1)
+        Ok(Some(1))
     }
 
     /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. The columns may take over
@@ -60,7 +72,7 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
         messages: &[Message],
     ) -> Result<Vec<ArrayRef>, BadValue>;
 
-    /// Returns whether the columns can hold the row with these bytes.
+    /// Returns whether the columns can hold these bytes: a row, or a whole message if rows are not slices.
     fn is_sound(&self, row: &[u8]) -> bool {
         let _ = row;
         true
@@ -89,6 +101,11 @@ impl ValueFormat {
     /// Returns the format of records of this layout, one after the other, with a column for each field.
     pub fn records(layout: RecordLayout) -> Self {
         Self(Arc::new(layout))
+    }
+
+    /// Returns the format of SBE messages of one template. Messages of other templates and schemas are skipped.
+    pub fn sbe(columns: SbeColumns) -> Self {
+        Self(Arc::new(columns))
     }
 
     pub(super) fn payload(&self) -> &dyn PayloadFormat {

@@ -31,12 +31,12 @@ impl PayloadDecoder for RecordDecoder {
     }
 
     #[inline]
-    fn rows(&self, payload: &[u8]) -> Result<usize, String> {
+    fn rows(&self, payload: &[u8]) -> Result<Option<usize>, String> {
         let (length, record_length) = (payload.len(), self.record_length());
         if length == record_length {
-            Ok(1)
+            Ok(Some(1))
         } else if length != 0 && length.is_multiple_of(record_length) {
-            Ok(length / record_length)
+            Ok(Some(length / record_length))
         } else {
             Err(format!(
                 "its {length} bytes are no records of {record_length} bytes"

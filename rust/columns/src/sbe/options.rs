@@ -1,0 +1,45 @@
+//! [`SbeColumnOptions`]: the choices of the caller about the types of columns.
+
+/// Choices about the types of columns.
+#[derive(Debug, Clone)]
+pub struct SbeColumnOptions {
+    /// Whether all columns have types of Spark: no unsigned integers, no dictionaries, and times in microseconds.
+    pub for_spark: bool,
+    /// Type of decimals whose exponent is not a constant.
+    pub decimals: SbeDecimalColumn,
+    /// Type of sets.
+    pub sets: SbeSetColumn,
+    /// Whether a value of an enum that the schema does not know is malformed. If not, the value is null.
+    pub refuses_unknown: bool,
+}
+
+/// Type of decimals whose exponent is not a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SbeDecimalColumn {
+    /// Decimals of 38 digits with this many decimal places, 0 to 38. A value that would be rounded is malformed.
+    Scale(u8),
+    /// Floating point numbers of 8 bytes.
+    Float,
+}
+
+/// Type of sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SbeSetColumn {
+    /// Lists of the names of the choices.
+    Names,
+    /// Structures with a boolean for each choice.
+    Booleans,
+    /// The integer of the encoding.
+    Integer,
+}
+
+impl Default for SbeColumnOptions {
+    fn default() -> Self {
+        Self {
+            for_spark: false,
+            decimals: SbeDecimalColumn::Scale(9),
+            sets: SbeSetColumn::Names,
+            refuses_unknown: false,
+        }
+    }
+}
