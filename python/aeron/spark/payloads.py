@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType
 
-from aeron._pipeline import Layout
+from aeron._pipeline import Layout, _SbeSchema
+from aeron.exceptions import AeronError
 from aeron.spark.errors import AeronOptionError
+from aeron.spark.options import SinkOptions, SourceOptions
 
 if TYPE_CHECKING:
-    from aeron.spark.options import SinkOptions, SourceOptions
+    from aeron.spark.option_values import SbeSchemaText
 
 __all__ = ["SINK_HEADERS", "PayloadFormat", "payload_of", "sql", "wrong_type"]
 
@@ -32,6 +35,8 @@ class PayloadFormat:
     """Columns of the payload, in the order of the default schema."""
     more_headers: Mapping[str, DataType] = {}
     """Header columns that only this format has."""
+    native_schema: str | None = None
+    """The text that describes the format to the native module, with the name of the format."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -74,12 +79,8 @@ class _Records(PayloadFormat):
     more_headers: Mapping[str, DataType] = {"record_index": IntegerType()}
 
     def __init__(self, layout: str) -> None:
-        import pyarrow as pa
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        fields = from_arrow_schema(pa.schema(Layout(layout))).fields
-        self.columns = {field.name: field.dataType for field in fields}
-        self._layout = layout
+        self.columns = _spark_types(Layout(layout))
+        self.native_schema = self._layout = layout
 
     def check_written(self, columns: Mapping[str, DataType]) -> None:
         for name, type_ in self.columns.items():
@@ -98,8 +99,44 @@ class _Records(PayloadFormat):
                 )
 
 
+class _Sbe(PayloadFormat):
+    """A column for each field, group and data of an SBE message.
+
+    With a group, ``record_index`` is the index of an entry in its message, from 0.
+    """
+
+    def __init__(self, options: SourceOptions, schema: SbeSchemaText) -> None:
+        scale = options.sbe_decimal_scale
+        columns: dict[str, Any] = {
+            "group": options.sbe_group,
+            "decimal_scale": None if scale == -1 else scale,
+            "sets": options.sbe_sets,
+            "refuse_unknown": options.sbe_unknown_enums == "malformed",
+        }
+        described = {"text": schema.text, "included": dict(schema.included), "template": options.sbe_template}
+        self.native_schema = json.dumps({**described, **columns})
+        native = _SbeSchema(schema.text, loader=dict(schema.included).__getitem__ if schema.included else None)
+        try:
+            table = native.columns(options.sbe_template or "", **columns, for_spark=True)
+        except AeronError as error:
+            raise AeronOptionError(f"option sbe.template: {error}") from None
+        self.columns = _spark_types(table)
+        headers: dict[str, DataType] = {name: LongType() for name in ("template_id", "schema_id", "version")}
+        self.more_headers = headers if options.sbe_group is None else {**headers, "record_index": IntegerType()}
+
+
+def _spark_types(schema: Any) -> dict[str, DataType]:
+    """Returns names and Spark types of the columns of a native schema."""
+    import pyarrow as pa
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return {field.name: field.dataType for field in from_arrow_schema(pa.schema(schema)).fields}
+
+
 def payload_of(options: SourceOptions | SinkOptions) -> PayloadFormat:
-    """Returns the format that the options ``valueFormat`` and ``valueSchema`` name."""
+    """Returns the format that the options name: ``valueFormat``, and the options of its schema."""
+    if isinstance(options, SourceOptions) and (schema := options.sbe_schema or options.sbe_schema_text) is not None:
+        return _Sbe(options, schema)
     if options.value_schema is not None:
         return _Records(options.value_schema)
     return _Value(StringType() if options.value_format == "string" else BinaryType())

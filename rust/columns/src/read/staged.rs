@@ -105,35 +105,42 @@ impl StagedMessages {
         self.open = None;
     }
 
-    /// Ends the open message, which consists of `rows` rows, at least one. If it has more than `limit` rows, which are of
-    /// the same length, it is split into several messages, so that no record batch gets too long.
+    /// Ends the open message, which is one row.
     #[inline]
-    pub(super) fn end(&mut self, end_position: i64, rows: usize, limit: usize) {
+    pub(super) fn end_row(&mut self, end_position: i64) {
+        if let Some(beginning) = self.open.take() {
+            self.value_begin = self.values.len();
+            self.rows += 1;
+            self.messages.push(Message {
+                beginning,
+                end_position,
+                value_end: self.value_begin,
+                first_row: 0,
+                rows: 1,
+            });
+        }
+    }
+
+    /// Ends the open message, which consists of `rows` rows, at least one. If it has more than `limit` rows, which are
+    /// of the same length, it is split into several messages, so that no record batch gets too long.
+    pub(super) fn end_rows(&mut self, end_position: i64, rows: usize, limit: usize) {
         let Some(beginning) = self.open.take() else {
             return;
         };
         let begin = self.value_begin;
         self.value_begin = self.values.len();
         self.rows += rows;
-        if rows <= limit {
-            self.messages.push(Message {
-                beginning,
-                end_position,
-                value_end: self.value_begin,
-                first_row: 0,
-                rows,
-            });
-            return;
-        }
         let row_length = (self.value_begin - begin) / rows;
         for first_row in (0..rows).step_by(limit) {
-            let rows = limit.min(rows - first_row);
+            let count = limit.min(rows - first_row);
+            let is_last = first_row + count == rows;
+            let value_end = begin + (first_row + count) * row_length;
             self.messages.push(Message {
                 beginning,
                 end_position,
-                value_end: begin + (first_row + rows) * row_length,
+                value_end: if is_last { self.value_begin } else { value_end },
                 first_row,
-                rows,
+                rows: count,
             });
         }
     }

@@ -21,6 +21,8 @@ pub(super) struct Walk<F> {
     /// Number of rows at which a message is split.
     split_limit: usize,
     reads_payloads: bool,
+    /// Least and greatest length of payloads that are one row, without a call for each message.
+    one_row: (usize, usize),
 }
 
 impl<F: Frames> Walk<F> {
@@ -31,6 +33,7 @@ impl<F: Frames> Walk<F> {
             is_at_end: false,
             staged: StagedMessages::default(),
             reads_payloads: payload.reads_payloads(),
+            one_row: payload.one_row_lengths(),
             row_limit: payload.row_limit(),
             split_limit: match payload.rows_are_slices() {
                 true => payload.row_limit(),
@@ -128,8 +131,15 @@ impl<F: Frames> Walk<F> {
         payload: &dyn PayloadDecoder,
         judge: &mut MalformedPolicy,
     ) -> Result<(), Malformed> {
+        let length = self.staged.open_payload().len();
+        if (self.one_row.0..=self.one_row.1).contains(&length) {
+            self.staged.end_row(end_position);
+            return Ok(());
+        }
         match payload.rows(self.staged.open_payload()) {
-            Ok(Some(rows)) if rows > 0 => self.staged.end(end_position, rows, self.split_limit),
+            Ok(Some(rows)) if rows > 0 => {
+                self.staged.end_rows(end_position, rows, self.split_limit)
+            }
             Ok(rows) => {
                 self.staged.abandon();
                 judge.skipped += u64::from(rows.is_none());

@@ -1,7 +1,7 @@
 //! SBE messages as columns: one table for a template.
 //!
-//! [`SbeColumns`] has the columns of a template and decodes messages. [`SbeRows`] also makes them the payloads of a
-//! [`RowReader`](crate::read::RowReader).
+//! [`SbeColumns`] has the columns of a template and decodes messages. With
+//! [`ValueFormat::sbe`](crate::read::ValueFormat::sbe), a [`RowReader`](crate::read::RowReader) has the same columns.
 
 mod column;
 mod decimal;
@@ -11,9 +11,11 @@ mod nested;
 mod number;
 mod options;
 mod payload;
+mod select;
 mod table;
 mod text;
 mod time;
 
 pub use decode::{SbeBadMessage, SbeColumns, SbeColumnsError, SbeDecoded};
 pub use options::{SbeColumnOptions, SbeDecimalColumn, SbeSetColumn};
+pub use select::{SbeSelected, messages_of_templates};

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, Fields};
 
 use super::column::{BadValueOfRow, BlockColumn, Place, bad};
 use super::number::number_column;
-use super::options::SbeSetColumn;
+use super::options::{SbeColumnOptions, SbeSetColumn};
 use super::text::Slices;
 
 /// Key of a number that the schema does not know.
@@ -157,6 +157,7 @@ pub(super) fn set_column(
         SbeSetColumn::Integer => number_column(place, &scalar, false),
         SbeSetColumn::Names => Box::new(NameListColumn {
             bits,
+            options: *place.options,
             ends: vec![0],
             names: Slices::new(),
             nulls: NullBufferBuilder::new(0),
@@ -198,6 +199,7 @@ fn has_bit(bits: u64, bit: u32) -> bool {
 
 struct NameListColumn {
     bits: Bits,
+    options: SbeColumnOptions,
     ends: Vec<i32>,
     names: Slices,
     nulls: NullBufferBuilder,
@@ -232,7 +234,7 @@ impl BlockColumn for NameListColumn {
 
     fn finish(&mut self) -> ArrayRef {
         let ends = std::mem::replace(&mut self.ends, vec![0]);
-        let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+        let item = self.options.item(&DataType::Utf8);
         let offsets = OffsetBuffer::new(ends.into());
         let names = self.names.finish_texts();
         Arc::new(ListArray::new(item, offsets, names, self.nulls.finish()))

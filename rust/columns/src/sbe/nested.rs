@@ -7,10 +7,11 @@ use aeron_sbe::read::{SbeBlock, SbeBlocks};
 use aeron_sbe::schema::SbePresence;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
-use arrow_schema::{Field, FieldRef, Fields};
+use arrow_schema::{FieldRef, Fields};
 
 use super::column::{BadValueOfRow, BlockColumn, Place, arrow_field, column_of};
 use super::number::number_column;
+use super::options::SbeColumnOptions;
 
 /// A composite without a meaning of its own. Constant members have no column.
 pub(super) struct StructColumn {
@@ -98,7 +99,7 @@ pub(super) struct ArrayColumn {
     count: usize,
     item_length: usize,
     is_optional: bool,
-    for_spark: bool,
+    options: SbeColumnOptions,
     items: Box<dyn BlockColumn>,
     nulls: NullBufferBuilder,
 }
@@ -111,7 +112,7 @@ impl ArrayColumn {
             count,
             item_length: item.length(),
             is_optional: place.is_optional(),
-            for_spark: place.options.for_spark,
+            options: *place.options,
             items: number_column(Place { offset: 0, ..place }, item, place.is_optional()),
             nulls: NullBufferBuilder::new(0),
         }
@@ -146,8 +147,8 @@ impl BlockColumn for ArrayColumn {
         let rows = self.nulls.len();
         let nulls = self.nulls.finish();
         let items = self.items.finish();
-        let item = Arc::new(Field::new_list_field(items.data_type().clone(), true));
-        if self.for_spark {
+        let item = self.options.item(items.data_type());
+        if self.options.for_spark {
             let offsets = OffsetBuffer::from_repeated_length(self.count, rows);
             return Arc::new(ListArray::new(item, offsets, items, nulls));
         }

@@ -1,7 +1,11 @@
 //! [`SbeColumnOptions`]: the choices of the caller about the types of columns.
 
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, FieldRef};
+
 /// Choices about the types of columns.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct SbeColumnOptions {
     /// Whether all columns have types of Spark: no unsigned integers, no dictionaries, and times in microseconds.
     pub for_spark: bool,
@@ -11,6 +15,18 @@ pub struct SbeColumnOptions {
     pub sets: SbeSetColumn,
     /// Whether a value of an enum that the schema does not know is malformed. If not, the value is null.
     pub refuses_unknown: bool,
+}
+
+impl SbeColumnOptions {
+    /// Returns the field of a list's items, with the name that Arrow or Spark gives it.
+    pub(super) fn item(&self, data_type: &DataType) -> FieldRef {
+        let name = if self.for_spark {
+            "element"
+        } else {
+            Field::LIST_FIELD_DEFAULT_NAME
+        };
+        Arc::new(Field::new(name, data_type.clone(), true))
+    }
 }
 
 /// Type of decimals whose exponent is not a constant.

@@ -42,6 +42,11 @@ impl PayloadDecoder for SbePayloads {
         false
     }
 
+    /// The header decides about each message.
+    fn one_row_lengths(&self) -> (usize, usize) {
+        (1, 0)
+    }
+
     fn rows(&self, payload: &[u8]) -> Result<Option<usize>, String> {
         let rows = self.columns.rows(payload);
         rows.map_err(|malformed| malformed.to_string())

@@ -31,6 +31,7 @@ struct FieldColumn {
 #[derive(Default)]
 pub(super) struct GroupColumn {
     ends: Vec<i32>,
+    options: SbeColumnOptions,
     pub(super) table: BlockTable,
 }
 
@@ -95,6 +96,7 @@ impl BlockTable {
                 let inner: Vec<_> = blocks.iter().copied().chain([&group.block]).collect();
                 GroupColumn {
                     ends: vec![0],
+                    options: *options,
                     table: Self::new(&inner, options, &|_| true),
                 }
             })
@@ -158,6 +160,7 @@ impl GroupColumn {
     pub(super) fn root(table: BlockTable) -> Self {
         Self {
             ends: Vec::new(),
+            options: SbeColumnOptions::default(),
             table,
         }
     }
@@ -184,7 +187,7 @@ impl GroupColumn {
 
     fn finish(&mut self, plan: &SbeBlockPlan) -> ArrayRef {
         let (offsets, entries) = self.entries(plan);
-        let item = Arc::new(Field::new_list_field(entries.data_type().clone(), true));
+        let item = self.options.item(entries.data_type());
         Arc::new(ListArray::new(item, offsets, Arc::new(entries), None))
     }
 }

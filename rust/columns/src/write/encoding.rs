@@ -20,7 +20,7 @@ pub trait RowEncoding: Debug + Send + Sync {
         usize::MAX
     }
 
-    /// Returns one payload for each row. The payloads are in the columns, or encoded in `encoded`, which is overwritten.
+    /// Returns one payload for each row. The payloads are in the columns, or in `encoded`, which is overwritten.
     ///
     /// # Errors
     /// A column is missing or has another type, or a value does not fit.

@@ -93,6 +93,20 @@ impl<'a> Payloads<'a> {
         }
     }
 
+    /// Returns the bytes of all payloads, if the payloads are one after the other: each begins where the one before it
+    /// ends, and the first at the offset that is returned too.
+    pub fn consecutive(&self) -> Option<(&'a [u8], usize)> {
+        let offset = |offset: Option<i64>| usize::try_from(offset?).ok();
+        match self {
+            Self::Small(slices) => {
+                let first = slices.offsets.first().map(|offset| i64::from(*offset));
+                Some((slices.data, offset(first)?))
+            }
+            Self::Large(slices) => Some((slices.data, offset(slices.offsets.first().copied())?)),
+            Self::Fixed(_) => None,
+        }
+    }
+
     /// Returns the payload at `index`, which is below [`count`](Self::count).
     #[inline(always)]
     pub fn at(&self, index: usize) -> &[u8] {

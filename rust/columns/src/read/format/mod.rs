@@ -50,14 +50,20 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
         BATCH_ROWS
     }
 
-    /// Returns whether the rows of a message are parts of its bytes with equal lengths. If not, a message is decoded as
-    /// a whole.
+    /// Returns whether the rows of a message are parts of its bytes with equal lengths. If not, a message is decoded
+    /// as a whole.
     fn rows_are_slices(&self) -> bool {
         true
     }
 
-    /// Returns the number of rows of a message; `None` if the message is not of this format and is skipped. The error is
-    /// the reason why the message is malformed.
+    /// Returns the least and the greatest length of payloads that are one row in any case, so that
+    /// [`rows`](Self::rows) is not called for them.
+    fn one_row_lengths(&self) -> (usize, usize) {
+        (0, usize::MAX)
+    }
+
+    /// Returns the number of rows of a message; `None` if the message is not of this format and is skipped. The error
+    /// is the reason why the message is malformed.
     fn rows(&self, payload: &[u8]) -> Result<Option<usize>, String> {
         let _ = payload;
         Ok(Some(1))

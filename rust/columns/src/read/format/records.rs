@@ -30,12 +30,13 @@ impl PayloadDecoder for RecordDecoder {
         BATCH_ROWS.min(BATCH_LENGTH / self.record_length())
     }
 
-    #[inline]
+    fn one_row_lengths(&self) -> (usize, usize) {
+        (self.record_length(), self.record_length())
+    }
+
     fn rows(&self, payload: &[u8]) -> Result<Option<usize>, String> {
         let (length, record_length) = (payload.len(), self.record_length());
-        if length == record_length {
-            Ok(Some(1))
-        } else if length != 0 && length.is_multiple_of(record_length) {
+        if length != 0 && length.is_multiple_of(record_length) {
             Ok(Some(length / record_length))
         } else {
             Err(format!(
