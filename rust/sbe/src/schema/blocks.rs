@@ -147,7 +147,12 @@ impl<'t, 'a> Blocks<'t, 'a> {
     fn field(&mut self, element: &Element, end: usize) -> Result<SbeFieldType, SbeSchemaError> {
         let kind = self.types.named(element.required("type")?, element)?;
         self.count(kind.size(), element)?;
-        let presence = field_presence(element, &kind)?;
+        let mut presence = field_presence(element, &kind)?;
+        if presence == SbePresence::Optional && !kind.has_null() {
+            let note = "presence optional is ignored: the type has no null value";
+            self.types.warnings.push(element.warning(note));
+            presence = SbePresence::Required;
+        }
         let constant = self.constant(element, &kind, presence)?;
         let length = match presence {
             SbePresence::Constant => 0,
@@ -271,9 +276,6 @@ fn field_presence(element: &Element, kind: &SbeType) -> Result<SbePresence, SbeS
             "presence {one:?} contradicts the presence {two:?} of the type '{}'",
             kind.name()
         ))),
-        (Some(SbePresence::Optional), _) if matches!(kind, SbeType::Set(_)) => {
-            Err(element.error("a set has no null value, so it cannot be optional"))
-        }
         (one, two) => Ok(one.or(two).unwrap_or(SbePresence::Required)),
     }
 }
