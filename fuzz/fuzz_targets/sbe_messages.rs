@@ -54,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     let mut choices = Choices::new(bytes);
     let features = choices.one_of(&[Features::All, Features::Reference]);
     let document = Document::new(&mut choices, features);
-    let text = document.text(document.version);
+    let text = document.text("generated", document.version);
     let schema = SbeSchema::parse(&text).expect("a schema that follows the rules");
     let plan = SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options");
     for template in &plan.templates {

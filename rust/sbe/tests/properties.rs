@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 fn plan(document: &Document, version: u32) -> SbePlan {
-    let text = document.text(version);
+    let text = document.text("generated", version);
     let schema = SbeSchema::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options")
 }

@@ -98,7 +98,9 @@ impl SbeType {
         }
     }
 
-    /// Returns whether the type can be null. A set cannot, and a composite cannot if its first member on the wire cannot.
+    /// Returns whether the type can be null.
+    ///
+    /// A set cannot, and a composite cannot if its first member on the wire cannot.
     pub fn has_null(&self) -> bool {
         match self {
             Self::Simple(_) | Self::Enum(_) => true,

@@ -98,7 +98,7 @@ impl Document {
         let messages = (0..count).map(|index| maker.message(index)).collect();
         Self {
             head: format!(
-                "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" package=\"generated\" id=\"9\" \
+                "<sbe:messageSchema xmlns:sbe=\"http://fixprotocol.io/2016/sbe\" id=\"9\" \
                  byteOrder=\"{order}\""
             ),
             version: maker.version,
@@ -107,10 +107,10 @@ impl Document {
         }
     }
 
-    /// Returns the text of the schema as it was in a version.
-    pub fn text(&self, version: u32) -> String {
+    /// Returns the text of the schema as it was in a version, in a package.
+    pub fn text(&self, package: &str, version: u32) -> String {
         let mut text = format!(
-            "{} version=\"{version}\">\n<types>\n{}</types>\n",
+            "{} package=\"{package}\" version=\"{version}\">\n<types>\n{}</types>\n",
             self.head, self.types
         );
         for message in &self.messages {
@@ -177,14 +177,14 @@ impl Maker<'_, '_> {
         self.layout("messageHeader", &header, widths);
         self.layout("groupSizeEncoding", &dimension, widths);
         for (name, width) in [
-            ("small", "uint8"),
-            ("varDataEncoding", "uint16"),
-            ("large", "uint32"),
+            ("small", "uint8\""),
+            ("varDataEncoding", "uint16\""),
+            ("large", "uint32\" maxValue=\"1000000\""),
         ] {
             let encoding = self.choices.one_of(&["", " characterEncoding=\"UTF-8\""]);
             let _ = writeln!(
                 self.text,
-                "<composite name=\"{name}\"><type name=\"length\" primitiveType=\"{width}\"/>\
+                "<composite name=\"{name}\"><type name=\"length\" primitiveType=\"{width}/>\
                  <type name=\"varData\" primitiveType=\"uint8\" length=\"0\"{encoding}/></composite>"
             );
         }
