@@ -1,6 +1,7 @@
 //! Checks `<message>`, `<group>`, `<field>` and `<data>`.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::limits::{MAX_BLOCK_LENGTH, MAX_GROUP_DEPTH, MAX_TEMPLATE_FIELDS};
 use crate::number::{SbeNumber, SbePrimitive};
@@ -10,8 +11,8 @@ use crate::schema::messages::{
     SbeBlockType, SbeDataType, SbeFieldType, SbeGroupType, SbeMessageType,
 };
 use crate::schema::resolve::{Types, offset};
-use crate::schema::simple::{null_value, presence, text};
-use crate::schema::types::{SbeConstant, SbePresence, SbeType};
+use crate::schema::simple::{null_value, number, presence, text};
+use crate::schema::types::{SbeConstant, SbePresence, SbeSimpleType, SbeType};
 use crate::schema::wire::{SbeCounter, SbeDataLayout, SbeDimension};
 
 /// Checks the messages of a schema of a version.
@@ -181,6 +182,8 @@ impl<'t, 'a> Blocks<'t, 'a> {
             offset,
             presence,
             null: field_null(element, &kind)?,
+            min: limit(element, "minValue", simple)?,
+            max: limit(element, "maxValue", simple)?,
             constant,
             since_version: self.since(element)?,
             deprecated: element.number32("deprecated")?,
@@ -303,6 +306,15 @@ fn field_null(element: &Element, kind: &SbeType) -> Result<Option<SbeNumber>, Sb
         ))),
         _ => Ok(own),
     }
+}
+
+/// Returns a limit that a field of a simple type states.
+fn limit(
+    element: &Element,
+    name: &str,
+    simple: Option<&Arc<SbeSimpleType>>,
+) -> Result<Option<SbeNumber>, SbeSchemaError> {
+    simple.map_or(Ok(None), |simple| number(element, name, simple.primitive))
 }
 
 /// Checks that the numbers of groups and data fit the members that count them.
