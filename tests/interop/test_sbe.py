@@ -13,6 +13,7 @@ _CASES = int(os.environ.get("SBE_CASES", "24"))
 
 @pytest.mark.slow
 def test_random_schemas_and_values_have_the_bytes_of_the_reference_implementation(started, tmp_path):
+    """13-28"""
     *differences, count = started(lambda: compare_random_schemas(tmp_path, _SEED, _CASES))
     assert not differences, "\n".join(differences[:20])
     assert int(count.split()[0]) >= _CASES

@@ -20,6 +20,7 @@ fn features() -> impl Strategy<Value = Features> {
 }
 
 proptest! {
+    /// 13-29
     #[test]
     fn decoding_returns_the_encoded_values(bytes in vec(any::<u8>(), 0..600), features in features()) {
         let mut choices = Choices::new(&bytes);
@@ -39,6 +40,7 @@ proptest! {
         }
     }
 
+    /// 13-18
     #[test]
     fn no_prefix_of_a_message_is_decoded(bytes in vec(any::<u8>(), 0..600)) {
         let mut choices = Choices::new(&bytes);
@@ -77,6 +79,7 @@ proptest! {
         }
     }
 
+    /// 13-15
     #[test]
     fn readers_of_other_versions_find_the_elements_of_both(
         bytes in vec(any::<u8>(), 0..600),
