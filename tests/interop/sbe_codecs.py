@@ -6,19 +6,22 @@ from pathlib import Path
 from interop import toolchain
 
 SBE_TOOL = "uk.co.real-logic:sbe-tool:1.38.1"
+SCHEMAS = sorted((toolchain.PROJECT / "tests" / "sbe").glob("*.xml"))
 _MAIN = Path(__file__).parent / "java_sbe" / "SbeCases.java"
 _TIMEOUT_S = 1800
 _OPTIONS = ("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
-def compare_random_schemas(directory, seed, count):
-    """Encodes messages of `count` random schemas with the reference implementation and with ours.
+def compare_schemas(directory, seed, count):
+    """Encodes messages of `count` schemas with the reference implementation and with ours.
 
-    The reference implementation also decodes our messages. All schemas are compiled at once and run in one JVM.
+    The first schemas are those of the tests, and all others are random.
+    The reference implementation also decodes our messages. For each second random schema, our messages have a later or
+    earlier version than its codecs. All schemas are compiled at once and run in one JVM.
     Returns the lines of the Java program: one for each difference, and the number of messages last.
     """
     jars = toolchain.libraries("sbe", SBE_TOOL)
-    _run(toolchain.rust_example("sbe_cases"), directory, seed, count)
+    _run(toolchain.rust_example("sbe_cases"), directory, seed, count, *SCHEMAS)
     generate_codecs(directory, sorted(directory.glob("*.xml")))
     classes = directory / "classes"
     sources = [_MAIN, *directory.glob("*.java"), *(directory / "codecs").rglob("*.java")]

@@ -13,6 +13,7 @@ use aeron_sbe::value::{SbeRecord, SbeValue};
 pub struct Class {
     package: String,
     name: String,
+    header: String,
     methods: String,
     encodes: Vec<String>,
     checks: Vec<String>,
@@ -20,10 +21,11 @@ pub struct Class {
 }
 
 impl Class {
-    pub fn new(package: &str, name: &str) -> Self {
+    pub fn new(package: &str, name: &str, header: &str) -> Self {
         Self {
             package: package.to_owned(),
             name: name.to_owned(),
+            header: class(header),
             methods: String::new(),
             encodes: Vec::new(),
             checks: Vec::new(),
@@ -31,33 +33,44 @@ impl Class {
         }
     }
 
-    /// Adds a message.
+    /// Adds a message that the reference implementation encodes and decodes.
     pub fn add(&mut self, template: &SbeTemplate, values: &SbeRecord<'_>, message: &[u8]) {
         let (index, name) = (self.encodes.len(), &template.name);
-        let mut writer = Writer {
-            package: &self.package,
-            text: String::new(),
-            next: 0,
-        };
+        let (header, header_length) = (&self.header, template.header.length);
+        let mut writer = Writer::new(&self.package);
         let _ = write!(
             writer.text,
             "    static byte[] encode{index}() {{\n        var buffer = new UnsafeBuffer(new byte[{}]);\n        \
              var message = new {name}Encoder();\n        \
-             message.wrapAndApplyHeader(buffer, 0, new MessageHeaderEncoder());\n",
+             message.wrapAndApplyHeader(buffer, 0, new {header}Encoder());\n",
             message.len()
         );
         writer.encode(&template.block, values, "message");
         let _ = write!(
             writer.text,
-            "        return java.util.Arrays.copyOf(buffer.byteArray(), 8 + message.encodedLength());\n    }}\n\n    \
-             static void check{index}(byte[] bytes) {{\n        var buffer = new UnsafeBuffer(bytes);\n        \
+            "        return java.util.Arrays.copyOf(buffer.byteArray(), {header_length} + message.encodedLength());\n    }}\n\n"
+        );
+        self.methods += &writer.text;
+        self.add_check(template, values, message);
+        self.encodes[index] = format!("encode{index}()");
+    }
+
+    /// Adds a message that the reference implementation only decodes.
+    pub fn add_check(&mut self, template: &SbeTemplate, values: &SbeRecord<'_>, message: &[u8]) {
+        let (index, name, header) = (self.encodes.len(), &template.name, &self.header);
+        let mut writer = Writer::new(&self.package);
+        let _ = write!(
+            writer.text,
+            "    static void check{index}(byte[] bytes) {{\n        var buffer = new UnsafeBuffer(bytes);\n        \
              var message = new {name}Decoder();\n        \
-             message.wrapAndApplyHeader(buffer, 0, new MessageHeaderDecoder());\n"
+             message.wrapAndApplyHeader(buffer, 0, new {header}Decoder());\n"
         );
         writer.check(&template.block, values, "message");
         writer.text.push_str("    }\n\n");
         self.methods += &writer.text;
-        self.encodes.push(format!("encode{index}()"));
+        self.encodes.push(format!(
+            "java.util.HexFormat.of().parseHex(expected()[{index}])"
+        ));
         self.checks
             .push(format!("check{index}(messages[{index}]);"));
         let hex: String = message.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -90,7 +103,15 @@ struct Writer<'a> {
     next: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(package: &'a str) -> Self {
+        Self {
+            package,
+            text: String::new(),
+            next: 0,
+        }
+    }
+
     fn line(&mut self, line: &str) {
         let _ = writeln!(self.text, "        {line}");
     }
