@@ -2,8 +2,10 @@
 //! implementation.
 //!
 //! Usage: `sbe_cases DIRECTORY SEED COUNT [SCHEMA ...]`. The first cases have the schemas of the given files, the others
-//! have random schemas. In each second case, the messages have another version than the codecs. For each case, the program writes the schema `caseN.xml` and the class `CaseN.java`. `encode` of the class returns the messages as the reference implementation encodes them, `expected`
-//! returns our messages, and `check` decodes our messages and compares each value.
+//! have random schemas. In each second random case, the messages have another version than the codecs. For each case,
+//! the program writes the schema `caseN.xml` and the class `CaseN.java`. `encode` of the class returns the messages as
+//! the reference implementation encodes them, `expected` returns our messages, and `check` decodes our messages and
+//! compares each value.
 
 #[path = "../../tests/generated/mod.rs"]
 mod generated;
