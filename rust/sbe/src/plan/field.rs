@@ -108,9 +108,7 @@ pub struct SbeStruct {
 impl SbeStruct {
     /// Returns the first member that takes bytes. Its null value makes an optional composite null.
     pub fn first_encoded(&self) -> Option<&SbeField> {
-        self.members
-            .iter()
-            .find(|member| member.presence != SbePresence::Constant)
+        self.members.iter().find(|member| member.length > 0)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod build;
 mod field;
+mod kinds;
 mod options;
 mod scalar;
 

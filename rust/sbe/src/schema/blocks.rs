@@ -1,6 +1,7 @@
 //! Checks `<message>`, `<group>`, `<field>` and `<data>`.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::limits::{MAX_BLOCK_LENGTH, MAX_GROUP_DEPTH, MAX_TEMPLATE_FIELDS};
 use crate::number::{SbeNumber, SbePrimitive};
@@ -10,8 +11,8 @@ use crate::schema::messages::{
     SbeBlockType, SbeDataType, SbeFieldType, SbeGroupType, SbeMessageType,
 };
 use crate::schema::resolve::{Types, offset};
-use crate::schema::simple::{null_value, presence, text};
-use crate::schema::types::{SbeConstant, SbePresence, SbeType};
+use crate::schema::simple::{null_value, number, presence, text};
+use crate::schema::types::{SbeConstant, SbePresence, SbeSimpleType, SbeType};
 use crate::schema::wire::{SbeCounter, SbeDataLayout, SbeDimension};
 
 /// Checks the messages of a schema of a version.
@@ -147,7 +148,12 @@ impl<'t, 'a> Blocks<'t, 'a> {
     fn field(&mut self, element: &Element, end: usize) -> Result<SbeFieldType, SbeSchemaError> {
         let kind = self.types.named(element.required("type")?, element)?;
         self.count(kind.size(), element)?;
-        let presence = field_presence(element, &kind)?;
+        let mut presence = field_presence(element, &kind)?;
+        if presence == SbePresence::Optional && !kind.has_null() {
+            let note = "presence optional is ignored: the type has no null value";
+            self.types.warnings.push(element.warning(note));
+            presence = SbePresence::Required;
+        }
         let constant = self.constant(element, &kind, presence)?;
         let length = match presence {
             SbePresence::Constant => 0,
@@ -176,6 +182,8 @@ impl<'t, 'a> Blocks<'t, 'a> {
             offset,
             presence,
             null: field_null(element, &kind)?,
+            min: limit(element, "minValue", simple)?,
+            max: limit(element, "maxValue", simple)?,
             constant,
             since_version: self.since(element)?,
             deprecated: element.number32("deprecated")?,
@@ -271,9 +279,6 @@ fn field_presence(element: &Element, kind: &SbeType) -> Result<SbePresence, SbeS
             "presence {one:?} contradicts the presence {two:?} of the type '{}'",
             kind.name()
         ))),
-        (Some(SbePresence::Optional), _) if matches!(kind, SbeType::Set(_)) => {
-            Err(element.error("a set has no null value, so it cannot be optional"))
-        }
         (one, two) => Ok(one.or(two).unwrap_or(SbePresence::Required)),
     }
 }
@@ -301,6 +306,15 @@ fn field_null(element: &Element, kind: &SbeType) -> Result<Option<SbeNumber>, Sb
         ))),
         _ => Ok(own),
     }
+}
+
+/// Returns a limit that a field of a simple type states.
+fn limit(
+    element: &Element,
+    name: &str,
+    simple: Option<&Arc<SbeSimpleType>>,
+) -> Result<Option<SbeNumber>, SbeSchemaError> {
+    simple.map_or(Ok(None), |simple| number(element, name, simple.primitive))
 }
 
 /// Checks that the numbers of groups and data fit the members that count them.

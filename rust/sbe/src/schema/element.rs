@@ -8,6 +8,25 @@ use roxmltree::{Document, Node, ParsingOptions};
 use crate::limits::{MAX_SCHEMA_LENGTH, MAX_XML_DEPTH, MAX_XML_NODES};
 use crate::schema::{SbeSchemaError, SbeSchemaWarning};
 
+/// Names of SBE's elements. Schemas have them with any namespace.
+const NAMES: [&str; 15] = [
+    "messageSchema",
+    "types",
+    "type",
+    "composite",
+    "ref",
+    "enum",
+    "validValue",
+    "set",
+    "choice",
+    "messages",
+    "message",
+    "field",
+    "group",
+    "data",
+    "include",
+];
+
 /// An element, independent of the text from which it was parsed.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
@@ -95,6 +114,18 @@ impl Element {
                 .push(Self::copy(child, lines, file, depth + 1)?);
         }
         Ok(element)
+    }
+
+    /// Removes elements such as annotations: their names are not SBE's, and their namespace is not that of the root.
+    pub fn remove_foreign(&mut self, root: Option<&str>) {
+        self.children.retain(|child| {
+            let is_own = child.namespace.is_none() || child.namespace.as_deref() == root;
+            let is_metadata = child.name == "metadata";
+            NAMES.contains(&child.name.as_str()) || is_own && !is_metadata
+        });
+        for child in &mut self.children {
+            child.remove_foreign(root);
+        }
     }
 
     /// Returns the value of an attribute without namespace.

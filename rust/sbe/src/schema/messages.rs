@@ -51,6 +51,10 @@ pub struct SbeFieldType {
     pub presence: SbePresence,
     /// The null value that the field states.
     pub null: Option<SbeNumber>,
+    /// The least value on encoding that the field states, as in drafts of SBE 2.0.
+    pub min: Option<SbeNumber>,
+    /// The greatest value on encoding that the field states, as in drafts of SBE 2.0.
+    pub max: Option<SbeNumber>,
     /// Value of a constant field.
     pub constant: Option<SbeConstant>,
     /// Version of the schema that added the field.

@@ -79,6 +79,8 @@ impl SbeSchema {
             return Err(root.error("the root is not <messageSchema>"));
         }
         Includes::new(loader).expand(&mut root, 1)?;
+        let namespace = root.namespace.clone();
+        root.remove_foreign(namespace.as_deref());
         Self::check(&root)
     }
 
@@ -138,8 +140,8 @@ fn parts(root: &Element) -> Result<(Vec<&Element>, Vec<&Element>), SbeSchemaErro
         match element.name.as_str() {
             "types" => lists.push(element),
             "message" => messages.push(element),
-            // An included file may be a schema itself.
-            "messageSchema" => pending.extend(element.children.iter().rev()),
+            // Drafts collect messages. An included file may be a schema itself.
+            "messages" | "messageSchema" => pending.extend(element.children.iter().rev()),
             _ => return Err(element.error("<messageSchema> has no such element")),
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn null_value(
 }
 
 /// Returns the number in an attribute.
-fn number(
+pub(super) fn number(
     element: &Element,
     name: &str,
     primitive: SbePrimitive,

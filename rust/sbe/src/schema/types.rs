@@ -98,6 +98,21 @@ impl SbeType {
         }
     }
 
+    /// Returns whether the type can be null.
+    ///
+    /// A set cannot, and a composite cannot if its first member on the wire cannot.
+    pub fn has_null(&self) -> bool {
+        match self {
+            Self::Simple(_) | Self::Enum(_) => true,
+            Self::Set(_) => false,
+            Self::Composite(composite) => {
+                let mut members = composite.members.iter();
+                let first = members.find(|member| member.kind.length() > 0);
+                first.is_some_and(|member| member.kind.has_null())
+            }
+        }
+    }
+
     /// Returns the number of fields and members that the type consists of, at least 1.
     pub(crate) fn size(&self) -> usize {
         match self {

@@ -1,9 +1,7 @@
 //! Writes values of fields.
 
 use crate::number::{SbeNumber, SbePrimitive};
-use crate::plan::{
-    SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeStruct, SbeTime, SbeUnitSource,
-};
+use crate::plan::{SbeField, SbeKind, SbeScalar, SbeStruct};
 use crate::schema::{SbeCharacterSet, SbeEnum, SbePresence, SbeSet};
 use crate::value::SbeValue;
 use crate::write::SbeEncodeError;
@@ -140,30 +138,6 @@ impl SbeField {
         }
     }
 
-    fn put_number(
-        &self,
-        scalar: &SbeScalar,
-        number: SbeNumber,
-        bytes: &mut [u8],
-    ) -> Result<(), SbeEncodeError> {
-        let is_float = matches!(number, SbeNumber::Float(_));
-        if is_float && scalar.primitive.is_integer() {
-            return Err(self.kind_error("an integer", &SbeValue::Number(number)));
-        }
-        let above = scalar.min.is_none_or(|min| !is_less(number, min));
-        let below = scalar.max.is_none_or(|max| !is_less(max, number));
-        if above && below && scalar.primitive.write(number, scalar.order, bytes) {
-            return Ok(());
-        }
-        let (least, most) = scalar.primitive.range();
-        Err(SbeEncodeError::Range {
-            field: self.name.clone(),
-            value: number.to_string(),
-            min: scalar.min.unwrap_or(least).to_string(),
-            max: scalar.max.unwrap_or(most).to_string(),
-        })
-    }
-
     fn put_character(
         &self,
         scalar: &SbeScalar,
@@ -255,84 +229,6 @@ impl SbeField {
         self.put_number(scalar, number, bytes)
     }
 
-    fn put_decimal(
-        &self,
-        decimal: &SbeDecimal,
-        value: &SbeValue<'_>,
-        bytes: &mut [u8],
-    ) -> Result<(), SbeEncodeError> {
-        let (mantissa, exponent) = match value {
-            SbeValue::Decimal { mantissa, exponent } => (*mantissa, *exponent),
-            SbeValue::Number(number) => match number.as_i128() {
-                Some(integer) => (integer, 0),
-                None => return Err(self.kind_error("a decimal or an integer", value)),
-            },
-            other => return Err(self.kind_error("a decimal or an integer", other)),
-        };
-        let mantissa = match decimal.exponent {
-            SbeExponent::Constant(target) => self.rescale(mantissa, exponent, target)?,
-            SbeExponent::Wire { scalar, offset } => {
-                let number = SbeNumber::Signed(exponent.into());
-                self.put_number(&scalar, number, &mut bytes[offset..])?;
-                mantissa
-            }
-            SbeExponent::Field { .. } => self.rescale(mantissa, exponent, 0)?,
-        };
-        let number =
-            integer(mantissa).ok_or_else(|| self.range_error(&decimal.mantissa, mantissa))?;
-        self.put_number(
-            &decimal.mantissa,
-            number,
-            &mut bytes[decimal.mantissa_offset..],
-        )
-    }
-
-    /// Returns the mantissa of a decimal for another exponent.
-    ///
-    /// # Errors
-    /// [`SbeEncodeError::Inexact`] if the mantissa would have to be rounded, or does not fit 128 bits.
-    pub fn rescale(
-        &self,
-        mantissa: i128,
-        exponent: i32,
-        target: i32,
-    ) -> Result<i128, SbeEncodeError> {
-        let inexact = || SbeEncodeError::Inexact {
-            field: self.name.clone(),
-            mantissa,
-            exponent,
-            target,
-        };
-        if mantissa == 0 {
-            return Ok(0);
-        }
-        let power = i64::from(exponent) - i64::from(target);
-        let factor = u32::try_from(power.unsigned_abs()).ok();
-        let factor = factor.and_then(|power| 10i128.checked_pow(power));
-        let factor = factor.ok_or_else(inexact)?;
-        if power >= 0 {
-            return mantissa.checked_mul(factor).ok_or_else(inexact);
-        }
-        match mantissa % factor {
-            0 => Ok(mantissa / factor),
-            _ => Err(inexact()),
-        }
-    }
-
-    fn put_time(
-        &self,
-        time: &SbeTime,
-        number: SbeNumber,
-        bytes: &mut [u8],
-    ) -> Result<(), SbeEncodeError> {
-        self.put_number(&time.scalar, number, &mut bytes[time.offset..])?;
-        if let SbeUnitSource::Wire { scalar, offset } = time.unit {
-            // Times are read in nanoseconds, and so they are written.
-            self.put_number(&scalar, SbeNumber::Unsigned(9), &mut bytes[offset..])?;
-        }
-        Ok(())
-    }
-
     fn put_struct(
         &self,
         composite: &SbeStruct,
@@ -358,7 +254,11 @@ impl SbeField {
         })
     }
 
-    fn kind_error(&self, expected: &'static str, value: &SbeValue<'_>) -> SbeEncodeError {
+    pub(super) fn kind_error(
+        &self,
+        expected: &'static str,
+        value: &SbeValue<'_>,
+    ) -> SbeEncodeError {
         SbeEncodeError::Kind {
             field: self.name.clone(),
             expected,
@@ -372,32 +272,6 @@ impl SbeField {
             type_name: type_name.to_owned(),
             name: name.to_owned(),
         }
-    }
-
-    fn range_error(&self, scalar: &SbeScalar, value: i128) -> SbeEncodeError {
-        let (least, most) = scalar.primitive.range();
-        SbeEncodeError::Range {
-            field: self.name.clone(),
-            value: value.to_string(),
-            min: scalar.min.unwrap_or(least).to_string(),
-            max: scalar.max.unwrap_or(most).to_string(),
-        }
-    }
-}
-
-/// Returns an integer as a number, if it fits 64 bits.
-fn integer(value: i128) -> Option<SbeNumber> {
-    match i64::try_from(value) {
-        Ok(value) => Some(SbeNumber::Signed(value)),
-        Err(_) => u64::try_from(value).ok().map(SbeNumber::Unsigned),
-    }
-}
-
-/// Returns whether a number is less than another. NaN is not less than any number.
-fn is_less(one: SbeNumber, two: SbeNumber) -> bool {
-    match (one.as_i128(), two.as_i128()) {
-        (Some(one), Some(two)) => one < two,
-        _ => one.as_f64() < two.as_f64(),
     }
 }
 

@@ -6,5 +6,6 @@
 mod error;
 mod field;
 mod message;
+mod number;
 
 pub use error::SbeEncodeError;
