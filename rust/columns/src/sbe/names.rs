@@ -15,7 +15,7 @@ use arrow_schema::{DataType, Field, Fields};
 use super::column::{BadValueOfRow, BlockColumn, Place, bad};
 use super::number::number_column;
 use super::options::{SbeColumnOptions, SbeSetColumn};
-use super::text::Slices;
+use super::text::SliceBuilder;
 
 /// Key of a number that the schema does not know.
 const UNKNOWN: i32 = -1;
@@ -159,7 +159,7 @@ pub(super) fn set_column(
             bits,
             options: *place.options,
             ends: vec![0],
-            names: Slices::new(),
+            names: SliceBuilder::new(),
             nulls: NullBufferBuilder::new(0),
         }),
         SbeSetColumn::Booleans => Box::new(FlagColumn {
@@ -201,7 +201,7 @@ struct NameListColumn {
     bits: Bits,
     options: SbeColumnOptions,
     ends: Vec<i32>,
-    names: Slices,
+    names: SliceBuilder,
     nulls: NullBufferBuilder,
 }
 

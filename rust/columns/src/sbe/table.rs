@@ -11,7 +11,7 @@ use arrow_schema::{Field, FieldRef, Fields};
 
 use super::column::{BadValueOfRow, BlockColumn, Place, bad, column_of};
 use super::options::SbeColumnOptions;
-use super::text::{Slices, TextColumn};
+use super::text::{SliceBuilder, TextColumn};
 
 /// Columns of a block, its groups and its data. Elements that are not selected have no column.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct GroupColumn {
 
 enum DataColumn {
     Text(TextColumn),
-    Bytes(String, Slices),
+    Bytes(String, SliceBuilder),
 }
 
 /// An element of a block that has a column.
@@ -105,7 +105,7 @@ impl BlockTable {
             let name = &data.name;
             is_selected(Element::Data(index)).then(|| match data.layout.character_set {
                 Some(set) => DataColumn::Text(TextColumn::of_data(name, set)),
-                None => DataColumn::Bytes(name.clone(), Slices::new()),
+                None => DataColumn::Bytes(name.clone(), SliceBuilder::new()),
             })
         };
         Self {

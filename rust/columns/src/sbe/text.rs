@@ -11,13 +11,13 @@ use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer};
 use super::column::{BadValueOfRow, BlockColumn, Place, bad};
 
 /// Texts or bytes of any length, one after the other.
-pub(super) struct Slices {
+pub(super) struct SliceBuilder {
     ends: Vec<i32>,
     values: Vec<u8>,
     nulls: NullBufferBuilder,
 }
 
-impl Slices {
+impl SliceBuilder {
     pub(super) fn new() -> Self {
         Self {
             ends: vec![0],
@@ -68,7 +68,7 @@ pub(super) struct TextColumn {
     length: usize,
     character_set: SbeCharacterSet,
     is_optional: bool,
-    texts: Slices,
+    texts: SliceBuilder,
 }
 
 impl TextColumn {
@@ -84,7 +84,7 @@ impl TextColumn {
             length,
             character_set,
             is_optional: place.is_optional(),
-            texts: Slices::new(),
+            texts: SliceBuilder::new(),
         }
     }
 
@@ -96,7 +96,7 @@ impl TextColumn {
             length: 0,
             character_set,
             is_optional: false,
-            texts: Slices::new(),
+            texts: SliceBuilder::new(),
         }
     }
 
@@ -149,7 +149,7 @@ pub(super) struct CharacterColumn {
     offset: usize,
     /// The null value of an optional field.
     null: Option<u8>,
-    texts: Slices,
+    texts: SliceBuilder,
 }
 
 impl CharacterColumn {
@@ -162,7 +162,7 @@ impl CharacterColumn {
             name: place.field.name.clone(),
             offset: place.offset,
             null: null.filter(|_| place.is_optional()),
-            texts: Slices::new(),
+            texts: SliceBuilder::new(),
         }
     }
 }
