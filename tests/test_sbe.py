@@ -184,6 +184,19 @@ def test_tables_and_dicts_are_encoded_to_the_same_messages(schema: Schema) -> No
     assert schema["BookUpdate"].encode(schema["BookUpdate"].to_arrow(books)).equals(books)
 
 
+def test_a_table_with_a_wrong_column_is_refused_with_its_row(schema: Schema) -> None:
+    table = schema["Trade"].to_arrow(schema["Trade"].encode([trade(1), trade(2)]))
+    with pytest.raises(aeron.InvalidArgumentError, match="no element 'depth': drop the column"):
+        schema["Trade"].encode(table.append_column("depth", [[1, 2]]))
+    with pytest.raises(aeron.InvalidArgumentError, match=r"message 1: .*tradeId"):
+        schema["Trade"].encode(table.set_column(1, "tradeId", [pa.array([1, None], pa.uint32())]))
+    with pytest.raises(aeron.ArgumentTypeError, match="messages are a int: pass a list of dicts"):
+        schema["Trade"].encode(7)
+    micros = table.set_column(0, "transactTime", table["transactTime"].cast(pa.timestamp("us", "UTC"), safe=False))
+    decoded = schema["Trade"].to_arrow(schema["Trade"].encode(micros))
+    assert decoded["transactTime"].cast(pa.int64()).to_pylist() == [NS // 1000 * 1000] * 2
+
+
 def test_times_are_encoded_from_python_objects(schema: Schema) -> None:
     time = datetime(2026, 1, 31, 9, 30, 0, 5, tzinfo=UTC)
     message = schema["Trade"].encode_one(trade(1, transactTime=time))

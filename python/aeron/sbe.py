@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from aeron._pipeline import _SbeColumns, _SbeSchema
-from aeron.exceptions import InvalidArgumentError
+from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -321,7 +321,15 @@ class Template:
         """
         import pyarrow as pa
 
-        return pa.record_batch(self._native.encode(self.name, self._dicts(messages)))["value"]
+        if isinstance(messages, list | tuple):
+            rows = [dict(message) for message in messages]
+            return pa.record_batch(self._native.encode(self.name, rows))["value"]
+        batches = self._native.encode_arrow(self.name, messages)
+        if batches is None:
+            kind = type(messages).__name__
+            raise ArgumentTypeError(f"messages are a {kind}: pass a list of dicts, an Arrow table or a DataFrame")
+        values = [pa.record_batch(batch)["value"] for batch in batches]
+        return pa.concat_arrays(values) if values else pa.array([], pa.binary())
 
     def encode_one(self, message: Mapping[str, Any]) -> bytes:
         """Encodes one message, given as a dict. Returns its bytes.
@@ -354,21 +362,6 @@ class Template:
             raise InvalidArgumentError(f"the message of {len(message)} bytes does not fit {len(buffer)} bytes")
         buffer[: len(message)] = message
         return len(message)
-
-    def _dicts(self, messages: Any) -> list[dict[str, Any]]:
-        if isinstance(messages, list | tuple):
-            return [dict(message) for message in messages]
-        import pyarrow as pa
-
-        table = pa.table(messages) if hasattr(messages, "__arrow_c_stream__") else pa.table(pa.record_batch(messages))
-        wanted = {field.name: field.type for field in self.arrow_schema()}
-        # The index of a pandas DataFrame is no column of a message.
-        table = table.select([name for name in table.column_names if not name.startswith("__index_level_")])
-        columns = {
-            name: column.cast(wanted[name]).cast(_without_timestamps(wanted[name])) if name in wanted else column
-            for name, column in zip(table.column_names, table.columns, strict=True)
-        }
-        return list(pa.table(columns).to_pylist())
 
 
 class DecodedMessage:
@@ -429,21 +422,6 @@ class _FolderLoader:
 
 def _restored(text: str, included: dict[str, str], options: dict[str, Any]) -> Schema:
     return Schema(text=text, loader=included.__getitem__ if included else None, **options)
-
-
-def _without_timestamps(type_: pa.DataType) -> pa.DataType:
-    """Returns a type with integers instead of timestamps: Python's own times have no nanoseconds."""
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(type_):
-        return pa.int64()
-    if pa.types.is_dictionary(type_):
-        return type_.value_type
-    if pa.types.is_list(type_):
-        return pa.list_(_without_timestamps(type_.value_type))
-    if pa.types.is_struct(type_):
-        return pa.struct([pa.field(field.name, _without_timestamps(field.type)) for field in type_])
-    return type_
 
 
 # ---- called by the native module, which encodes times ---------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 import pyarrow as pa
+from pyspark.sql.types import IntegerType, StructField, StructType
 from tests.segments import BOOT_ID, Segment
 from tests.spark.test_recordings import Recorder
 
@@ -21,6 +23,7 @@ from aeron.spark.columns import source_schema
 from aeron.spark.errors import AeronOptionError, AeronRecordError
 from aeron.spark.options import read_options, write_options
 from aeron.spark.rows import AeronPartition, read_partition
+from aeron.spark.sink import check_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
 MARKET = Path(__file__).parents[1] / "sbe" / "market.xml"
 TRADES = {"valueFormat": "sbe", "sbe.schema": str(MARKET), "sbe.template": "Trade"}
 BOOKS = {**TRADES, "sbe.template": "BookUpdate"}
-NS = 1_700_000_000_123_456_789
+NS = 1_700_000_000_123_456_000
 
 needs_boot_id = pytest.mark.skipif(not BOOT_ID.exists(), reason="only Linux has the file with the boot id")
 
@@ -116,7 +119,7 @@ def test_each_entry_of_a_group_is_a_row_with_its_index_and_the_columns_of_its_me
 def test_malformed_messages_fail_the_task_or_are_dropped(tmp_path: Path) -> None:
     late = trade(2)[:8] + b"\xff" * 8 + trade(2)[16:]
     messages = [trade(1), late, trade(3)[:-1], trade(4)]
-    with pytest.raises(AeronRecordError, match="transactTime|block length"):
+    with pytest.raises(AeronRecordError, match=r"transactTime|block length"):
         rows(messages, tmp_path, **TRADES)
     table = rows(messages, tmp_path, **TRADES, mode="DROPMALFORMED")
     assert table["tradeId"].to_pylist() == [1, 4]
@@ -139,9 +142,25 @@ def test_wrong_options_are_refused(changed: dict[str, Any], text: str) -> None:
         types(**{name: value for name, value in given.items() if value is not None})
 
 
-def test_a_sink_refuses_the_format() -> None:
-    with pytest.raises(AeronOptionError, match=r"option valueFormat: a sink does not encode SBE.*aeron\.sbe"):
-        write_options({"channel": "aeron:ipc", "valueFormat": "sbe"}, streaming=False)
+def test_a_sink_refuses_columns_that_the_message_does_not_have() -> None:
+    options = write_options({"channel": "aeron:ipc", "streamId": "1", **BOOKS}, streaming=False)
+    right = source_schema(read_options({"archiveDir": "/nowhere", **BOOKS}))
+    check_schema(right, options)
+
+    def refused(change: Callable[[StructType], StructType]) -> str:
+        with pytest.raises(AeronOptionError) as error:
+            check_schema(change(right), options)
+        return str(error.value)
+
+    assert "column 'flags' is missing, a required field of message BookUpdate" in refused(
+        lambda schema: StructType([field for field in schema.fields if field.name != "flags"])
+    )
+    assert "column 'depth' is not in message BookUpdate; drop it" in refused(
+        lambda schema: StructType([*schema.fields, StructField("depth", IntegerType())])
+    )
+    assert "column 'note' cannot be INT; format aeron writes STRING" in refused(
+        lambda schema: StructType([*schema.fields[:-1], StructField("note", IntegerType())])
+    )
 
 
 @needs_boot_id
@@ -162,5 +181,9 @@ def test_spark_reads_trades_and_entries_of_a_recording(
         assert trades.selectExpr("count(*)", "sum(tradeId)", "sum(price)").first() == (100, 4950, Decimal(125))
         books = read.options(**BOOKS).load()
         assert books.selectExpr("explode(entries.price) as price").agg({"price": "sum"}).first() == (Decimal(3),)
+        with client.add_subscription("aeron:ipc", 3102) as subscription:
+            sink = trades.repartition(1).sortWithinPartitions("tradeId").write.format("aeron").mode("append")
+            sink.options(**{"aeron.dir": media_driver.dir, "channel": "aeron:ipc", "streamId": "3102"}, **TRADES).save()
+            assert [bytes(message) for message in subscription.poll_batch(1000)] == [trade(n) for n in range(100)]
         entries = read.options(**BOOKS, **{"sbe.group": "entries"}).load()
         assert [row.price for row in entries.orderBy("price").collect()] == [Decimal(1), Decimal(2)]

@@ -46,6 +46,9 @@ class _SbeSchema:
         """Returns the name of the template of a message; `None` if the schema does not have it."""
     def decode(self, message: Buffer, skip: int) -> tuple[str, dict[str, Any]]:
         """Decodes a message. Returns the name of its template and a dictionary of its values."""
+    def encode_arrow(self, name: str, rows: object) -> list[ColumnBatch] | None:
+        """Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
+        the data; `None` if the object is no Arrow data."""
     def encode(self, name: str, messages: list[dict[str, Any]]) -> ColumnBatch:
         """Encodes a dictionary for each message. Returns the messages as a record batch with a column `value`."""
     def encode_one(self, name: str, message: dict[str, Any]) -> bytes:

@@ -537,7 +537,7 @@ OPTIONS: tuple[Option, ...] = (
         option_values.value_format,
         "expected binary, string, struct or sbe",
         "Format of a payload: bytes, UTF-8 text, a fixed record described by `valueSchema`, or an SBE message of "
-        "`sbe.schema`. Sinks do not have `sbe`.",
+        "`sbe.schema`.",
         "struct",
         ("arrow", "reserved for a later version"),
         default="binary",
@@ -553,16 +553,16 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sbe.schema",
-        Use.SOURCE,
+        Use.ALL,
         option_values.sbe_schema,
         "expected the path of a schema's XML file",
-        "Schema of the messages, read once by the driver program. Included files are below its folder.",
+        "Schema of the messages, which only the driver program reads. Included files are below its folder.",
         "tests/sbe/market.xml",
         ("missing.xml", "No such file"),
     ),
     Option(
         "sbe.schemaText",
-        Use.SOURCE,
+        Use.ALL,
         option_values.sbe_schema_text,
         "expected the XML text of a schema",
         "Schema of the messages as text, instead of `sbe.schema`.",
@@ -573,10 +573,10 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "sbe.template",
-        Use.SOURCE,
+        Use.ALL,
         option_values.non_empty,
         "expected the name of a message in the schema",
-        "Messages that become rows; required with `valueFormat=sbe`. Other messages are skipped.",
+        "Message of a row; required with `valueFormat=sbe`. A source skips other messages.",
         "Trade",
         ("", "empty"),
     ),
@@ -771,6 +771,9 @@ class ClientOptions:
     aeron_pre_touch_mapped_memory: bool
     value_format: str
     value_schema: str | None
+    sbe_schema: option_values.SbeSchemaText | None
+    sbe_schema_text: option_values.SbeSchemaText | None
+    sbe_template: str | None
 
 
 @dataclass(frozen=True)
@@ -780,9 +783,6 @@ class SourceOptions(ClientOptions):
     min_partitions: int | None
     max_rows_per_partition: int | None
     include_headers: bool
-    sbe_schema: option_values.SbeSchemaText | None
-    sbe_schema_text: option_values.SbeSchemaText | None
-    sbe_template: str | None
     sbe_group: str | None
     sbe_decimal_scale: int | None
     sbe_sets: str
@@ -1097,11 +1097,6 @@ _FORMAT_OPTIONS: Mapping[str, tuple[str, str | None]] = {
 def _check_together(values: Mapping[str, Any]) -> None:
     """Checks rules that concern several options."""
     chosen = values["value_format"]
-    if chosen == "sbe" and "sbe_schema" not in values:
-        raise AeronOptionError(
-            "option valueFormat: a sink does not encode SBE, got 'sbe'; encode the rows by aeron.sbe, and write the "
-            "column value"
-        )
     fields = {option.name: option.field for option in OPTIONS}
     for name, (format, needed) in _FORMAT_OPTIONS.items():
         given = values.get(fields[name])

@@ -105,24 +105,44 @@ class _Sbe(PayloadFormat):
     With a group, ``record_index`` is the index of an entry in its message, from 0.
     """
 
-    def __init__(self, options: SourceOptions, schema: SbeSchemaText) -> None:
-        scale = options.sbe_decimal_scale
-        columns: dict[str, Any] = {
-            "group": options.sbe_group,
-            "decimal_scale": None if scale == -1 else scale,
-            "sets": options.sbe_sets,
-            "refuse_unknown": options.sbe_unknown_enums == "malformed",
-        }
-        described = {"text": schema.text, "included": dict(schema.included), "template": options.sbe_template}
-        self.native_schema = json.dumps({**described, **columns})
+    def __init__(self, options: SourceOptions | SinkOptions, schema: SbeSchemaText) -> None:
+        columns: dict[str, Any] = {}
+        if isinstance(options, SourceOptions):
+            scale = options.sbe_decimal_scale
+            columns = {
+                "group": options.sbe_group,
+                "decimal_scale": None if scale == -1 else scale,
+                "sets": options.sbe_sets,
+                "refuse_unknown": options.sbe_unknown_enums == "malformed",
+            }
+        self._template = options.sbe_template or ""
+        described = {"text": schema.text, "included": dict(schema.included), "template": self._template}
+        self.native_schema = json.dumps({**described, "decimal_scale": 9, **columns})
         native = _SbeSchema(schema.text, loader=dict(schema.included).__getitem__ if schema.included else None)
         try:
-            table = native.columns(options.sbe_template or "", **columns, for_spark=True)
+            table = native.columns(self._template, **columns, for_spark=True)
         except AeronError as error:
             raise AeronOptionError(f"option sbe.template: {error}") from None
         self.columns = _spark_types(table)
+        elements = native.describe(self._template)
+        self._required = [name for depth, name, _, _, presence, _ in elements if not depth and presence == "required"]
         headers: dict[str, DataType] = {name: LongType() for name in ("template_id", "schema_id", "version")}
-        self.more_headers = headers if options.sbe_group is None else {**headers, "record_index": IntegerType()}
+        self.more_headers = {**headers, "record_index": IntegerType()} if columns.get("group") else headers
+
+    def check_written(self, columns: Mapping[str, DataType]) -> None:
+        for name, type_ in columns.items():
+            if name in SINK_HEADERS and name not in self.columns:
+                continue
+            if name in SINK_HEADERS:
+                raise AeronOptionError(f"option sbe.template: field '{name}' is a column that the sink reads itself")
+            if name not in self.columns:
+                raise AeronOptionError(f"column '{name}' is not in message {self._template}; drop it")
+            # The texts do not say whether items of arrays may be null.
+            if type_.simpleString() != self.columns[name].simpleString():
+                raise wrong_type(name, type_, sql(self.columns[name]))
+        missing = next((name for name in self._required if name not in columns), None)
+        if missing is not None:
+            raise AeronOptionError(f"column '{missing}' is missing, a required field of message {self._template}")
 
 
 def _spark_types(schema: Any) -> dict[str, DataType]:
@@ -135,7 +155,7 @@ def _spark_types(schema: Any) -> dict[str, DataType]:
 
 def payload_of(options: SourceOptions | SinkOptions) -> PayloadFormat:
     """Returns the format that the options name: ``valueFormat``, and the options of its schema."""
-    if isinstance(options, SourceOptions) and (schema := options.sbe_schema or options.sbe_schema_text) is not None:
+    if (schema := options.sbe_schema or options.sbe_schema_text) is not None:
         return _Sbe(options, schema)
     if options.value_schema is not None:
         return _Records(options.value_schema)

@@ -162,7 +162,8 @@ def _write(
         offer_timeout_ms=options.offer_timeout_ms,
         reserved_value=reserved_value,
         batch_id=batch_id,
-        value_schema=options.value_schema,
+        value_format=options.value_format,
+        value_schema=payload_of(options).native_schema,
         records_per_message=options.records_per_message or 1,
         client=client_settings(options),
     )

@@ -3,7 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use aeron_columns::sbe::{SbeBadMessage, SbeColumnOptions, SbeColumns, SbeDecoded};
+use aeron_columns::sbe::{
+    SbeBadMessage, SbeColumnOptions, SbeColumns, SbeDecoded, SbeEncoder, SbeSetColumn,
+};
+use aeron_columns::write::EncodedRows;
 use aeron_sbe::plan::{SbePlan, SbePlanOptions};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
@@ -12,8 +15,11 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType,
     TimestampNanosecondType, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, StringArray};
-use arrow_schema::{DataType, TimeUnit};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Schema, TimeUnit};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
 
 const MARKET: &str = include_str!("../../../tests/sbe/market.xml");
 const NANOSECONDS: i64 = 1_700_000_000_123_456_789;
@@ -333,4 +339,84 @@ fn unknown_templates_and_groups_are_refused_with_the_known_names() {
     };
     assert!(refused("Quote", None).contains("Trade, BookUpdate, Instrument"));
     assert!(refused("BookUpdate", Some("legs")).contains("it has entries"));
+}
+
+/// Returns the columns of all elements as a record batch.
+fn batch(columns: &SbeColumns, decoded: SbeDecoded) -> RecordBatch {
+    let fields = columns.fields();
+    let arrays = decoded.columns.into_iter().take(fields.len()).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).expect("columns of these types")
+}
+
+fn reencoded(template: &str, messages: &[Vec<u8>], options: SbeColumnOptions) -> Vec<Vec<u8>> {
+    let columns = SbeColumns::new(&market(), template, None, options).expect("a template");
+    let decoded = decode(&columns, messages).expect("sound messages");
+    let mut encoded = EncodedRows::default();
+    let encoder = SbeEncoder::new(&market(), template).expect("a template");
+    let rows = batch(&columns, decoded);
+    encoder.encode(&rows, &mut encoded).expect("sound values");
+    let payloads = encoded.payloads();
+    (0..payloads.count())
+        .map(|index| payloads.at(index).to_vec())
+        .collect()
+}
+
+/// Returns books of any prices, numbers of orders and notes.
+fn books() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let prices = vec(option::of(-1_000_000_i128..1_000_000), 0..4);
+    let notes = prop_oneof![
+        Just(&b""[..]),
+        Just(&b"a note"[..]),
+        Just("\u{e9}".as_bytes())
+    ];
+    vec((prices, 0..3_u64, notes), 0..5).prop_map(|books| {
+        let books = books.into_iter();
+        let encoded = books.map(|(prices, orders, note)| book(&prices, orders, note));
+        encoded.collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn messages_that_became_columns_are_encoded_to_the_same_bytes(
+        ids in vec(0..1_000_u64, 0..20),
+        books in books(),
+        booleans: bool,
+    ) {
+        let sets = if booleans { SbeSetColumn::Booleans } else { SbeSetColumn::Names };
+        let options = SbeColumnOptions { sets, ..SbeColumnOptions::default() };
+        let trades: Vec<_> = ids.into_iter().map(trade).collect();
+        prop_assert_eq!(&reencoded("Trade", &trades, options), &trades);
+        prop_assert_eq!(&reencoded("BookUpdate", &books, options), &books);
+    }
+
+    #[test]
+    fn damaged_messages_are_rows_or_errors(
+        books in books(),
+        id: u8,
+        edits in vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        cut: prop::sample::Index,
+    ) {
+        let mut damaged: Vec<_> = books.into_iter().chain([trade(id.into())]).collect();
+        for message in &mut damaged {
+            for (place, byte) in &edits {
+                let place = place.index(message.len());
+                message[place] = *byte;
+            }
+        }
+        let cut = cut.index(damaged[0].len());
+        damaged[0].truncate(cut);
+        let kinds = [("Trade", None), ("BookUpdate", None), ("BookUpdate", Some("entries"))];
+        for (template, group) in kinds {
+            let columns = columns(template, group);
+            let rows = damaged.iter().map(|message| columns.rows(message));
+            let accepted = damaged.iter().zip(rows);
+            let accepted = accepted.filter_map(|(message, rows)| Some((message.clone(), rows.ok()??)));
+            let (accepted, rows): (Vec<_>, Vec<_>) = accepted.unzip();
+            if let Ok(decoded) = decode(&columns, &accepted) {
+                prop_assert_eq!(decoded.rows, rows.iter().sum::<usize>());
+                prop_assert!(decoded.columns.iter().all(|column| column.len() == decoded.rows));
+            }
+        }
+    }
 }

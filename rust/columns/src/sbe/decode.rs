@@ -1,17 +1,16 @@
 //! [`SbeColumns`]: the columns of a template, and the decoding of messages to them.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 
 use aeron_sbe::plan::{SbeGroup, SbePlan, SbeTemplate};
-use aeron_sbe::read::{SbeBlocks, SbeHeader, SbeMalformed, SbeVisitor};
-use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array, UInt64Array};
-use arrow_schema::{ArrowError, Field};
+use aeron_sbe::read::{SbeHeader, SbeMalformed, SbeVisitor};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
+use arrow_schema::Field;
 
-use super::column::BadValueOfRow;
+use super::fill::Filling;
 use super::options::SbeColumnOptions;
-use super::table::{BlockTable, Element, GroupColumn, TableVisitor};
+use super::table::{BlockTable, Element};
 
 /// The columns of a template. Immutable.
 #[derive(Clone)]
@@ -20,7 +19,7 @@ pub struct SbeColumns {
     template: usize,
     options: SbeColumnOptions,
     /// Index of the group whose entries are rows.
-    group: Option<usize>,
+    pub(super) group: Option<usize>,
     columns: Vec<Column>,
     /// Number of columns that are among the default columns.
     defaults: usize,
@@ -35,7 +34,7 @@ struct Column {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+pub(super) enum Source {
     /// An element of the root block.
     Root(Element),
     /// The column with this index of the entries that are rows.
@@ -103,10 +102,7 @@ impl SbeColumns {
     ) -> Result<Self, SbeColumnsError> {
         let templates = &plan.templates;
         let found = templates.iter().position(|template| template.name == name);
-        let template = found.ok_or_else(|| SbeColumnsError::Template {
-            name: name.to_owned(),
-            existing: joined(templates.iter().map(|template| template.name.as_str())),
-        })?;
+        let template = found.ok_or_else(|| unknown_template(plan, name))?;
         let block = &templates[template].block;
         let group = group.map(|group| {
             let found = block.groups.iter().position(|known| known.name == group);
@@ -238,6 +234,11 @@ impl SbeColumns {
         filling.finish(columns)
     }
 
+    /// Returns the source of the column with this index.
+    pub(super) fn source(&self, column: usize) -> Option<Source> {
+        Some(self.columns.get(column)?.source)
+    }
+
     fn add_all(&mut self) {
         let template = Arc::clone(&self.plan);
         let plan = &template.templates[self.template].block;
@@ -284,12 +285,12 @@ impl SbeColumns {
         self.columns.push(Column { field, source });
     }
 
-    fn empty_table(&self, is_selected: &dyn Fn(Element) -> bool) -> BlockTable {
+    pub(super) fn empty_table(&self, is_selected: &dyn Fn(Element) -> bool) -> BlockTable {
         BlockTable::new(&[&self.template().block], &self.options, is_selected)
     }
 
     /// Returns a column of the header.
-    fn numbers(&self, values: Vec<u32>) -> ArrayRef {
+    pub(super) fn numbers(&self, values: Vec<u32>) -> ArrayRef {
         match self.options.for_spark {
             true => Arc::new(Int64Array::from_iter_values(
                 values.into_iter().map(i64::from),
@@ -318,6 +319,15 @@ fn own_header(template: &SbeTemplate) -> Vec<u8> {
     header
 }
 
+/// Returns the error for the name of a template that does not exist.
+pub(super) fn unknown_template(plan: &SbePlan, name: &str) -> SbeColumnsError {
+    let templates = plan.templates.iter();
+    SbeColumnsError::Template {
+        name: name.to_owned(),
+        existing: joined(templates.map(|template| template.name.as_str())),
+    }
+}
+
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
@@ -341,140 +351,3 @@ impl<'a> SbeVisitor<'a> for EntryCount<'a> {
         self.depth -= 1;
     }
 }
-
-/// Columns while messages are appended.
-struct Filling<'a> {
-    columns: &'a SbeColumns,
-    root: GroupColumn,
-    /// Version of each message; empty if no column has it.
-    versions: Vec<u32>,
-    has_versions: bool,
-}
-
-impl<'a> Filling<'a> {
-    fn new(columns: &'a SbeColumns, selected: &[usize]) -> Self {
-        let sources = selected
-            .iter()
-            .filter_map(|index| columns.columns.get(*index));
-        let sources: Vec<Source> = sources.map(|column| column.source).collect();
-        let has = |source: Source| sources.contains(&source);
-        let is_selected = |element: Element| match element {
-            Element::Group(index) if columns.group.is_some() => columns.group == Some(index),
-            other => has(Source::Root(other)),
-        };
-        Self {
-            columns,
-            root: GroupColumn::root(columns.empty_table(&is_selected)),
-            versions: Vec::new(),
-            has_versions: has(Source::Version),
-        }
-    }
-
-    /// Appends `count` messages with the same length and the same header. There are several only if the template has
-    /// neither groups nor data.
-    fn append(&mut self, bytes: &[u8], length: usize, count: usize) -> Result<(), BadValueOfRow> {
-        let malformed = |malformed: SbeMalformed| BadValueOfRow {
-            row: 0,
-            reason: malformed.to_string(),
-        };
-        let template = self.columns.template();
-        let message = template.open(&bytes[..length]).map_err(malformed)?;
-        let block = message.block();
-        if self.has_versions {
-            let length = self.versions.len() + count;
-            self.versions.resize(length, block.version);
-        }
-        let after_header = &bytes[template.header.length..];
-        let block_length = block.bytes.len();
-        let blocks = SbeBlocks::new(after_header, length, block_length, count, block.version);
-        debug_assert!(
-            blocks.is_some(),
-            "the block of each message is in its bytes"
-        );
-        let blocks = blocks.unwrap_or(SbeBlocks::none(block.version));
-        self.root.table.append(&blocks, &[])?;
-        if template.is_fixed() {
-            return Ok(());
-        }
-        let root = std::mem::take(&mut self.root);
-        let mut visitor = TableVisitor::new(root, block);
-        message.visit(&mut visitor).map_err(malformed)?;
-        let (root, failed) = visitor.finish();
-        self.root = root;
-        failed.map_or(Ok(()), Err)
-    }
-
-    fn finish(mut self, selected: &[usize]) -> Result<SbeDecoded, SbeBadMessage> {
-        let columns = self.columns;
-        let plan = &columns.template().block;
-        let unknown = self.root.table.unknown();
-        let messages = self.root.table.rows;
-        let entries = columns.group.and_then(|index| {
-            let group = self.root.table.group_mut(index)?;
-            Some(group.entries(&plan.groups[index].block))
-        });
-        let parents = entries.as_ref().map(|(offsets, _)| parents(offsets));
-        let rows = parents.as_ref().map_or(messages, UInt64Array::len);
-        let of_message = |array: ArrayRef| match &parents {
-            None => Ok(array),
-            Some(parents) => repeated(&array, parents),
-        };
-        let template = columns.template();
-        let mut arrays = Vec::with_capacity(selected.len());
-        for index in selected {
-            let Some(column) = columns.columns.get(*index) else {
-                continue;
-            };
-            let array = match column.source {
-                Source::Entry(number) => {
-                    let entries = entries.as_ref().map(|(_, entries)| entries);
-                    entries.map(|entries| entries.column(number).clone())
-                }
-                Source::Root(element) => self
-                    .root
-                    .table
-                    .finish(plan, element)
-                    .map(of_message)
-                    .transpose()?,
-                Source::TemplateId => Some(columns.numbers(vec![template.id; rows])),
-                Source::SchemaId => Some(columns.numbers(vec![template.schema_id; rows])),
-                Source::Version => {
-                    let versions = columns.numbers(self.versions.clone());
-                    Some(of_message(versions)?)
-                }
-            };
-            arrays.extend(array);
-        }
-        Ok(SbeDecoded {
-            columns: arrays,
-            rows,
-            unknown,
-        })
-    }
-}
-
-/// Returns the index of the message of each entry.
-fn parents(offsets: &[i32]) -> UInt64Array {
-    let mut parents = Vec::with_capacity(offsets.last().map_or(0, |last| *last as usize));
-    for (message, range) in offsets.windows(2).enumerate() {
-        let Range { start, end } = range[0]..range[1];
-        parents.resize(parents.len() + (end - start) as usize, message as u64);
-    }
-    parents.into()
-}
-
-/// Returns the values of the messages for their entries.
-fn repeated(values: &ArrayRef, parents: &UInt64Array) -> Result<ArrayRef, SbeBadMessage> {
-    let refused = |reason: String| SbeBadMessage { message: 0, reason };
-    let length = values.get_array_memory_size() / values.len().max(1);
-    if length.saturating_mul(parents.len()) > MAX_REPEATED {
-        return Err(refused(format!(
-            "the values of messages, repeated for their entries, take more than {MAX_REPEATED} bytes: read fewer columns"
-        )));
-    }
-    let taken = arrow_select::take::take(values.as_ref(), parents, None);
-    taken.map_err(|error: ArrowError| refused(error.to_string()))
-}
-
-/// Most bytes of a column whose values are repeated.
-const MAX_REPEATED: usize = 1 << 30;

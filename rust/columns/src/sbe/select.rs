@@ -35,8 +35,8 @@ struct Accepted {
 }
 
 impl SbeColumns {
-    /// Decodes the payloads with these indexes, or all payloads, to the columns with the indexes `columns`. Each message
-    /// begins `skip` bytes after the start of its payload.
+    /// Decodes the payloads with the indexes `candidates`, or all payloads, to the columns with the indexes `columns`.
+    /// Each message begins `skip` bytes after the start of its payload.
     ///
     /// # Errors
     /// The mode is `FailFast`, and a message is malformed.

@@ -11,7 +11,7 @@ use crate::layout::RecordLayout;
 
 /// Number of rows that are encoded as records before they are sent. The number is small, so that the encoded records
 /// stay in the processor's cache.
-const ENCODED_ROWS: usize = 4096;
+pub(crate) const ENCODED_ROWS: usize = 4096;
 
 /// Conversion of rows to payloads in one format.
 pub trait RowEncoding: Debug + Send + Sync {
@@ -27,12 +27,28 @@ pub trait RowEncoding: Debug + Send + Sync {
     fn payloads<'a>(
         &self,
         rows: &'a RecordBatch,
-        encoded: &'a mut Vec<u8>,
+        encoded: &'a mut EncodedRows,
     ) -> Result<Payloads<'a>, RowSendError>;
 
     /// Creates the packing of several rows into one message; `None` if each row is a message.
     fn packing(&self) -> Option<Packing> {
         None
+    }
+}
+
+/// Encoded payloads, one after the other.
+#[derive(Debug, Default)]
+pub struct EncodedRows {
+    /// The bytes of all payloads.
+    pub bytes: Vec<u8>,
+    /// Offset of the start of each payload, and of the end of the last; unused for payloads of the same length.
+    pub offsets: Vec<i32>,
+}
+
+impl EncodedRows {
+    /// Returns the payloads between the offsets.
+    pub fn payloads(&self) -> Payloads<'_> {
+        Payloads::slices(&self.bytes, &self.offsets)
     }
 }
 
@@ -53,7 +69,7 @@ impl RowEncoding for ValueColumn {
     fn payloads<'a>(
         &self,
         rows: &'a RecordBatch,
-        _: &'a mut Vec<u8>,
+        _: &'a mut EncodedRows,
     ) -> Result<Payloads<'a>, RowSendError> {
         Ok(Rows::of(rows)?.payloads)
     }
@@ -67,12 +83,13 @@ impl RowEncoding for RecordRows {
     fn payloads<'a>(
         &self,
         rows: &'a RecordBatch,
-        encoded: &'a mut Vec<u8>,
+        encoded: &'a mut EncodedRows,
     ) -> Result<Payloads<'a>, RowSendError> {
-        encoded.clear();
+        let records = &mut encoded.bytes;
+        records.clear();
         let encoder = self.layout.encoder(rows)?;
-        encoder.encode(0..rows.num_rows(), encoded)?;
-        Ok(Payloads::records(encoded, self.layout.record_length()))
+        encoder.encode(0..rows.num_rows(), records)?;
+        Ok(Payloads::records(records, self.layout.record_length()))
     }
 
     fn packing(&self) -> Option<Packing> {

@@ -77,6 +77,11 @@ impl<'a> Payloads<'a> {
         })
     }
 
+    /// Creates payloads from consecutive values. `offsets` has the start of each value, and the end of the last.
+    pub fn slices(data: &'a [u8], offsets: &'a [i32]) -> Self {
+        Self::Small(Slices { data, offsets })
+    }
+
     /// Creates payloads from consecutive records of this length.
     pub fn records(bytes: &'a [u8], length: usize) -> Self {
         let count = bytes.len().checked_div(length).unwrap_or_default();

@@ -8,7 +8,8 @@ mod packing;
 mod plain;
 mod rows;
 
-pub use encoding::{RecordRows, RowEncoding, ValueColumn};
+pub(crate) use encoding::ENCODED_ROWS;
+pub use encoding::{EncodedRows, RecordRows, RowEncoding, ValueColumn};
 pub use key::{MAX_MESSAGES, MAX_PARTITIONS, MessageKey};
 pub use messages::{ArrowMessages, Payloads, Reserved, ReservedValue};
 pub use packing::Packing;

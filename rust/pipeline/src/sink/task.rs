@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use aeron_client::{Aeron, AppendError, Error};
 use aeron_columns::write::{
-    ArrowMessages, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue, RowEncoding,
-    RowSendError, Rows, RowsOfStream, by_stream,
+    ArrowMessages, EncodedRows, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue,
+    RowEncoding, RowSendError, Rows, RowsOfStream, by_stream,
 };
 use arrow_array::RecordBatch;
 
@@ -72,7 +72,7 @@ pub struct SinkTask {
     /// Number of rows that were passed to the task.
     rows: u64,
     /// Payloads that are encoded at the moment.
-    encoded: Vec<u8>,
+    encoded: EncodedRows,
 }
 
 impl SinkTask {
@@ -84,7 +84,7 @@ impl SinkTask {
             streams: BTreeMap::new(),
             published: Receipt::default(),
             rows: 0,
-            encoded: Vec::new(),
+            encoded: EncodedRows::default(),
         }
     }
 

@@ -76,6 +76,7 @@ impl PySharedPublications {
         offer_timeout_ms = 30_000,
         reserved_value = "zero",
         batch_id = 0,
+        value_format = "struct",
         value_schema = None,
         records_per_message = 1,
         client = None,
@@ -93,6 +94,7 @@ impl PySharedPublications {
         #[pyo3(from_py_with = argument::offer_timeout_ms)] offer_timeout_ms: u64,
         reserved_value: &str,
         #[pyo3(from_py_with = argument::batch_id)] batch_id: u64,
+        value_format: &str,
         value_schema: Option<&str>,
         #[pyo3(from_py_with = argument::records_per_message)] records_per_message: usize,
         client: Option<ClientSettings>,
@@ -117,7 +119,7 @@ impl PySharedPublications {
             connect_timeout: Duration::from_millis(connect_timeout_ms),
             offer_timeout: Duration::from_millis(offer_timeout_ms),
             reserved_value: reserved(reserved_value, batch_id, partition)?,
-            encoding: encoding(value_schema, records_per_message)?,
+            encoding: encoding(value_format, value_schema, records_per_message)?,
         };
         let task = SinkTask::new(settings, self.get()?.clone());
         Ok(PySinkTask {
@@ -227,13 +229,18 @@ fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue
     }
 }
 
+/// Returns the encoding of a `value_schema`, which is a record layout, or an SBE schema with the name of a template.
 fn encoding(
+    value_format: &str,
     value_schema: Option<&str>,
     records_per_message: usize,
 ) -> PyResult<Box<dyn RowEncoding>> {
     let Some(text) = value_schema else {
         return Ok(Box::new(ValueColumn));
     };
+    if value_format == "sbe" {
+        return Ok(Box::new(crate::sbe::sbe_encoder(text)?));
+    }
     Ok(Box::new(RecordRows {
         layout: layout::parse(text)?,
         records_per_message: records_per_message.max(1),

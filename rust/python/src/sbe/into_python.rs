@@ -43,8 +43,8 @@ pub(super) fn record_dict<'py>(
     Ok(values)
 }
 
-/// Returns a value. An enum is its name, or its number if the schema does not know it. A set is a list of names. A time is
-/// an integer in the unit of its field.
+/// Returns a value. An enum is its name, or its number if the schema does not know it. A set is a list of names. A time
+/// is an integer in the unit of its field.
 fn value_object(py: Python<'_>, field: &SbeField, value: &SbeValue<'_>) -> PyResult<Py<PyAny>> {
     match (value, &field.kind) {
         (SbeValue::Number(number), SbeKind::Set { choices, .. }) => {

@@ -99,20 +99,22 @@ fn value_of(field: &SbeField, value: &Bound<'_, PyAny>) -> PyResult<SbeValue<'st
 }
 
 fn plain_value(field: &SbeField, value: &Bound<'_, PyAny>) -> PyResult<SbeValue<'static>> {
+    if matches!(field.kind, SbeKind::Decimal(_)) {
+        return decimal(value);
+    }
     if let Ok(text) = value.cast::<PyString>() {
         return Ok(SbeValue::Text(Cow::Owned(text.to_cow()?.into_owned())));
     }
     if let Ok(bytes) = value.cast::<PyBytes>() {
         return Ok(SbeValue::Bytes(Cow::Owned(bytes.as_bytes().to_vec())));
     }
-    if value.is_instance_of::<PyFloat>() && !matches!(field.kind, SbeKind::Decimal(_)) {
+    if value.is_instance_of::<PyFloat>() {
         return Ok(SbeValue::Number(SbeNumber::Float(value.extract()?)));
     }
     if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyInt>() {
         return integer(value);
     }
     match &field.kind {
-        SbeKind::Decimal(_) => decimal(value),
         SbeKind::Time(time) => time_value(time, value),
         // For example numpy's integers and floats.
         _ => integer(value).or_else(|_| Ok(SbeValue::Number(SbeNumber::Float(value.extract()?)))),
@@ -127,11 +129,13 @@ fn integer(value: &Bound<'_, PyAny>) -> PyResult<SbeValue<'static>> {
     Ok(SbeValue::Number(number))
 }
 
-/// Returns a decimal; a float has the digits of its `repr`.
+/// Returns the decimal of a number or a text; a float has the digits of its `repr`.
 fn decimal(value: &Bound<'_, PyAny>) -> PyResult<SbeValue<'static>> {
     let py = value.py();
     let class = py.import("decimal")?.getattr("Decimal")?;
-    let parts = class.call1((value.str()?,))?.call_method0("as_tuple")?;
+    let number = class.call1((value.str()?,));
+    let number = number.map_err(|_| invalid(format!("{value} is no decimal")))?;
+    let parts = number.call_method0("as_tuple")?;
     let (sign, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) = parts.extract()?;
     let exponent = exponent.extract::<i32>();
     let exponent = exponent.map_err(|_| invalid(format!("{value} is not a finite decimal")))?;

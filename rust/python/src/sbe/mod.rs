@@ -8,7 +8,7 @@ mod schema;
 
 use pyo3::prelude::*;
 
-pub use format::sbe_format;
+pub use format::{sbe_encoder, sbe_format};
 
 /// Adds the classes of schemas to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

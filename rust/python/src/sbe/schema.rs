@@ -3,18 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeDecimalColumn, SbeSetColumn};
+use aeron_columns::sbe::{
+    SbeColumnOptions, SbeColumns, SbeDecimalColumn, SbeEncoder, SbeSetColumn,
+};
+use aeron_columns::write::EncodedRows;
 use aeron_sbe::plan::{SbePlan, SbePlanOptions, SbeTemplate, SbeTimeUnit};
 use aeron_sbe::read::SbeHeader;
 use aeron_sbe::schema::SbeSchema;
-use arrow_array::{ArrayRef, BinaryArray, RecordBatch};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch};
+use arrow_buffer::{Buffer, OffsetBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::columns::PySbeColumns;
 use super::into_python::{describe, record_dict};
 use super::into_sbe::record_of;
-use crate::arrow::value_error;
+use crate::arrow::{arrays_of, value_error};
 use crate::buffers::View;
 use crate::errors::raise;
 use crate::pipeline::PyColumnBatch;
@@ -155,23 +160,57 @@ impl PySbeSchema {
         Ok((template.name.clone(), values))
     }
 
+    /// Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
+    /// the data; `None` if the object is no Arrow data.
+    fn encode_arrow(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        rows: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Vec<PyColumnBatch>>> {
+        let encoder = SbeEncoder::new(&self.plan, name);
+        let encoder = encoder.map_err(|error| invalid(error.to_string()))?;
+        let Some(arrays) = arrays_of(rows)? else {
+            return Ok(None);
+        };
+        let encode = || {
+            let mut first = 0;
+            let batches = arrays.iter().map(|array| {
+                let rows = array.as_struct_opt().filter(|rows| rows.null_count() == 0);
+                let rows = rows.ok_or_else(|| {
+                    raise(
+                        "ArgumentTypeError",
+                        "only rows of columns become messages: pass a table",
+                    )
+                })?;
+                let mut encoded = EncodedRows::default();
+                let written = encoder.encode(&RecordBatch::from(rows.clone()), &mut encoded);
+                written.map_err(|error| match error.row {
+                    Some(row) => invalid(format!("message {}: {error}", first + row)),
+                    None => invalid(error.to_string()),
+                })?;
+                first += rows.len();
+                value_batch(encoded)
+            });
+            batches.collect::<PyResult<Vec<_>>>()
+        };
+        py.detach(encode).map(Some)
+    }
+
     /// Encodes a dictionary for each message. Returns the messages as a record batch with a column `value`.
     fn encode(&self, name: &str, messages: &Bound<'_, PyList>) -> PyResult<PyColumnBatch> {
         let template = self.template(name)?;
-        let mut bytes = Vec::new();
-        let mut ends = vec![0];
+        let mut encoded = EncodedRows::default();
+        encoded.offsets.push(0);
         for (index, message) in messages.iter().enumerate() {
             let record = record_of(&template.block, &message)?;
-            let encoded = template.encode(&record, &mut bytes);
-            encoded.map_err(|error| invalid(format!("message {index}: {error}")))?;
-            let end = i32::try_from(bytes.len());
-            ends.push(end.map_err(|_| invalid("the messages take more than 2 GiB".to_owned()))?);
+            let written = template.encode(&record, &mut encoded.bytes);
+            written.map_err(|error| invalid(format!("message {index}: {error}")))?;
+            let end = i32::try_from(encoded.bytes.len());
+            let end = end.map_err(|_| invalid("the messages take more than 2 GiB".to_owned()))?;
+            encoded.offsets.push(end);
         }
-        let offsets = arrow_buffer::OffsetBuffer::new(ends.into());
-        let values = BinaryArray::new(offsets, arrow_buffer::Buffer::from_vec(bytes), None);
-        let value: ArrayRef = Arc::new(values);
-        let batch = RecordBatch::try_from_iter([("value", value)]).map_err(value_error)?;
-        Ok(PyColumnBatch::new(batch))
+        value_batch(encoded)
     }
 
     /// Encodes a dictionary as one message.
@@ -290,6 +329,14 @@ pub(super) fn set_column(name: &str) -> PyResult<SbeSetColumn> {
             "sets='{name}': expected names, booleans or integer"
         ))),
     }
+}
+
+fn value_batch(encoded: EncodedRows) -> PyResult<PyColumnBatch> {
+    let offsets = OffsetBuffer::new(encoded.offsets.into());
+    let values = BinaryArray::new(offsets, Buffer::from_vec(encoded.bytes), None);
+    let value: ArrayRef = Arc::new(values);
+    let batch = RecordBatch::try_from_iter([("value", value)]).map_err(value_error)?;
+    Ok(PyColumnBatch::new(batch))
 }
 
 pub(super) fn invalid(text: String) -> PyErr {
