@@ -48,7 +48,8 @@ class _SbeSchema:
         """Decodes a message. Returns the name of its template and a dictionary of its values."""
     def encode_arrow(self, name: str, rows: object) -> list[ColumnBatch] | None:
         """Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
-        the data; `None` if the object is no Arrow data."""
+        the data; `None` if the object is no Arrow data.
+        """
     def encode(self, name: str, messages: list[dict[str, Any]]) -> ColumnBatch:
         """Encodes a dictionary for each message. Returns the messages as a record batch with a column `value`."""
     def encode_one(self, name: str, message: dict[str, Any]) -> bytes:
@@ -88,6 +89,7 @@ class _SbeColumns:
         of: Sequence[Sequence[int]] | None = None,
     ) -> tuple[list[ColumnBatch], int, int, int]:
         """Decodes the messages of the template among `messages`: one message as bytes, or any Arrow data with a column of
-        messages."""
+        messages.
+        """
     def __arrow_c_schema__(self) -> object:
         """Returns the schema of the columns that are decoded by default."""
