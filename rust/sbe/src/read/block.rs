@@ -144,12 +144,19 @@ impl<'a> SbeBlocks<'a> {
         order: SbeByteOrder,
         out: &mut Vec<T>,
     ) -> bool {
-        let Some(slices) = self.slices(offset, size_of::<T>()) else {
+        let size = size_of::<T>();
+        if offset.checked_add(size).is_none_or(|end| end > self.length) {
             return false;
-        };
+        }
+        if self.count == 0 {
+            return true;
+        }
+        let end = offset + self.stride * (self.count - 1) + size;
+        // Chunks of a stride, of which the last one ends with the number, need no further checks.
+        let numbers = self.bytes[offset..end].chunks(self.stride);
         match order {
-            SbeByteOrder::Little => out.extend(slices.map(T::from_little)),
-            SbeByteOrder::Big => out.extend(slices.map(T::from_big)),
+            SbeByteOrder::Little => out.extend(numbers.map(T::from_little)),
+            SbeByteOrder::Big => out.extend(numbers.map(T::from_big)),
         }
         true
     }
@@ -157,25 +164,36 @@ impl<'a> SbeBlocks<'a> {
 
 /// A number with the size of its encoding.
 pub trait SbeWireNumber: Copy + Sized {
-    /// Reads a number whose least significant byte is first. `bytes` has exactly the length of the number.
+    /// Reads the number at the start of `bytes`, whose least significant byte is first.
+    ///
+    /// Returns 0 if `bytes` is shorter than the number.
     fn from_little(bytes: &[u8]) -> Self;
-    /// Reads a number whose most significant byte is first. `bytes` has exactly the length of the number.
+    /// Reads the number at the start of `bytes`, whose most significant byte is first.
+    ///
+    /// Returns 0 if `bytes` is shorter than the number.
     fn from_big(bytes: &[u8]) -> Self;
+    /// Writes the number to the start of `bytes`, in a byte order. Does nothing if `bytes` is shorter than the number.
+    fn write(self, order: SbeByteOrder, bytes: &mut [u8]);
 }
 
 macro_rules! wire_numbers {
     ($($number:ty)*) => {$(
         impl SbeWireNumber for $number {
             fn from_little(bytes: &[u8]) -> Self {
-                let mut array = [0; size_of::<Self>()];
-                array.copy_from_slice(bytes);
-                Self::from_le_bytes(array)
+                bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_le_bytes(*bytes))
             }
 
             fn from_big(bytes: &[u8]) -> Self {
-                let mut array = [0; size_of::<Self>()];
-                array.copy_from_slice(bytes);
-                Self::from_be_bytes(array)
+                bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_be_bytes(*bytes))
+            }
+
+            fn write(self, order: SbeByteOrder, bytes: &mut [u8]) {
+                if let Some(place) = bytes.first_chunk_mut() {
+                    *place = match order {
+                        SbeByteOrder::Little => self.to_le_bytes(),
+                        SbeByteOrder::Big => self.to_be_bytes(),
+                    };
+                }
             }
         }
     )*};
