@@ -132,13 +132,13 @@ fn each_kind_of_optional_field_has_its_null() {
             composite(
                 "<type name=\"mantissa\" primitiveType=\"int16\"/><type name=\"exponent\" primitiveType=\"int8\"/>",
             ),
-            vec![0, 0x80, 0],
+            vec![0, 0x80, 0x80],
         ),
         (
             composite(
                 "<type name=\"exponent\" primitiveType=\"int8\"/><type name=\"mantissa\" primitiveType=\"uint8\"/>",
             ),
-            vec![0, 0xff],
+            vec![0x80, 0xff],
         ),
         (
             composite(
@@ -173,6 +173,19 @@ fn a_number_that_an_enum_does_not_have_has_no_name() {
         "Symbol { number: Unsigned(2), name: None }"
     );
     assert_eq!(written(&plan, SbeValue::from(2u64)), [2]);
+}
+
+/// 13-13
+#[test]
+fn a_field_of_an_enum_with_a_null_value_is_optional() {
+    let types = "<enum name=\"T\" encodingType=\"uint8\"><validValue name=\"false\">0</validValue>\
+                 <validValue name=\"nullValue\">255</validValue></enum>";
+    assert_eq!(read(&one(types, "type=\"T\""), &[255]).unwrap(), "Null");
+    let required = one(types, "type=\"T\" presence=\"required\"");
+    assert_eq!(
+        read(&required, &[255]).unwrap(),
+        "Symbol { number: Unsigned(255), name: None }"
+    );
 }
 
 /// 13-14

@@ -154,8 +154,7 @@ impl<'a> Writer<'a> {
             return;
         }
         match (&field.kind, value) {
-            (SbeKind::Number(scalar) | SbeKind::Character(scalar), SbeValue::Null) => {
-                let _ = scalar;
+            (SbeKind::Number(_) | SbeKind::Character(_), SbeValue::Null) => {
                 self.line(&format!("{codec}.{name}({codec}.{name}NullValue());"));
             }
             (SbeKind::Time(_), SbeValue::Null) => {

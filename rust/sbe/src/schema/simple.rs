@@ -157,6 +157,7 @@ pub(super) fn enumeration(
         )));
     }
     let mut null = null_value(element, primitive)?.or(encoding.null);
+    let mut has_null_value = false;
     let mut values = Vec::new();
     let mut names = HashSet::new();
     let mut sorted = Vec::new();
@@ -171,6 +172,7 @@ pub(super) fn enumeration(
         }
         if name == "nullValue" {
             null = Some(number);
+            has_null_value = true;
             continue;
         }
         sorted.push((number.as_i128().unwrap_or_default(), values.len()));
@@ -193,6 +195,7 @@ pub(super) fn enumeration(
         name: element.required("name")?.to_owned(),
         primitive,
         null: null.unwrap_or(primitive.default_null()),
+        has_null_value,
         values,
         semantic_type: text(element, "semanticType"),
         sorted,

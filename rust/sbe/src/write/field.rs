@@ -1,7 +1,7 @@
 //! Writes values of fields.
 
 use crate::number::{SbeNumber, SbePrimitive};
-use crate::plan::{SbeField, SbeKind, SbeScalar, SbeStruct};
+use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeStruct, SbeUnitSource};
 use crate::schema::{SbeCharacterSet, SbeEnum, SbePresence, SbeSet};
 use crate::value::SbeValue;
 use crate::write::SbeEncodeError;
@@ -93,8 +93,18 @@ impl SbeField {
                     (0..*count).for_each(|index| put(item, index * item.length(), bytes));
                 }
             }
-            SbeKind::Decimal(decimal) => put(&decimal.mantissa, decimal.mantissa_offset, bytes),
-            SbeKind::Time(time) => put(&time.scalar, time.offset, bytes),
+            SbeKind::Decimal(decimal) => {
+                put(&decimal.mantissa, decimal.mantissa_offset, bytes);
+                if let SbeExponent::Wire { scalar, offset } = &decimal.exponent {
+                    put(scalar, *offset, bytes);
+                }
+            }
+            SbeKind::Time(time) => {
+                put(&time.scalar, time.offset, bytes);
+                if let SbeUnitSource::Wire { scalar, offset } = &time.unit {
+                    put(scalar, *offset, bytes);
+                }
+            }
             SbeKind::Struct(composite) => {
                 for member in &composite.members {
                     if member.presence != SbePresence::Constant {
