@@ -177,12 +177,14 @@ impl<'a> Writer<'a> {
             // The buffer has zeros.
             (SbeKind::Text { .. } | SbeKind::Set { .. }, SbeValue::Null) => {}
             (SbeKind::Decimal(decimal), SbeValue::Null) => {
-                let _ = decimal;
                 let variable = self.variable();
                 self.line(&format!("var {variable} = {codec}.{name}();"));
-                self.line(&format!(
-                    "{variable}.mantissa({variable}.mantissaNullValue());"
-                ));
+                let null =
+                    |member: &str| format!("{variable}.{member}({variable}.{member}NullValue());");
+                self.line(&null("mantissa"));
+                if let SbeExponent::Wire { .. } = decimal.exponent {
+                    self.line(&null("exponent"));
+                }
             }
             (SbeKind::Struct(composite), SbeValue::Null) => {
                 let variable = self.variable();

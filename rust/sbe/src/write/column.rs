@@ -5,9 +5,9 @@ use crate::read::SbeWireNumber;
 
 /// Writes a number at an offset of each block, for blocks that are `stride` bytes apart.
 ///
-/// The first block begins with `blocks`. Returns `false` if the number of the last block would end after `blocks`, or if
-/// a number would end after its stride. Then nothing is written. The numbers are not checked: limits and null values are
-/// those of the caller.
+/// The first block begins with `blocks`. Returns `false` if the number of the last block would end after `blocks`, or
+/// if a number would end after its stride. Then nothing is written. The numbers are not checked: the caller compares
+/// them with limits and null values.
 pub fn write_column<T: SbeWireNumber>(
     blocks: &mut [u8],
     stride: usize,
