@@ -186,6 +186,9 @@ fn a_field_of_an_enum_with_a_null_value_is_optional() {
         read(&required, &[255]).unwrap(),
         "Symbol { number: Unsigned(255), name: None }"
     );
+    let types = "<type name=\"U\" primitiveType=\"uint8\" presence=\"optional\" nullValue=\"9\"/>\
+                 <enum name=\"T\" encodingType=\"U\"><validValue name=\"x\">0</validValue></enum>";
+    assert_eq!(read(&one(types, "type=\"T\""), &[9]).unwrap(), "Null");
 }
 
 /// 13-14
@@ -275,6 +278,15 @@ fn a_decimal_has_an_exponent_of_the_schema_of_the_wire_or_of_another_field() {
     assert_eq!(bytes[8..], [255, 2, 0, 1, 0, 150, 0]);
     let read = plan.templates[0].open(&bytes).unwrap().decode().unwrap();
     assert_eq!(read.groups[0][0].fields, [decimal(150, -1)]);
+}
+
+/// 13-22
+#[test]
+fn an_exponent_in_a_field_that_does_not_exist_is_a_warning() {
+    let plan = one("", "type=\"int8\" m:exponent=\"e\" xmlns:m=\"urn:m\"");
+    assert_eq!(read(&plan, &[5]).unwrap(), "Number(Signed(5))");
+    let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["exponent 'M.a': no integer field 'e' exists"]);
 }
 
 /// 13-22

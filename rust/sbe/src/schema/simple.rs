@@ -138,11 +138,12 @@ fn constant(
     }
 }
 
-/// Primitive type of an enum or set, and the null value that its encoding type states.
+/// Primitive type of an enum or set, with null value and presence that its encoding type states.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoding {
     pub primitive: SbePrimitive,
     pub null: Option<SbeNumber>,
+    pub is_optional: bool,
 }
 
 /// Checks an `<enum>`.
@@ -157,7 +158,7 @@ pub(super) fn enumeration(
         )));
     }
     let mut null = null_value(element, primitive)?.or(encoding.null);
-    let mut has_null_value = false;
+    let mut is_optional = encoding.is_optional;
     let mut values = Vec::new();
     let mut names = HashSet::new();
     let mut sorted = Vec::new();
@@ -172,7 +173,7 @@ pub(super) fn enumeration(
         }
         if name == "nullValue" {
             null = Some(number);
-            has_null_value = true;
+            is_optional = true;
             continue;
         }
         sorted.push((number.as_i128().unwrap_or_default(), values.len()));
@@ -195,7 +196,7 @@ pub(super) fn enumeration(
         name: element.required("name")?.to_owned(),
         primitive,
         null: null.unwrap_or(primitive.default_null()),
-        has_null_value,
+        is_optional,
         values,
         semantic_type: text(element, "semanticType"),
         sorted,
