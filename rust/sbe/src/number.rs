@@ -35,6 +35,37 @@ impl SbeByteOrder {
     }
 }
 
+impl SbeByteOrder {
+    fn bytes16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    fn bytes32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    fn bytes64(self, value: u64) -> [u8; 8] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+}
+
+/// Copies an array to the start of `bytes`. Returns whether it fits.
+fn put<const N: usize>(bytes: &mut [u8], array: [u8; N]) -> bool {
+    bytes
+        .first_chunk_mut()
+        .map(|place: &mut [u8; N]| *place = array)
+        .is_some()
+}
+
 /// Primitive type of an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SbePrimitive {
@@ -175,15 +206,13 @@ impl SbePrimitive {
         let Some(raw) = self.raw(number) else {
             return false;
         };
-        let length = self.length();
-        let Some(place) = bytes.get_mut(..length) else {
-            return false;
-        };
-        match order {
-            SbeByteOrder::Little => place.copy_from_slice(&raw.to_le_bytes()[..length]),
-            SbeByteOrder::Big => place.copy_from_slice(&raw.to_be_bytes()[8 - length..]),
+        // Each width on its own: a copy of a length that is known only at run time is a call.
+        match self.length() {
+            1 => put(bytes, [raw as u8]),
+            2 => put(bytes, order.bytes16(raw as u16)),
+            4 => put(bytes, order.bytes32(raw as u32)),
+            _ => put(bytes, order.bytes64(raw)),
         }
-        true
     }
 
     /// Returns whether the type can hold a number exactly. Floats are held by both float types.
