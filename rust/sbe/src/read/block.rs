@@ -1,6 +1,6 @@
 //! Blocks: the fixed part of a message or of a group entry.
 
-use crate::number::SbeByteOrder;
+use crate::number::{SbeByteOrder, SbeNumber, SbePrimitive};
 use crate::plan::SbeField;
 
 /// The bytes of one block, with the version of the message.
@@ -163,7 +163,13 @@ impl<'a> SbeBlocks<'a> {
 }
 
 /// A number with the size of its encoding.
-pub trait SbeWireNumber: Copy + Sized {
+pub trait SbeWireNumber: Copy + PartialOrd {
+    /// The primitive type that has this number as its encoding.
+    const PRIMITIVE: SbePrimitive;
+    /// Returns the number with its value.
+    fn number(self) -> SbeNumber;
+    /// Returns the value of a number, or `None` if this type cannot hold it. A float is rounded to 4 bytes.
+    fn from_number(number: SbeNumber) -> Option<Self>;
     /// Reads the number at the start of `bytes`, whose least significant byte is first.
     ///
     /// Returns 0 if `bytes` is shorter than the number.
@@ -177,8 +183,18 @@ pub trait SbeWireNumber: Copy + Sized {
 }
 
 macro_rules! wire_numbers {
-    ($($number:ty)*) => {$(
+    ($($number:ty: $primitive:ident, $variant:ident($wide:ty), $convert:expr;)*) => {$(
         impl SbeWireNumber for $number {
+            const PRIMITIVE: SbePrimitive = SbePrimitive::$primitive;
+
+            fn number(self) -> SbeNumber {
+                SbeNumber::$variant(<$wide>::from(self))
+            }
+
+            fn from_number(number: SbeNumber) -> Option<Self> {
+                $convert(number)
+            }
+
             fn from_little(bytes: &[u8]) -> Self {
                 bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_le_bytes(*bytes))
             }
@@ -199,4 +215,15 @@ macro_rules! wire_numbers {
     )*};
 }
 
-wire_numbers!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+wire_numbers! {
+    i8: Int8, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i16: Int16, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i32: Int32, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i64: Int64, Signed(i64), |number: SbeNumber| number.as_i64();
+    u8: Uint8, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u16: Uint16, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u32: Uint32, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u64: Uint64, Unsigned(u64), |number: SbeNumber| number.as_u64();
+    f32: Float, Float(f64), |number: SbeNumber| Some(number.as_f64() as f32);
+    f64: Double, Float(f64), |number: SbeNumber| Some(number.as_f64());
+}

@@ -301,7 +301,17 @@ fn expected(kind: &SbeKind) -> &'static str {
 
 /// Returns a short text of a value for error messages.
 fn shown(value: &SbeValue<'_>) -> String {
-    let text = format!("{value:?}");
+    let text = match value {
+        SbeValue::Null => "null".to_owned(),
+        SbeValue::Number(number) | SbeValue::Symbol { number, .. } => number.to_string(),
+        SbeValue::Decimal {
+            mantissa,
+            exponent: 0,
+        } => mantissa.to_string(),
+        SbeValue::Decimal { mantissa, exponent } => format!("{mantissa}e{exponent}"),
+        SbeValue::Text(text) => format!("{text:?}"),
+        other => format!("{other:?}"),
+    };
     match text.char_indices().nth(100) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,
