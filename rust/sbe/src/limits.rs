@@ -25,4 +25,4 @@ pub const MAX_EMPTY_ENTRIES: usize = 65_535;
 /// Deepest nesting of groups that are skipped because the schema does not know them.
 pub const MAX_SKIP_DEPTH: usize = 16;
 /// Most values that a message is decoded to at once. Visitors and columns have no such limit.
-pub const MAX_DECODED_VALUES: usize = 1 << 22;
+pub const MAX_DECODED_VALUES: usize = 1 << 20;

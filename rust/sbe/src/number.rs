@@ -12,6 +12,60 @@ pub enum SbeByteOrder {
     Big,
 }
 
+impl SbeByteOrder {
+    fn u16(self, bytes: [u8; 2]) -> u16 {
+        match self {
+            Self::Little => u16::from_le_bytes(bytes),
+            Self::Big => u16::from_be_bytes(bytes),
+        }
+    }
+
+    fn u32(self, bytes: [u8; 4]) -> u32 {
+        match self {
+            Self::Little => u32::from_le_bytes(bytes),
+            Self::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    fn u64(self, bytes: [u8; 8]) -> u64 {
+        match self {
+            Self::Little => u64::from_le_bytes(bytes),
+            Self::Big => u64::from_be_bytes(bytes),
+        }
+    }
+}
+
+impl SbeByteOrder {
+    fn bytes16(self, value: u16) -> [u8; 2] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    fn bytes32(self, value: u32) -> [u8; 4] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+
+    fn bytes64(self, value: u64) -> [u8; 8] {
+        match self {
+            Self::Little => value.to_le_bytes(),
+            Self::Big => value.to_be_bytes(),
+        }
+    }
+}
+
+/// Copies an array to the start of `bytes`. Returns whether it fits.
+fn put<const N: usize>(bytes: &mut [u8], array: [u8; N]) -> bool {
+    bytes
+        .first_chunk_mut()
+        .map(|place: &mut [u8; N]| *place = array)
+        .is_some()
+}
+
 /// Primitive type of an encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SbePrimitive {
@@ -129,15 +183,13 @@ impl SbePrimitive {
 
     /// Reads the number at the start of `bytes`. Returns `None` if `bytes` is shorter than the type.
     pub fn read(self, bytes: &[u8], order: SbeByteOrder) -> Option<SbeNumber> {
-        let bytes = bytes.get(..self.length())?;
-        let raw = bytes.iter().enumerate().fold(0u64, |raw, (index, byte)| {
-            let place = match order {
-                SbeByteOrder::Little => index,
-                SbeByteOrder::Big => bytes.len() - 1 - index,
-            };
-            raw | u64::from(*byte) << (8 * place)
-        });
-        let unused = 64 - 8 * bytes.len() as u32;
+        let raw = match self.length() {
+            1 => u64::from(*bytes.first()?),
+            2 => bytes.first_chunk().map(|it| order.u16(*it).into())?,
+            4 => bytes.first_chunk().map(|it| order.u32(*it).into())?,
+            _ => bytes.first_chunk().map(|it| order.u64(*it))?,
+        };
+        let unused = 64 - 8 * self.length() as u32;
         Some(match self {
             Self::Float => SbeNumber::Float(f64::from(f32::from_bits(raw as u32))),
             Self::Double => SbeNumber::Float(f64::from_bits(raw)),
@@ -154,15 +206,13 @@ impl SbePrimitive {
         let Some(raw) = self.raw(number) else {
             return false;
         };
-        let length = self.length();
-        let Some(place) = bytes.get_mut(..length) else {
-            return false;
-        };
-        match order {
-            SbeByteOrder::Little => place.copy_from_slice(&raw.to_le_bytes()[..length]),
-            SbeByteOrder::Big => place.copy_from_slice(&raw.to_be_bytes()[8 - length..]),
+        // Each width on its own: a copy of a length that is known only at run time is a call.
+        match self.length() {
+            1 => put(bytes, [raw as u8]),
+            2 => put(bytes, order.bytes16(raw as u16)),
+            4 => put(bytes, order.bytes32(raw as u32)),
+            _ => put(bytes, order.bytes64(raw)),
         }
-        true
     }
 
     /// Returns whether the type can hold a number exactly. Floats are held by both float types.

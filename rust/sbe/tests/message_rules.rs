@@ -289,7 +289,7 @@ fn variable_data_with_a_length_of_null_are_malformed() {
 fn too_many_entries_and_too_long_data_are_not_encoded() {
     let plan = plan(&message(
         "<composite name=\"few\"><type name=\"blockLength\" primitiveType=\"uint8\"/>\
-         <type name=\"numInGroup\" primitiveType=\"uint8\" maxValue=\"3\"/></composite>",
+         <type name=\"numInGroup\" primitiveType=\"uint8\" minValue=\"1\" maxValue=\"3\"/></composite>",
         "<group name=\"g\" id=\"1\" dimensionType=\"few\"/><data name=\"d\" id=\"2\" type=\"varDataEncoding\"/>",
     ));
     let encode = |entries: usize, length: usize| {
@@ -317,17 +317,20 @@ fn too_many_entries_and_too_long_data_are_not_encoded() {
         Err(SbeEncodeError::Count {
             element: "g".to_owned(),
             count: 4,
-            limit: 3
+            min: 1,
+            max: 3
         })
     );
     assert_eq!(
-        encode(0, 65_535),
+        encode(1, 65_535),
         Err(SbeEncodeError::Count {
             element: "d".to_owned(),
             count: 65_535,
-            limit: 65_534
+            min: 0,
+            max: 65_534
         })
     );
+    assert!(encode(0, 0).is_err(), "the schema says at least one entry");
     let shape = plan.templates[0].encode(&SbeRecord::default(), &mut Vec::new());
     assert!(
         matches!(shape, Err(SbeEncodeError::Shape { .. })),

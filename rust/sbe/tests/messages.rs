@@ -7,7 +7,7 @@ use aeron_sbe::plan::{SbePlan, SbePlanOptions};
 use aeron_sbe::read::{SbeBlocks, SbeHeader, SbeMalformed};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use aeron_sbe::write::SbeEncodeError;
+use aeron_sbe::write::{SbeEncodeError, write_column};
 
 const MARKET: &str = include_str!("../../../tests/sbe/market.xml");
 
@@ -217,6 +217,36 @@ fn a_run_of_fixed_messages_is_read_at_a_stride() {
     assert!(blocks.read_into(field.offset, plan.byte_order, &mut column));
     assert_eq!(column, [7, 7]);
     assert!(SbeBlocks::new(&bytes[8..], 57, 48, 2, 2).is_none());
+    assert!(!blocks.read_into(45, plan.byte_order, &mut column));
+    let ids = [5u32, 6];
+    let (stride, offset, order) = (56, field.offset, plan.byte_order);
+    assert!(write_column(
+        &mut bytes[8..],
+        stride,
+        offset,
+        order,
+        ids.into_iter()
+    ));
+    let blocks = SbeBlocks::new(&bytes[8..], 56, 48, 2, 2).expect("two blocks");
+    assert!(blocks.read_into(field.offset, plan.byte_order, &mut column));
+    assert_eq!(column, [7, 7, 5, 6]);
+    let written = bytes.clone();
+    let third = [1u32, 2, 3];
+    assert!(!write_column(
+        &mut bytes[8..],
+        stride,
+        offset,
+        order,
+        third.into_iter()
+    ));
+    assert!(!write_column(
+        &mut bytes[8..],
+        stride,
+        53,
+        order,
+        ids.into_iter()
+    ));
+    assert_eq!(bytes, written);
 }
 
 #[test]

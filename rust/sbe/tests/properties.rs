@@ -103,6 +103,36 @@ proptest! {
     }
 }
 
+/// 13-29
+#[test]
+fn messages_of_the_schemas_of_the_tests_are_decoded_to_their_values() {
+    for text in [
+        include_str!("../../../tests/sbe/features.xml"),
+        include_str!("../../../tests/sbe/market.xml"),
+        include_str!("../../../tests/sbe/orders.xml"),
+        include_str!("../../../tests/sbe/standard.xml"),
+    ] {
+        let schema = SbeSchema::parse(text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options");
+        for (template, step) in plan
+            .templates
+            .iter()
+            .flat_map(|it| (1..60).map(move |step| (it, step)))
+        {
+            let bytes: Vec<u8> = (0..2000u32)
+                .map(|index| ((index * index * step) >> 3) as u8)
+                .collect();
+            let values = record(&mut Choices::new(&bytes), &template.block);
+            let mut message = Vec::new();
+            template
+                .encode(&values, &mut message)
+                .expect("values of the plan");
+            let decoded = template.open(&message).and_then(|message| message.decode());
+            assert_eq!(decoded.as_ref(), Ok(&values));
+        }
+    }
+}
+
 /// Compares the elements that both versions have. All others of the reader are null, empty or absent.
 fn compare(
     writer: &SbeBlockPlan,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbePlan, SbePlanError, SbePlanOptions, SbeTimeUnit};
-use aeron_sbe::read::SbeMalformed;
+use aeron_sbe::read::{SbeMalformed, SbeWireNumber};
 use aeron_sbe::value::{SbeRecord, SbeValue};
 use aeron_sbe::write::SbeEncodeError;
 use support::{decoded, encoded, message, plan, sound};
@@ -132,13 +132,13 @@ fn each_kind_of_optional_field_has_its_null() {
             composite(
                 "<type name=\"mantissa\" primitiveType=\"int16\"/><type name=\"exponent\" primitiveType=\"int8\"/>",
             ),
-            vec![0, 0x80, 0],
+            vec![0, 0x80, 0x80],
         ),
         (
             composite(
                 "<type name=\"exponent\" primitiveType=\"int8\"/><type name=\"mantissa\" primitiveType=\"uint8\"/>",
             ),
-            vec![0, 0xff],
+            vec![0x80, 0xff],
         ),
         (
             composite(
@@ -173,6 +173,22 @@ fn a_number_that_an_enum_does_not_have_has_no_name() {
         "Symbol { number: Unsigned(2), name: None }"
     );
     assert_eq!(written(&plan, SbeValue::from(2u64)), [2]);
+}
+
+/// 13-13
+#[test]
+fn a_field_of_an_enum_with_a_null_value_is_optional() {
+    let types = "<enum name=\"T\" encodingType=\"uint8\"><validValue name=\"false\">0</validValue>\
+                 <validValue name=\"nullValue\">255</validValue></enum>";
+    assert_eq!(read(&one(types, "type=\"T\""), &[255]).unwrap(), "Null");
+    let required = one(types, "type=\"T\" presence=\"required\"");
+    assert_eq!(
+        read(&required, &[255]).unwrap(),
+        "Symbol { number: Unsigned(255), name: None }"
+    );
+    let types = "<type name=\"U\" primitiveType=\"uint8\" presence=\"optional\" nullValue=\"9\"/>\
+                 <enum name=\"T\" encodingType=\"U\"><validValue name=\"x\">0</validValue></enum>";
+    assert_eq!(read(&one(types, "type=\"T\""), &[9]).unwrap(), "Null");
 }
 
 /// 13-14
@@ -262,6 +278,15 @@ fn a_decimal_has_an_exponent_of_the_schema_of_the_wire_or_of_another_field() {
     assert_eq!(bytes[8..], [255, 2, 0, 1, 0, 150, 0]);
     let read = plan.templates[0].open(&bytes).unwrap().decode().unwrap();
     assert_eq!(read.groups[0][0].fields, [decimal(150, -1)]);
+}
+
+/// 13-22
+#[test]
+fn an_exponent_in_a_field_that_does_not_exist_is_a_warning() {
+    let plan = one("", "type=\"int8\" m:exponent=\"e\" xmlns:m=\"urn:m\"");
+    assert_eq!(read(&plan, &[5]).unwrap(), "Number(Signed(5))");
+    let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["exponent 'M.a': no integer field 'e' exists"]);
 }
 
 /// 13-22
@@ -447,7 +472,7 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
         (
             one("", "type=\"uint8\" presence=\"optional\""),
             SbeValue::from(255u64),
-            "255)) is the null value",
+            "255 is the null value",
         ),
         (
             one(
@@ -530,4 +555,96 @@ fn a_decimal_that_would_have_to_be_rounded_is_not_encoded() {
         assert!(error.contains(words), "{error}, not {words}");
     }
     assert_eq!(written(&plan, decimal(0, i32::MAX)), [0]);
+}
+
+/// Returns the result of a column of the field, and that of single values.
+fn columns<T: SbeWireNumber>(
+    plan: &SbePlan,
+    numbers: &[Option<T>],
+) -> [Result<Vec<u8>, (usize, String)>; 2] {
+    let block = &plan.templates[0].block;
+    let field = &block.fields[0];
+    let stride = block.block_length + 3;
+    let mut blocks = vec![0; stride * numbers.len()];
+    let written = field.put_column(&mut blocks, stride, numbers.iter().copied());
+    let column = written.map_err(|(index, error)| (index, error.to_string()));
+    let column = column.map(|()| blocks);
+    let mut blocks = vec![0; stride * numbers.len()];
+    let mut single = Ok(());
+    for (index, (number, place)) in numbers.iter().zip(blocks.chunks_mut(stride)).enumerate() {
+        let value = number.map_or(SbeValue::Null, |number| SbeValue::Number(number.number()));
+        let written = field.put(place, &value);
+        single = single.and(written.map_err(|error| (index, error.to_string())));
+    }
+    [column, single.map(|()| blocks)]
+}
+
+/// 13-25
+#[test]
+fn a_column_of_numbers_is_written_as_its_single_values() {
+    let limited = "<type name=\"T\" primitiveType=\"int16\" minValue=\"1\" maxValue=\"5\"/>";
+    let names =
+        "<enum name=\"T\" encodingType=\"int16\"><validValue name=\"x\">1</validValue></enum>";
+    let whole = "<composite name=\"T\"><type name=\"mantissa\" primitiveType=\"int16\"/>\
+                 <type name=\"exponent\" primitiveType=\"int8\" presence=\"constant\">0</type></composite>";
+    let plans = [
+        one("", "type=\"int16\""),
+        one("", "type=\"int16\" presence=\"optional\""),
+        one("", "type=\"int32\" presence=\"optional\""),
+        one("", "type=\"float\" presence=\"optional\""),
+        one("", "type=\"uint8\""),
+        one("", "type=\"int16\" semanticType=\"UTCTimestamp\""),
+        one(limited, "type=\"T\""),
+        one(limited, "type=\"T\" presence=\"optional\""),
+        one(names, "type=\"T\""),
+        one(whole, "type=\"T\" presence=\"optional\""),
+    ];
+    let null = Some(i16::MIN);
+    let cases = [
+        &[Some(1i16), Some(2)][..],
+        &[Some(1), None, Some(3)],
+        &[Some(1), null],
+        &[Some(1), Some(6)],
+        &[Some(1), Some(-1)],
+        &[],
+    ];
+    for plan in &plans {
+        for numbers in cases {
+            let [column, single] = columns(plan, numbers);
+            assert_eq!(
+                column, single,
+                "{numbers:?} in {:?}",
+                plan.templates[0].block.fields[0]
+            );
+        }
+        let wide: Vec<_> = cases
+            .concat()
+            .iter()
+            .map(|number| number.map(i64::from))
+            .collect();
+        for numbers in wide.chunks(2) {
+            let [column, single] = columns(plan, numbers);
+            assert_eq!(column, single, "{numbers:?}");
+        }
+    }
+    let float = one("", "type=\"float\" presence=\"optional\"");
+    let [column, single] = columns(&float, &[Some(1.5f32), None, Some(f32::NAN)]);
+    assert_eq!(column, single);
+    let field = &plans[0].templates[0].block.fields[0];
+    let short = field.put_column(&mut [0; 3], 2, [Some(1i16), Some(2)].into_iter());
+    assert!(
+        matches!(
+            short,
+            Err((
+                0,
+                SbeEncodeError::Buffer {
+                    needed: 4,
+                    available: 3
+                }
+            ))
+        ),
+        "{short:?}"
+    );
+    let narrow = field.put_column(&mut [0; 3], 1, [Some(1i16), Some(2)].into_iter());
+    assert!(narrow.is_err());
 }

@@ -3,7 +3,7 @@
 use aeron_sbe::plan::SbeBlockPlan;
 use aeron_sbe::value::SbeRecord;
 
-/// Removes the elements of `plan` that `writer` does not have, and puts the values of `writer` into the order of `plan`.
+/// Removes the elements of `plan` that `writer` does not have. Puts the values of `writer` into the order of `plan`.
 pub fn keep_common(plan: &mut SbeBlockPlan, writer: &SbeBlockPlan, record: &mut SbeRecord<'_>) {
     let mut kept = SbeRecord::default();
     plan.fields.retain(|field| {

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use aeron_sbe::number::{SbeNumber, SbePrimitive};
 use aeron_sbe::plan::{
-    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTemplate,
+    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTemplate, SbeTime,
+    SbeUnitSource,
 };
 use aeron_sbe::schema::{SbePresence, SbeSet};
 use aeron_sbe::value::{SbeRecord, SbeValue};
@@ -154,9 +155,17 @@ impl<'a> Writer<'a> {
             return;
         }
         match (&field.kind, value) {
-            (SbeKind::Number(scalar) | SbeKind::Character(scalar), SbeValue::Null) => {
-                let _ = scalar;
+            (SbeKind::Number(_) | SbeKind::Character(_), SbeValue::Null) => {
                 self.line(&format!("{codec}.{name}({codec}.{name}NullValue());"));
+            }
+            (SbeKind::Time(time), SbeValue::Null) if has_wire_unit(time) => {
+                let variable = self.variable();
+                self.line(&format!("var {variable} = {codec}.{name}();"));
+                for member in ["time", "unit"] {
+                    self.line(&format!(
+                        "{variable}.{member}({variable}.{member}NullValue());"
+                    ));
+                }
             }
             (SbeKind::Time(_), SbeValue::Null) => {
                 self.line(&format!("{codec}.{name}({codec}.{name}NullValue());"));
@@ -178,12 +187,14 @@ impl<'a> Writer<'a> {
             // The buffer has zeros.
             (SbeKind::Text { .. } | SbeKind::Set { .. }, SbeValue::Null) => {}
             (SbeKind::Decimal(decimal), SbeValue::Null) => {
-                let _ = decimal;
                 let variable = self.variable();
                 self.line(&format!("var {variable} = {codec}.{name}();"));
-                self.line(&format!(
-                    "{variable}.mantissa({variable}.mantissaNullValue());"
-                ));
+                let null =
+                    |member: &str| format!("{variable}.{member}({variable}.{member}NullValue());");
+                self.line(&null("mantissa"));
+                if let SbeExponent::Wire { .. } = decimal.exponent {
+                    self.line(&null("exponent"));
+                }
             }
             (SbeKind::Struct(composite), SbeValue::Null) => {
                 let variable = self.variable();
@@ -200,6 +211,10 @@ impl<'a> Writer<'a> {
         match (kind, value) {
             (SbeKind::Number(scalar), SbeValue::Number(number)) => {
                 self.line(&format!("{codec}.{name}({});", literal(scalar, *number)));
+            }
+            (SbeKind::Time(time), SbeValue::Number(number)) if has_wire_unit(time) => {
+                let value = literal(&time.scalar, *number);
+                self.line(&format!("{codec}.{name}().time({value}).unit((short)9);"));
             }
             (SbeKind::Time(time), SbeValue::Number(number)) => {
                 self.line(&format!(
@@ -304,6 +319,21 @@ impl<'a> Writer<'a> {
         let name = property(&field.name);
         let found = format!("{codec}.{name}()");
         match (&field.kind, value) {
+            (SbeKind::Time(time), value) if has_wire_unit(time) => {
+                let variable = self.variable();
+                self.line(&format!("var {variable} = {found};"));
+                let (time, unit) = match value {
+                    SbeValue::Number(number) => {
+                        (literal(&time.scalar, *number), "(short)9".to_owned())
+                    }
+                    _ => (
+                        format!("{variable}.timeNullValue()"),
+                        format!("{variable}.unitNullValue()"),
+                    ),
+                };
+                self.same(&name, &format!("{variable}.time()"), &time);
+                self.same(&name, &format!("{variable}.unit()"), &unit);
+            }
             (SbeKind::Number(_) | SbeKind::Character(_) | SbeKind::Time(_), SbeValue::Null) => {
                 self.same(&name, &found, &format!("{codec}.{name}NullValue()"));
             }
@@ -375,6 +405,11 @@ impl<'a> Writer<'a> {
         let found = format!("{variable}.exponent()");
         self.same("exponent", &found, &format!("(byte){exponent}"));
     }
+}
+
+/// Returns whether a time is a composite of a time and a unit.
+fn has_wire_unit(time: &SbeTime) -> bool {
+    matches!(time.unit, SbeUnitSource::Wire { .. })
 }
 
 fn choices_of(set: &SbeSet, bits: SbeNumber) -> Vec<(String, bool)> {

@@ -1,11 +1,11 @@
 //! Writes random schemas, messages of them, and Java programs that check the messages with the codecs of the reference
 //! implementation.
 //!
-//! Usage: `sbe_cases DIRECTORY SEED COUNT [SCHEMA ...]`. The first cases have the schemas of the given files, the others
-//! have random schemas. In each second random case, the messages have another version than the codecs. For each case,
-//! the program writes the schema `caseN.xml` and the class `CaseN.java`. `encode` of the class returns the messages as
-//! the reference implementation encodes them, `expected` returns our messages, and `check` decodes our messages and
-//! compares each value.
+//! Usage: `sbe_cases DIRECTORY SEED COUNT [SCHEMA ...]`. The first cases have the schemas of the given files, and the
+//! others have random schemas. In each second random case, the messages have another version than the codecs. For each
+//! case, the program writes the schema `caseN.xml` and the class `CaseN.java`. `encode` of the class returns the
+//! messages as the reference implementation encodes them. `expected` returns our messages. `check` decodes our messages
+//! and compares each value.
 
 #[path = "../../tests/generated/mod.rs"]
 mod generated;

@@ -29,6 +29,7 @@ pub(super) fn plan(schema: &SbeSchema, options: &SbePlanOptions) -> Result<SbePl
         schema,
         options,
         used: BTreeSet::new(),
+        warnings: Vec::new(),
     };
     let templates = schema
         .messages
@@ -46,6 +47,7 @@ pub(super) fn plan(schema: &SbeSchema, options: &SbePlanOptions) -> Result<SbePl
             .map(|(index, template)| (u64::from(template.id), index))
             .collect(),
         templates,
+        warnings: builder.warnings,
     })
 }
 
@@ -54,6 +56,7 @@ struct Builder<'a> {
     options: &'a SbePlanOptions,
     /// Keys of the options that named a field.
     used: BTreeSet<(&'static str, String)>,
+    warnings: Vec<SbePlanError>,
 }
 
 /// A block with its path, and the blocks around it.
@@ -192,34 +195,19 @@ impl<'a> Builder<'a> {
         scope: Scope<'_>,
     ) -> Result<(), SbePlanError> {
         let options = self.options;
-        let (option, key, name) = match find(&options.decimals, scope, &field.name) {
-            Some((key, name)) => {
-                self.used.insert(("decimals", key.clone()));
-                ("decimals", key.clone(), name)
+        if let Some((key, name)) = find(&options.decimals, scope, &field.name) {
+            self.used.insert(("decimals", key.clone()));
+            field.kind =
+                mantissa(field, scope, name).map_err(|reason| error("decimals", key, reason))?;
+        } else if let Some(name) = &declared.exponent {
+            match mantissa(field, scope, name) {
+                Ok(kind) => field.kind = kind,
+                Err(reason) => {
+                    let path = format!("{}.{}", scope.path, field.name);
+                    self.warnings.push(error("exponent", &path, reason));
+                }
             }
-            None => match &declared.exponent {
-                Some(name) => (
-                    "exponent",
-                    format!("{}.{}", scope.path, declared.name),
-                    name,
-                ),
-                None => return Ok(()),
-            },
-        };
-        let mantissa = match &field.kind {
-            SbeKind::Number(scalar) if is_wire_integer(field, scalar) => *scalar,
-            _ => {
-                let reason = "the field is not an integer".to_owned();
-                return Err(error(option, &key, reason));
-            }
-        };
-        let exponent = exponent_field(scope, name)
-            .ok_or_else(|| error(option, &key, format!("no integer field '{name}' exists")))?;
-        field.kind = SbeKind::Decimal(SbeDecimal {
-            mantissa,
-            mantissa_offset: 0,
-            exponent,
-        });
+        }
         Ok(())
     }
 
@@ -236,6 +224,21 @@ impl<'a> Builder<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the decimal of an integer whose exponent is in another field, or a reason.
+fn mantissa(field: &SbeField, scope: Scope<'_>, name: &str) -> Result<SbeKind, String> {
+    let mantissa = match &field.kind {
+        SbeKind::Number(scalar) if is_wire_integer(field, scalar) => *scalar,
+        _ => return Err("the field is not an integer".to_owned()),
+    };
+    let exponent = exponent_field(scope, name);
+    let exponent = exponent.ok_or_else(|| format!("no integer field '{name}' exists"))?;
+    Ok(SbeKind::Decimal(SbeDecimal {
+        mantissa,
+        mantissa_offset: 0,
+        exponent,
+    }))
 }
 
 /// Finds the field of an exponent in the block and in the blocks around it.

@@ -148,6 +148,7 @@ impl Kinds {
     fn member(&self, member: &SbeMember) -> SbeField {
         let (constant, stated) = match &member.kind {
             SbeType::Simple(simple) => (simple.constant.clone(), simple.presence),
+            SbeType::Enum(names) if names.is_optional => (None, Some(SbePresence::Optional)),
             _ => (None, None),
         };
         let meaning = match &member.kind {

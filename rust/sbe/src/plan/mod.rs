@@ -34,6 +34,8 @@ pub struct SbePlan {
     pub header: SbeHeaderLayout,
     /// Templates in the order of the schema.
     pub templates: Vec<SbeTemplate>,
+    /// Attributes `exponent` of the schema that have no effect, because no such field exists.
+    pub warnings: Vec<SbePlanError>,
     pub(crate) by_id: HashMap<u64, usize>,
 }
 

@@ -1,6 +1,6 @@
 //! Blocks: the fixed part of a message or of a group entry.
 
-use crate::number::SbeByteOrder;
+use crate::number::{SbeByteOrder, SbeNumber, SbePrimitive};
 use crate::plan::SbeField;
 
 /// The bytes of one block, with the version of the message.
@@ -144,41 +144,86 @@ impl<'a> SbeBlocks<'a> {
         order: SbeByteOrder,
         out: &mut Vec<T>,
     ) -> bool {
-        let Some(slices) = self.slices(offset, size_of::<T>()) else {
+        let size = size_of::<T>();
+        if offset.checked_add(size).is_none_or(|end| end > self.length) {
             return false;
-        };
+        }
+        if self.count == 0 {
+            return true;
+        }
+        let end = offset + self.stride * (self.count - 1) + size;
+        // Chunks of a stride, of which the last one ends with the number, need no further checks.
+        let numbers = self.bytes[offset..end].chunks(self.stride);
         match order {
-            SbeByteOrder::Little => out.extend(slices.map(T::from_little)),
-            SbeByteOrder::Big => out.extend(slices.map(T::from_big)),
+            SbeByteOrder::Little => out.extend(numbers.map(T::from_little)),
+            SbeByteOrder::Big => out.extend(numbers.map(T::from_big)),
         }
         true
     }
 }
 
 /// A number with the size of its encoding.
-pub trait SbeWireNumber: Copy + Sized {
-    /// Reads a number whose least significant byte is first. `bytes` has exactly the length of the number.
+pub trait SbeWireNumber: Copy + PartialOrd {
+    /// The primitive type that has this number as its encoding.
+    const PRIMITIVE: SbePrimitive;
+    /// Returns the number with its value.
+    fn number(self) -> SbeNumber;
+    /// Returns the value of a number, or `None` if this type cannot hold it. A float is rounded to 4 bytes.
+    fn from_number(number: SbeNumber) -> Option<Self>;
+    /// Reads the number at the start of `bytes`, whose least significant byte is first.
+    ///
+    /// Returns 0 if `bytes` is shorter than the number.
     fn from_little(bytes: &[u8]) -> Self;
-    /// Reads a number whose most significant byte is first. `bytes` has exactly the length of the number.
+    /// Reads the number at the start of `bytes`, whose most significant byte is first.
+    ///
+    /// Returns 0 if `bytes` is shorter than the number.
     fn from_big(bytes: &[u8]) -> Self;
+    /// Writes the number to the start of `bytes`, in a byte order. Does nothing if `bytes` is shorter than the number.
+    fn write(self, order: SbeByteOrder, bytes: &mut [u8]);
 }
 
 macro_rules! wire_numbers {
-    ($($number:ty)*) => {$(
+    ($($number:ty: $primitive:ident, $variant:ident($wide:ty), $convert:expr;)*) => {$(
         impl SbeWireNumber for $number {
+            const PRIMITIVE: SbePrimitive = SbePrimitive::$primitive;
+
+            fn number(self) -> SbeNumber {
+                SbeNumber::$variant(<$wide>::from(self))
+            }
+
+            fn from_number(number: SbeNumber) -> Option<Self> {
+                $convert(number)
+            }
+
             fn from_little(bytes: &[u8]) -> Self {
-                let mut array = [0; size_of::<Self>()];
-                array.copy_from_slice(bytes);
-                Self::from_le_bytes(array)
+                bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_le_bytes(*bytes))
             }
 
             fn from_big(bytes: &[u8]) -> Self {
-                let mut array = [0; size_of::<Self>()];
-                array.copy_from_slice(bytes);
-                Self::from_be_bytes(array)
+                bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_be_bytes(*bytes))
+            }
+
+            fn write(self, order: SbeByteOrder, bytes: &mut [u8]) {
+                if let Some(place) = bytes.first_chunk_mut() {
+                    *place = match order {
+                        SbeByteOrder::Little => self.to_le_bytes(),
+                        SbeByteOrder::Big => self.to_be_bytes(),
+                    };
+                }
             }
         }
     )*};
 }
 
-wire_numbers!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
+wire_numbers! {
+    i8: Int8, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i16: Int16, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i32: Int32, Signed(i64), |number: SbeNumber| number.as_i64()?.try_into().ok();
+    i64: Int64, Signed(i64), |number: SbeNumber| number.as_i64();
+    u8: Uint8, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u16: Uint16, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u32: Uint32, Unsigned(u64), |number: SbeNumber| number.as_u64()?.try_into().ok();
+    u64: Uint64, Unsigned(u64), |number: SbeNumber| number.as_u64();
+    f32: Float, Float(f64), |number: SbeNumber| Some(number.as_f64() as f32);
+    f64: Double, Float(f64), |number: SbeNumber| Some(number.as_f64());
+}

@@ -272,6 +272,8 @@ fn field_presence(element: &Element, kind: &SbeType) -> Result<SbePresence, SbeS
     let own = presence(element)?;
     let inherited = match kind {
         SbeType::Simple(simple) => simple.presence,
+        // The standard's example of an optional Boolean has no presence. Exchanges state it for the encoding type.
+        SbeType::Enum(names) if own.is_none() && names.is_optional => Some(SbePresence::Optional),
         _ => None,
     };
     match (own, inherited) {

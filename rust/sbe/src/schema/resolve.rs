@@ -7,7 +7,7 @@ use crate::limits::{MAX_BLOCK_LENGTH, MAX_COMPOSITE_DEPTH, MAX_COMPOSITE_MEMBERS
 use crate::number::{SbeByteOrder, SbeNumber, SbePrimitive};
 use crate::schema::element::Element;
 use crate::schema::simple::{self, Encoding};
-use crate::schema::types::{SbeComposite, SbeEnum, SbeMember, SbeSimpleType, SbeType};
+use crate::schema::types::{SbeComposite, SbeEnum, SbeMember, SbePresence, SbeSimpleType, SbeType};
 use crate::schema::{SbeSchemaError, SbeSchemaWarning};
 
 /// The named types of a schema. Each type is resolved when it is first needed.
@@ -126,6 +126,7 @@ impl<'a> Types<'a> {
                 Ok(Encoding {
                     primitive: simple.primitive,
                     null: simple.null,
+                    is_optional: simple.presence == Some(SbePresence::Optional),
                 })
             }
             _ => Err(element.error(format!("encodingType '{name}' is not a single value"))),

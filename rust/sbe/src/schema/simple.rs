@@ -138,11 +138,12 @@ fn constant(
     }
 }
 
-/// Primitive type of an enum or set, and the null value that its encoding type states.
+/// Primitive type of an enum or set, with null value and presence that its encoding type states.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Encoding {
     pub primitive: SbePrimitive,
     pub null: Option<SbeNumber>,
+    pub is_optional: bool,
 }
 
 /// Checks an `<enum>`.
@@ -157,6 +158,7 @@ pub(super) fn enumeration(
         )));
     }
     let mut null = null_value(element, primitive)?.or(encoding.null);
+    let mut is_optional = encoding.is_optional;
     let mut values = Vec::new();
     let mut names = HashSet::new();
     let mut sorted = Vec::new();
@@ -171,6 +173,7 @@ pub(super) fn enumeration(
         }
         if name == "nullValue" {
             null = Some(number);
+            is_optional = true;
             continue;
         }
         sorted.push((number.as_i128().unwrap_or_default(), values.len()));
@@ -193,6 +196,7 @@ pub(super) fn enumeration(
         name: element.required("name")?.to_owned(),
         primitive,
         null: null.unwrap_or(primitive.default_null()),
+        is_optional,
         values,
         semantic_type: text(element, "semanticType"),
         sorted,

@@ -238,6 +238,9 @@ pub struct SbeEnum {
     pub primitive: SbePrimitive,
     /// The value that means null.
     pub null: SbeNumber,
+    /// Whether fields without a stated presence are optional: a value is named `nullValue`, or the encoding type is
+    /// optional.
+    pub is_optional: bool,
     /// Values in the order of the schema, without a value that is named `nullValue`.
     pub values: Vec<SbeEnumValue>,
     /// Semantic type.

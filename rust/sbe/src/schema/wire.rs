@@ -14,6 +14,8 @@ pub struct SbeCounter {
     pub order: SbeByteOrder,
     /// The value that means null: no count and no length.
     pub null: u64,
+    /// Least value on encoding: the schema's `minValue`, or 0.
+    pub min: u64,
     /// Greatest value on encoding: the schema's `maxValue`, or one less than the maximum of the type.
     pub max: u64,
 }
@@ -67,6 +69,7 @@ impl SbeCounter {
                     primitive: simple.primitive,
                     order,
                     null,
+                    min: simple.min.and_then(SbeNumber::as_u64).unwrap_or(0),
                     max: simple.max.and_then(SbeNumber::as_u64).unwrap_or(most),
                 }))
             }
@@ -155,7 +158,9 @@ pub struct SbeDataLayout {
 impl SbeDataLayout {
     pub(crate) fn find(composite: &SbeComposite, order: SbeByteOrder) -> Result<Self, String> {
         let name = &composite.name;
-        let Some(member) = composite.member("varData") else {
+        // The standard has both names.
+        let member = composite.member("varData").or(composite.member("data"));
+        let Some(member) = member else {
             return Err(format!("composite '{name}' has no member 'varData'"));
         };
         let simple = match &member.kind {
@@ -169,8 +174,8 @@ impl SbeDataLayout {
                 ));
             }
         };
-        let last = composite.members.last().map(|last| last.name.as_str());
-        if last != Some("varData") {
+        let last = composite.members.last();
+        if last.is_none_or(|last| last.name != member.name) {
             return Err(format!(
                 "member 'varData' of composite '{name}' is not the last one"
             ));

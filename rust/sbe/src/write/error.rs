@@ -87,15 +87,17 @@ pub enum SbeEncodeError {
         /// Exponent of the field.
         target: i32,
     },
-    /// A group has too many entries, or data have too many bytes.
-    #[error("'{element}': {count} is more than the limit {limit} of its encoding")]
+    /// A group has too many or too few entries, or data have too many or too few bytes.
+    #[error("'{element}': {count} is not from {min} to {max}, the range of its encoding")]
     Count {
         /// Name of the group or data.
         element: String,
         /// Number of entries or bytes.
         count: usize,
+        /// Fewest entries or bytes.
+        min: u64,
         /// Most entries or bytes.
-        limit: u64,
+        max: u64,
     },
     /// A record does not have the shape of its plan.
     #[error("'{element}' has {found} {what}, not {expected}")]

@@ -1,7 +1,7 @@
 //! Writes values of fields.
 
 use crate::number::{SbeNumber, SbePrimitive};
-use crate::plan::{SbeField, SbeKind, SbeScalar, SbeStruct};
+use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeStruct, SbeUnitSource};
 use crate::schema::{SbeCharacterSet, SbeEnum, SbePresence, SbeSet};
 use crate::value::SbeValue;
 use crate::write::SbeEncodeError;
@@ -93,8 +93,18 @@ impl SbeField {
                     (0..*count).for_each(|index| put(item, index * item.length(), bytes));
                 }
             }
-            SbeKind::Decimal(decimal) => put(&decimal.mantissa, decimal.mantissa_offset, bytes),
-            SbeKind::Time(time) => put(&time.scalar, time.offset, bytes),
+            SbeKind::Decimal(decimal) => {
+                put(&decimal.mantissa, decimal.mantissa_offset, bytes);
+                if let SbeExponent::Wire { scalar, offset } = &decimal.exponent {
+                    put(scalar, *offset, bytes);
+                }
+            }
+            SbeKind::Time(time) => {
+                put(&time.scalar, time.offset, bytes);
+                if let SbeUnitSource::Wire { scalar, offset } = &time.unit {
+                    put(scalar, *offset, bytes);
+                }
+            }
             SbeKind::Struct(composite) => {
                 for member in &composite.members {
                     if member.presence != SbePresence::Constant {
@@ -291,7 +301,17 @@ fn expected(kind: &SbeKind) -> &'static str {
 
 /// Returns a short text of a value for error messages.
 fn shown(value: &SbeValue<'_>) -> String {
-    let text = format!("{value:?}");
+    let text = match value {
+        SbeValue::Null => "null".to_owned(),
+        SbeValue::Number(number) | SbeValue::Symbol { number, .. } => number.to_string(),
+        SbeValue::Decimal {
+            mantissa,
+            exponent: 0,
+        } => mantissa.to_string(),
+        SbeValue::Decimal { mantissa, exponent } => format!("{mantissa}e{exponent}"),
+        SbeValue::Text(text) => format!("{text:?}"),
+        other => format!("{other:?}"),
+    };
     match text.char_indices().nth(100) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,

@@ -303,13 +303,15 @@ fn write_counts(
 }
 
 fn check_count(element: &str, count: usize, counter: &SbeCounter) -> Result<(), SbeEncodeError> {
-    if count as u64 <= counter.max && count as u64 != counter.null {
+    let range = counter.min..=counter.max;
+    if range.contains(&(count as u64)) && count as u64 != counter.null {
         return Ok(());
     }
     Err(SbeEncodeError::Count {
         element: element.to_owned(),
         count,
-        limit: counter.max,
+        min: counter.min,
+        max: counter.max,
     })
 }
 

@@ -78,8 +78,8 @@ impl SbeField {
             exponent,
             target,
         };
-        if mantissa == 0 {
-            return Ok(0);
+        if mantissa == 0 || exponent == target {
+            return Ok(mantissa);
         }
         let power = i64::from(exponent) - i64::from(target);
         let factor = u32::try_from(power.unsigned_abs()).ok();

@@ -203,11 +203,12 @@ impl Maker<'_, '_> {
     }
 
     fn named_type(&mut self) {
-        let made = match self.choices.below(5) {
+        let made = match self.choices.below(6) {
             0 => self.simple("T"),
             1 => self.enumeration("E"),
             2 => self.set("S"),
             3 => self.decimal(),
+            4 => self.time(),
             _ => self.composite("C", 0),
         };
         self.types.push(made.0);
@@ -330,6 +331,24 @@ impl Maker<'_, '_> {
             made,
             format!("<composite name=\"{name}\">{mantissa}{exponent}</composite>"),
         )
+    }
+
+    /// Returns a composite of a time and of its unit on the wire.
+    fn time(&mut self) -> (Type, String) {
+        let name = self.name("U");
+        let time = self.choices.one_of(&["int64", "uint64"]);
+        let presence = self.choices.one_of(&["", " presence=\"optional\""]);
+        let text = format!(
+            "<composite name=\"{name}\" semanticType=\"UTCTimestamp\">\
+             <type name=\"time\" primitiveType=\"{time}\"{presence}/>\
+             <type name=\"unit\" primitiveType=\"uint8\"/></composite>"
+        );
+        let made = Type {
+            name,
+            kind: Kind::Composite,
+            values: Vec::new(),
+        };
+        (made, text)
     }
 
     fn composite(&mut self, prefix: &str, depth: usize) -> (Type, String) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use aeron_sbe::number::{SbeNumber, SbePrimitive};
 use aeron_sbe::plan::{
-    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime, SbeUnitSource,
+    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime,
 };
 use aeron_sbe::schema::{SbeCharacterSet, SbePresence};
 use aeron_sbe::value::{SbeRecord, SbeValue};
@@ -165,10 +165,6 @@ fn decimal_value<'p>(choices: &mut Choices<'_>, decimal: &SbeDecimal) -> SbeValu
 }
 
 fn time_value(choices: &mut Choices<'_>, time: &SbeTime) -> SbeNumber {
-    assert!(
-        matches!(time.unit, SbeUnitSource::Constant(_)),
-        "the generator has no units on the wire"
-    );
     match number(choices, &time.scalar).as_i128() {
         Some(value) if i64::try_from(value).is_ok() => SbeNumber::Signed(value as i64),
         _ => SbeNumber::Signed(1),
