@@ -13,7 +13,7 @@ LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants sbe-cases \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-build  builds what the benchmarks measure, and prints its directory, for a comparison of two builds"
 	@echo "make soak    long tests: lossy streams, differential tests, kills of Spark and of an archive, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
 	@echo "make fuzz    each fuzz target for FUZZ_SECONDS (default 120) seconds"
+	@echo "make sbe-cases  messages of SBE_CASES=1000 random schemas, with the reference implementation of SBE; SBE_SEED chooses the first"
 	@echo "make sim     drivers and clients in a simulated network, SEEDS=0..2000 (or one seed, with all events)"
 	@echo "make sim-archives  the same with archives, recorded publishers and followers, kills at any write and failing disks, ARCHIVE_SEEDS=0..300"
 	@echo "make sim-night  schedules of seeds that were not run before, for HOURS=8; prints the seeds that find a bug"
@@ -348,6 +349,13 @@ HOURS ?= 8
 sim-night:
 	$(call say,schedules of new seeds for $(HOURS) hours)
 	$(PYTHON) rust/simulator/night.py $(HOURS)
+
+SBE_CASES ?= 1000
+SBE_SEED ?= $(shell date +%s)
+
+sbe-cases: $(QUICK)
+	$(call say,$(SBE_CASES) random schemas with the reference implementation)
+	SBE_CASES=$(SBE_CASES) SBE_SEED=$(SBE_SEED) $(BIN)/python -m pytest tests/interop/test_sbe.py
 
 sim-mutants:
 	$(call say,bugs that the simulator must find)

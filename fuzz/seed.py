@@ -188,6 +188,20 @@ def private_lock() -> Iterator[bytes]:
     yield struct.pack("<4sI16s16sqqQ64s64x", b"APRV", 1, bytes(16), bytes(16), 42, 1, 2, b"boot")
 
 
+def sbe_schema() -> Iterator[bytes]:
+    """The schemas of the tests."""
+    for path in sorted((FUZZ.parent / "tests" / "sbe").glob("*.xml")):
+        yield path.read_bytes()
+
+
+def sbe_messages() -> Iterator[bytes]:
+    """Bytes that choose schemas and values, and messages of zeros, small numbers and large numbers."""
+    for step in (1, 7, 31, 77):
+        choices = bytes(index * step % 256 for index in range(400))
+        for message in (bytes(100), bytes(range(100)), bytes([60, 0, 1, 0, 9, 0]) + bytes(60) + b"\xff" * 40):
+            yield struct.pack("<H", len(choices)) + choices + message
+
+
 TARGETS = {
     "archive_messages": archive_messages,
     "catalog": catalog,
@@ -205,6 +219,8 @@ TARGETS = {
     "private_lock": private_lock,
     "reports": reports,
     "ring": ring,
+    "sbe_messages": sbe_messages,
+    "sbe_schema": sbe_schema,
     "segment": segment,
     "uri": uri,
     "values": values,

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 SPECIFICATION = ROOT / "docs" / "spec"
 # A citation is not a part of a date or of a longer number.
-CITATION = re.compile(r"(?<![0-9A-Za-z-])(?:[A-Za-z_]\w*_)?(0[1-8]|11)[-_](\d{1,3})(?!\d|-\d|_\d{3})")
+CITATION = re.compile(r"(?<![0-9A-Za-z-])(?:[A-Za-z_]\w*_)?(0[1-8]|11|13)[-_](\d{1,3})(?!\d|-\d|_\d{3})")
 
 
 def test_each_cited_rule_exists() -> None:

@@ -91,6 +91,7 @@ from aeron._stubs.recordings import (
     _recording_columns,
 )
 from aeron._stubs.replay_merge import ReplayMerge
+from aeron._stubs.sbe import _SbeColumns, _SbeSchema
 from aeron._stubs.subscription import Image, Subscription
 from aeron._stubs.values import (
     __version__,
@@ -176,6 +177,8 @@ __all__ = [
     "_RecordedFrame",
     "_RecordedFrames",
     "_RecordedRows",
+    "_SbeColumns",
+    "_SbeSchema",
     "_Timer",
     "_Users",
     "_Verification",

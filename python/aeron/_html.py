@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aeron._aeron import Batch, CountersReader, Recording
+    from aeron.sbe import Schema, Template
 
-__all__ = ["of_batch", "of_counters", "of_recordings"]
+__all__ = ["of_batch", "of_counters", "of_recordings", "of_sbe_schema", "of_sbe_template"]
 
 _MAX_ROWS = 20
 _MAX_BYTES = 32
@@ -55,6 +56,25 @@ def of_counters(counters: CountersReader) -> str:
     found = counters.snapshot()
     rows = ((each.id, each.type_id, f"{each.value:,}", each.label) for each in found)
     return _table(f"{len(found)} counters", ("id", "type_id", "value", "label"), rows, len(found))
+
+
+def of_sbe_schema(schema: Schema) -> str:
+    """Returns the first messages of an SBE schema."""
+    rows = (
+        (each.name, each.id, each.since_version, ", ".join(each.names), each.description or "")
+        for each in schema.values()
+    )
+    return _table(repr(schema), ("message", "id", "since", "elements", "description"), rows, len(schema))
+
+
+def of_sbe_template(template: Template) -> str:
+    """Returns the first elements of an SBE message. The elements of groups are indented."""
+    elements = template._elements
+    rows = (
+        ("\u2003" * depth + name, kind, "" if offset is None else offset, presence, since or "")
+        for depth, name, kind, offset, presence, since in elements
+    )
+    return _table(repr(template), ("name", "type", "offset", "presence", "since"), rows, len(elements))
 
 
 def _table(title: str, names: Sequence[str], rows: Iterable[Sequence[object]], count: int) -> str:

@@ -62,6 +62,10 @@ def lines() -> list[Any]:
 
 def beside(option: Option) -> dict[str, str]:
     """Returns the other options that an option requires."""
+    if option.name == "sbe.schemaText":
+        return {"valueFormat": "sbe", "sbe.template": "Trade"}
+    if option.name.startswith("sbe."):
+        return {"valueFormat": "sbe", "sbe.schema": "tests/sbe/market.xml", "sbe.template": "Trade"}
     if option.name in {"valueFormat", "valueSchema", "recordsPerMessage"}:
         return {"valueFormat": "struct", "valueSchema": LAYOUT}
     return {}

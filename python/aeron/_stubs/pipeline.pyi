@@ -93,8 +93,8 @@ class PartitionReader:
 
     * `partition` is a text that `LiveSource.partitions` or `plan_recordings` returned.
     * `schema` is any object with the method ``__arrow_c_schema__``.
-    * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
-      layout.
+    * `value_format` is ``"binary"``, ``"string"``, ``"struct"`` or ``"sbe"``. With ``"struct"``, `value_schema` is the
+      record layout. With ``"sbe"``, it is a JSON object: the text of the schema, the template, and options of columns.
     * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
     * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
     * With `verify_checksums`, a frame with a wrong checksum is an error.
@@ -116,6 +116,9 @@ class PartitionReader:
     @property
     def malformed(self) -> int:
         """Number of malformed messages and records that were dropped so far."""
+    @property
+    def skipped(self) -> int:
+        """Number of messages that were skipped because they have another template or schema."""
     def report_malformed(self) -> None:
         """Writes a file with the number of dropped messages and records into the archive directory, for the live source
         that planned the partition. Raises ``OSError`` if the file cannot be created.
@@ -143,6 +146,7 @@ class SharedPublications:
         offer_timeout_ms: int = 30000,
         reserved_value: str = "zero",
         batch_id: int = 0,
+        value_format: str = "struct",
         value_schema: str | None = None,
         records_per_message: int = 1,
         client: _ClientSettings | None = None,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
-    BinaryType,
     DataType,
     IntegerType,
     LongType,
@@ -17,8 +16,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from aeron import _pipeline
 from aeron.spark.errors import AeronOptionError
+from aeron.spark.payloads import PayloadFormat, payload_of, sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,24 +40,12 @@ HEADERS: Mapping[str, DataType] = {
 }
 """All columns of a message except its payload, in the order of the default schema."""
 
-_ALWAYS = ("stream_id", "session_id", "position", "reserved_value", "timestamp")
-"""Header columns of the default schema without ``includeHeaders``, if the payload is not a record."""
-
-_RECORD_HEADERS: Mapping[str, DataType] = {**HEADERS, "record_index": IntegerType()}
-"""Header columns of a payload of records. ``record_index`` is the index of a record in its message, from 0.
-"""
-
 
 def source_schema(options: SourceOptions) -> StructType:
     """Returns the default schema of a source. All columns are nullable."""
-    fields = _fields(options)
-    available = available_columns(options.value_format, fields)
-    if options.include_headers:
-        names = list(available)
-    elif options.value_format == "struct":
-        names = list(fields)
-    else:
-        names = ["value", *_ALWAYS]
+    payload = payload_of(options)
+    available = available_columns(payload)
+    names = list(available) if options.include_headers else payload.default_columns
     return StructType([StructField(name, available[name], True) for name in names])
 
 
@@ -67,7 +54,7 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
-    available = available_columns(options.value_format, _fields(options))
+    available = available_columns(payload_of(options))
     types = {name.lower(): type_ for name, type_ in available.items()}
     seen = set()
     for field in schema.fields:
@@ -78,29 +65,25 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
             raise AeronOptionError(f"column '{field.name}' is twice in the schema; name each column once")
         seen.add(name)
         if field.dataType != types[name]:
-            found, right = _sql(field.dataType), _sql(types[name])
+            found, right = sql(field.dataType), sql(types[name])
             raise AeronOptionError(f"column '{field.name}' cannot be {found}; format aeron reads it as {right}")
 
 
-def available_columns(value_format: str, fields: Mapping[str, DataType]) -> dict[str, DataType]:
-    """Returns all columns of a source with this ``valueFormat``. A record field hides a header column of the same
-    name."""
-    if value_format == "struct":
-        taken = {name.lower() for name in fields}
-        return {**fields, **{name: type_ for name, type_ in _RECORD_HEADERS.items() if name not in taken}}
-    return {"value": StringType() if value_format == "string" else BinaryType(), **HEADERS}
+def available_columns(payload: PayloadFormat) -> dict[str, DataType]:
+    """Returns all columns of a source. A column of the payload hides a header column of the same name."""
+    headers = {**HEADERS, **payload.more_headers}
+    return {**payload.columns, **{name: type_ for name, type_ in headers.items() if name not in payload.names}}
 
 
 def has_arrival_time(schema: StructType, options: SourceOptions) -> bool:
-    """Returns whether the schema has the arrival time. A record field named ``timestamp`` hides it."""
-    names = {name.lower() for name in schema.names}
-    return "timestamp" in names and "timestamp" not in {name.lower() for name in _fields(options)}
+    """Returns whether the schema has the arrival time. A column of the payload named ``timestamp`` hides it."""
+    return "timestamp" in {name.lower() for name in schema.names} - payload_of(options).names
 
 
 def hidden_headers(options: SourceOptions) -> frozenset[str]:
-    """Returns the names of the record fields, in lower case. A record field hides a header column of the same name."""
-    is_record = options.value_format == "struct"
-    return frozenset(name.lower() for name in _fields(options)) if is_record else frozenset()
+    """Returns the names of the payload's columns, in lower case. Such a column hides a header column of the same
+    name."""
+    return payload_of(options).names
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -108,18 +91,3 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
-
-
-def _fields(options: SourceOptions) -> dict[str, DataType]:
-    """Returns the names and Spark types of a record's fields; empty if the payload has no records."""
-    if options.value_schema is None:
-        return {}
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    layout = pa.schema(_pipeline.Layout(options.value_schema))
-    return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
-
-
-def _sql(type_: DataType) -> str:
-    return type_.simpleString().upper()

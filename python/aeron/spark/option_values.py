@@ -98,7 +98,45 @@ def value_format(text: str) -> str:
     """Parses the format of a payload."""
     if text.lower() == "arrow":
         raise ValueError("reserved for a later version")
-    return choice("binary", "string", "struct")(text)
+    return choice("binary", "string", "struct", "sbe")(text)
+
+
+@dataclass(frozen=True)
+class SbeSchemaText:
+    """The text of a schema and of the files that it includes, by name. The driver program reads it once for all
+    tasks."""
+
+    text: str
+    included: tuple[tuple[str, str], ...] = ()
+
+
+def sbe_schema(path: str) -> SbeSchemaText:
+    """Reads a schema from the file with this path, and checks it."""
+    from aeron.sbe import Schema
+
+    try:
+        schema = Schema(path)
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from error
+    except AeronError as error:
+        raise ValueError(str(error)) from error
+    return SbeSchemaText(schema._text, tuple(schema._included.items()))
+
+
+def sbe_schema_text(text: str) -> SbeSchemaText:
+    """Checks the text of a schema."""
+    from aeron.sbe import Schema
+
+    try:
+        Schema(text=text)
+    except AeronError as error:
+        raise ValueError(str(error)) from error
+    return SbeSchemaText(text)
+
+
+def sbe_decimal_scale(text: str) -> int:
+    """Parses a number of decimal places; -1 stands for floats."""
+    return -1 if text.lower() == "float" else integer(0, 38)(text)
 
 
 def starting_offsets(text: str) -> str:

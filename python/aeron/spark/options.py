@@ -535,8 +535,9 @@ OPTIONS: tuple[Option, ...] = (
         "valueFormat",
         Use.ALL,
         option_values.value_format,
-        "expected binary, string or struct",
-        "Format of a payload: bytes, UTF-8 text, or a fixed record described by `valueSchema`.",
+        "expected binary, string, struct or sbe",
+        "Format of a payload: bytes, UTF-8 text, a fixed record described by `valueSchema`, or an SBE message of "
+        "`sbe.schema`.",
         "struct",
         ("arrow", "reserved for a later version"),
         default="binary",
@@ -549,6 +550,74 @@ OPTIONS: tuple[Option, ...] = (
         "Layout of a record; required with `valueFormat=struct`, and only there.",
         "ts ts_ns, px f64, qty i64",
         ("", "empty"),
+    ),
+    Option(
+        "sbe.schema",
+        Use.ALL,
+        option_values.sbe_schema,
+        "expected the path of a schema's XML file",
+        "Schema of the messages, which only the driver program reads. Included files are below its folder.",
+        "tests/sbe/market.xml",
+        ("missing.xml", "No such file"),
+    ),
+    Option(
+        "sbe.schemaText",
+        Use.ALL,
+        option_values.sbe_schema_text,
+        "expected the XML text of a schema",
+        "Schema of the messages as text, instead of `sbe.schema`.",
+        "<messageSchema><types><composite name='messageHeader'><type name='blockLength' primitiveType='uint16'/>"
+        "<type name='templateId' primitiveType='uint16'/><type name='schemaId' primitiveType='uint16'/>"
+        "<type name='version' primitiveType='uint16'/></composite></types></messageSchema>",
+        ("market.xml", "line 1"),
+    ),
+    Option(
+        "sbe.template",
+        Use.ALL,
+        option_values.non_empty,
+        "expected the name of a message in the schema",
+        "Message of a row; required with `valueFormat=sbe`. A source skips other messages.",
+        "Trade",
+        ("", "empty"),
+    ),
+    Option(
+        "sbe.group",
+        Use.SOURCE,
+        option_values.non_empty,
+        "expected the name of a group of the message",
+        "Group of which each entry is a row, with the fields of its message. Without it, a group is an array.",
+        "entries",
+        ("", "empty"),
+    ),
+    Option(
+        "sbe.decimalScale",
+        Use.SOURCE,
+        option_values.sbe_decimal_scale,
+        "expected 0 to 38, or float",
+        "Decimal places of decimals with their exponents in the messages.",
+        "4",
+        ("39", "too large"),
+        default="9",
+    ),
+    Option(
+        "sbe.sets",
+        Use.SOURCE,
+        option_values.choice("names", "booleans", "integer"),
+        "expected names, booleans or integer",
+        "Type of sets: an array of names, a structure of booleans, or the integer.",
+        "booleans",
+        ("list", "unknown value"),
+        default="names",
+    ),
+    Option(
+        "sbe.unknownEnums",
+        Use.SOURCE,
+        option_values.choice("null", "malformed"),
+        "expected null or malformed",
+        "Treatment of values of enums that the schema does not know.",
+        "malformed",
+        ("fail", "unknown value"),
+        default="null",
     ),
     Option(
         "mode",
@@ -702,6 +771,9 @@ class ClientOptions:
     aeron_pre_touch_mapped_memory: bool
     value_format: str
     value_schema: str | None
+    sbe_schema: option_values.SbeSchemaText | None
+    sbe_schema_text: option_values.SbeSchemaText | None
+    sbe_template: str | None
 
 
 @dataclass(frozen=True)
@@ -711,6 +783,10 @@ class SourceOptions(ClientOptions):
     min_partitions: int | None
     max_rows_per_partition: int | None
     include_headers: bool
+    sbe_group: str | None
+    sbe_decimal_scale: int | None
+    sbe_sets: str
+    sbe_unknown_enums: str
     mode: str
     verify_checksums: bool
     records_per_message: str | None
@@ -1007,20 +1083,30 @@ def _check_shared(values: S) -> S:
     return values
 
 
+_FORMAT_OPTIONS: Mapping[str, tuple[str, str | None]] = {
+    "valueSchema": ("struct", "a layout like 'ts ts_ns, px f64, qty i64'"),
+    "recordsPerMessage": ("struct", None),
+    "sbe.schema": ("sbe", None),
+    "sbe.schemaText": ("sbe", None),
+    "sbe.template": ("sbe", "the name of a message like 'Trade'"),
+    "sbe.group": ("sbe", None),
+}
+"""The options that belong to one format. If the format requires the option, the text describes its value."""
+
+
 def _check_together(values: Mapping[str, Any]) -> None:
     """Checks rules that concern several options."""
-    struct, layout = values["value_format"] == "struct", values["value_schema"]
-    if struct and layout is None:
+    chosen = values["value_format"]
+    fields = {option.name: option.field for option in OPTIONS}
+    for name, (format, needed) in _FORMAT_OPTIONS.items():
+        given = values.get(fields[name])
+        if given is None and needed is not None and format == chosen:
+            raise AeronOptionError(f"option {name}: missing; valueFormat={format} needs {needed}")
+        if given is not None and format != chosen:
+            raise AeronOptionError(
+                f"option {name}: given with valueFormat={chosen}, got '{given}'; set valueFormat={format}"
+            )
+    if chosen == "sbe" and (values["sbe_schema"] is None) == (values["sbe_schema_text"] is None):
         raise AeronOptionError(
-            "option valueSchema: missing; valueFormat=struct needs a layout like 'ts ts_ns, px f64, qty i64'"
-        )
-    if layout is not None and not struct:
-        raise AeronOptionError(
-            f"option valueSchema: given with valueFormat={values['value_format']}, got '{layout}'; "
-            "set valueFormat=struct"
-        )
-    if values.get("records_per_message") is not None and not struct:
-        raise AeronOptionError(
-            f"option recordsPerMessage: given with valueFormat={values['value_format']}, "
-            f"got '{values['records_per_message']}'; set valueFormat=struct"
+            "option sbe.schema: valueFormat=sbe needs sbe.schema or sbe.schemaText; give one of them"
         )

@@ -45,6 +45,7 @@ from aeron.spark.clients import client_settings, replay_channel
 from aeron.spark.errors import AeronDataLossError, AeronOptionError, AeronSparkError
 from aeron.spark.logs import logger
 from aeron.spark.options import RecordedWriteOptions, recorded_write_options
+from aeron.spark.payloads import payload_of
 from aeron.spark.recorded_archive import (
     PURGE_TIMEOUT_S,
     connected,
@@ -124,7 +125,8 @@ def stage(
             offer_timeout_ms=options.offer_timeout_ms,
             reserved_value=reserved_value,
             batch_id=task.batch_id,
-            value_schema=options.value_schema,
+            value_format=options.value_format,
+            value_schema=payload_of(options).native_schema,
             records_per_message=options.records_per_message or 1,
             client=client_settings(options),
             exclusive=True,

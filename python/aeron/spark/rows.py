@@ -43,6 +43,7 @@ def read_partition(
 
     from aeron import _pipeline
     from aeron.spark.columns import arrow_schema
+    from aeron.spark.payloads import payload_of
 
     expected = arrow_schema(schema)
     if isinstance(options, SharedOptions):
@@ -52,7 +53,7 @@ def read_partition(
             partition.text,
             expected,
             value_format=options.value_format,
-            value_schema=options.value_schema,
+            value_schema=payload_of(options).native_schema,
             mode=options.mode,
             verify_checksums=options.verify_checksums,
             channel=options.channel if isinstance(options, ReadStreamOptions) else None,
@@ -77,6 +78,7 @@ def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema
     """Returns the reader of a partition of a running archive."""
     from aeron import _pipeline
     from aeron.spark.clients import archive_connections, archive_settings
+    from aeron.spark.payloads import payload_of
 
     return _pipeline.SharedPartitionReader(
         archive_connections(),
@@ -85,7 +87,7 @@ def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema
         schema,
         directory=options.archive_dir,
         value_format=options.value_format,
-        value_schema=options.value_schema,
+        value_schema=payload_of(options).native_schema,
         mode=options.mode,
         verify_checksums=options.verify_checksums,
     )

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
-from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import StructType
 
-from aeron._pipeline import Layout, SharedPublications
+from aeron._pipeline import SharedPublications
 from aeron.spark.clients import client_settings
 from aeron.spark.errors import AeronOptionError, AeronSparkError
 from aeron.spark.logs import logger
 from aeron.spark.options import SinkOptions, WriteOptions, write_options
+from aeron.spark.payloads import SINK_HEADERS, payload_of, sql, wrong_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,9 +44,6 @@ __all__ = [
 
 PUBLICATION_IDLE_MS = 30_000
 """Time for which a worker process keeps unused publications and clients, in milliseconds."""
-
-_COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
-_OPTIONAL: Mapping[str, DataType] = {"stream_id": IntegerType(), "reserved_value": LongType()}
 
 _log = logger()
 
@@ -89,52 +87,13 @@ def check_schema(schema: StructType, options: SinkOptions) -> None:
         names = schema.fieldNames()
         name = next(name for name in names if names.count(name) > 1)
         raise AeronOptionError(f"column '{name}' is twice in the DataFrame; name each column once")
-    if options.value_format == "struct":
-        _check_record_columns(columns, options)
-    else:
-        _check_value_columns(columns)
-    for name, type_ in _OPTIONAL.items():
+    payload_of(options).check_written(columns)
+    for name, type_ in SINK_HEADERS.items():
         if name in columns and columns[name] != type_:
-            raise _wrong_type(name, columns[name], _sql(type_))
+            raise wrong_type(name, columns[name], sql(type_))
     _check_reserved_value("reserved_value" in columns, options)
     if "stream_id" not in columns and options.stream_id is None:
         raise AeronOptionError("option streamId: missing; give a stream id like 1001, or a column stream_id (INT)")
-
-
-def _check_value_columns(columns: Mapping[str, DataType]) -> None:
-    for name in columns:
-        if name != "value" and name not in _OPTIONAL:
-            raise AeronOptionError(f"column '{name}' is not written by format aeron; {_COLUMNS}")
-    if "value" not in columns:
-        raise AeronOptionError(f"column 'value' is missing; {_COLUMNS}")
-    if not isinstance(columns["value"], BinaryType | StringType):
-        raise _wrong_type("value", columns["value"], "BINARY or STRING")
-
-
-def _check_record_columns(columns: Mapping[str, DataType], options: SinkOptions) -> None:
-    fields = _record_fields(options)
-    for name, type_ in fields.items():
-        if name in _OPTIONAL:
-            raise AeronOptionError(
-                f"option valueSchema: field '{name}' is a column that the sink reads itself; rename the field"
-            )
-        if name not in columns:
-            raise AeronOptionError(f"column '{name}' is missing; valueSchema is '{options.value_schema}'")
-        if columns[name] != type_:
-            raise _wrong_type(name, columns[name], _sql(type_))
-    for name in columns:
-        if name not in fields and name not in _OPTIONAL:
-            raise AeronOptionError(
-                f"column '{name}' is not in valueSchema '{options.value_schema}'; drop it, or add it to the layout"
-            )
-
-
-def _record_fields(options: SinkOptions) -> dict[str, DataType]:
-    import pyarrow as pa
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    layout = pa.schema(Layout(options.value_schema or ""))
-    return {field.name: field.dataType for field in from_arrow_schema(layout).fields}
 
 
 def _check_reserved_value(has_column: bool, options: SinkOptions) -> None:
@@ -150,14 +109,6 @@ def _check_reserved_value(has_column: bool, options: SinkOptions) -> None:
 def reserved_value_of(schema: StructType, options: SinkOptions) -> str:
     """Returns the kind of the reserved values of messages."""
     return options.reserved_value or ("column" if "reserved_value" in schema.fieldNames() else "zero")
-
-
-def _wrong_type(name: str, type_: DataType, expected: str) -> AeronOptionError:
-    return AeronOptionError(f"column '{name}' cannot be {_sql(type_)}; format aeron writes {expected}, cast it")
-
-
-def _sql(type_: DataType) -> str:
-    return type_.simpleString().upper()
 
 
 def _new_second() -> int:
@@ -211,7 +162,8 @@ def _write(
         offer_timeout_ms=options.offer_timeout_ms,
         reserved_value=reserved_value,
         batch_id=batch_id,
-        value_schema=options.value_schema,
+        value_format=options.value_format,
+        value_schema=payload_of(options).native_schema,
         records_per_message=options.records_per_message or 1,
         client=client_settings(options),
     )

@@ -4,6 +4,7 @@
 //! * [`layout`]: fixed-length binary records.
 //! * [`read`]: frames to record batches.
 //! * [`mod@write`]: record batches to messages.
+//! * [`sbe`]: messages of Simple Binary Encoding to columns.
 //!
 //! The caller passes in frames and arrival times, so this crate does not depend on files, archives, clients or Spark.
 //!
@@ -12,4 +13,5 @@
 
 pub mod layout;
 pub mod read;
+pub mod sbe;
 pub mod write;

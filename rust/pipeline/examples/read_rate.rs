@@ -64,16 +64,16 @@ fn cases(length: usize) -> Vec<Case> {
         ("timestamp", timestamp_type()),
     ];
     let mut cases = vec![
-        ("binary", named(&[value]), ValueFormat::Binary),
+        ("binary", named(&[value]), ValueFormat::binary()),
         (
             "binary, 4 header columns",
             named(&headers),
-            ValueFormat::Binary,
+            ValueFormat::binary(),
         ),
         (
             "text",
             named(&[("value", DataType::Utf8)]),
-            ValueFormat::Text,
+            ValueFormat::text(),
         ),
     ];
     let layout: RecordLayout = TRADE.parse().expect("a layout");
@@ -83,7 +83,7 @@ fn cases(length: usize) -> Vec<Case> {
         cases.push((
             "7 typed columns",
             columns.collect(),
-            ValueFormat::Records(layout),
+            ValueFormat::records(layout),
         ));
     }
     cases

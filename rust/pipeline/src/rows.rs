@@ -83,6 +83,11 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
         self.rows.malformed()
     }
 
+    /// Returns the number of messages that were skipped because they have another template or schema.
+    pub fn skipped(&self) -> u64 {
+        self.rows.skipped()
+    }
+
     /// Returns the position up to which all complete messages were returned: see
     /// [`RowReader::position`](aeron_columns::read::RowReader::position).
     pub fn position(&self) -> i64 {

@@ -53,7 +53,7 @@ fn value_and_position() -> SchemaRef {
 }
 
 fn records(layout: &str) -> ValueFormat {
-    ValueFormat::Records(layout.parse().unwrap())
+    ValueFormat::records(layout.parse().unwrap())
 }
 
 fn reader(
@@ -92,7 +92,7 @@ fn rows(recording: &Recording, partition: &Partition) -> Vec<(Vec<u8>, i64)> {
         recording,
         partition,
         value_and_position(),
-        &ValueFormat::Binary,
+        &ValueFormat::binary(),
         Mode::FailFast,
     );
     let (batches, _) = batches(reader).unwrap();
@@ -135,7 +135,7 @@ fn a_row_has_the_payload_the_source_and_the_arrival_time_of_its_message() {
         &recording,
         &partition,
         schema(columns),
-        &ValueFormat::Binary,
+        &ValueFormat::binary(),
         Mode::FailFast,
     );
     let (batches, _) = batches(reader).unwrap();
@@ -224,7 +224,7 @@ fn record_batches_end_with_4096_messages_or_a_mebibyte_of_payload() {
             &recording,
             &partition,
             schema,
-            &ValueFormat::Binary,
+            &ValueFormat::binary(),
             Mode::FailFast,
         );
         let (batches, _) = batches(reader).unwrap();
@@ -251,7 +251,7 @@ fn all_messages_are_counted_if_no_column_has_the_payload() {
         &recording,
         &partition,
         one,
-        &ValueFormat::Text,
+        &ValueFormat::text(),
         Mode::FailFast,
     );
     let (of_one, _) = batches(reader_of_one).unwrap();
@@ -260,7 +260,7 @@ fn all_messages_are_counted_if_no_column_has_the_payload() {
         &recording,
         &partition,
         schema([]),
-        &ValueFormat::Binary,
+        &ValueFormat::binary(),
         Mode::FailFast,
     );
     let (nothing, _) = batches(nothing).unwrap();
@@ -283,7 +283,7 @@ fn without_an_index_arrival_times_are_null() {
             &recording,
             &partition,
             schema,
-            &ValueFormat::Binary,
+            &ValueFormat::binary(),
             Mode::FailFast,
         );
         batches(reader)
@@ -325,7 +325,7 @@ fn texts_are_checked() {
             &recording,
             &partition,
             columns.clone(),
-            &ValueFormat::Text,
+            &ValueFormat::text(),
             mode,
         ))
     };
@@ -485,7 +485,7 @@ fn a_message_that_is_longer_than_the_maximum_is_an_error() {
         &recording,
         &partition,
         value_and_position(),
-        &ValueFormat::Binary,
+        &ValueFormat::binary(),
         Mode::FailFast,
     );
     assert!(matches!(
@@ -504,7 +504,7 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
         error.to_string()
     };
     assert_eq!(
-        refused(("px", DataType::Float64), &ValueFormat::Binary),
+        refused(("px", DataType::Float64), &ValueFormat::binary()),
         "column 'px' does not exist; there are value, stream_id, session_id, position, reserved_value, timestamp, channel, \
          recording_id, term_id, term_offset, flags"
     );
@@ -514,7 +514,7 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
          recording_id, term_id, term_offset, flags, record_index"
     );
     assert_eq!(
-        refused(("value", DataType::LargeBinary), &ValueFormat::Binary),
+        refused(("value", DataType::LargeBinary), &ValueFormat::binary()),
         "column 'value' is of type Binary, not LargeBinary"
     );
     assert_eq!(
@@ -607,8 +607,8 @@ proptest! {
         kind in 0..3_usize,
     ) {
         let (format, value) = match kind {
-            0 => (ValueFormat::Binary, ("value", DataType::Binary)),
-            1 => (ValueFormat::Text, ("value", DataType::Utf8)),
+            0 => (ValueFormat::binary(), ("value", DataType::Binary)),
+            1 => (ValueFormat::text(), ("value", DataType::Utf8)),
             _ => (records("a u8, t char[2]"), ("t", DataType::Utf8)),
         };
         let mut columns = columns;
@@ -644,7 +644,7 @@ proptest! {
         columns.push(("value", DataType::Binary));
         let read = || {
             let schema = schema(columns.clone());
-            batches(reader(&recording, &partition, schema, &ValueFormat::Binary, Mode::FailFast)).unwrap().0
+            batches(reader(&recording, &partition, schema, &ValueFormat::binary(), Mode::FailFast)).unwrap().0
         };
         let first = read();
         prop_assert_eq!(&first, &read());
@@ -677,8 +677,11 @@ fn without_names_the_columns_of_the_payload_and_five_columns_of_the_header_are_s
         "timestamp",
     ];
     let with = |payload: &[&'static str]| [payload, &headers].concat();
-    assert_eq!(names(None, &ValueFormat::Binary).unwrap(), with(&["value"]));
-    assert_eq!(names(None, &ValueFormat::Text).unwrap(), with(&["value"]));
+    assert_eq!(
+        names(None, &ValueFormat::binary()).unwrap(),
+        with(&["value"])
+    );
+    assert_eq!(names(None, &ValueFormat::text()).unwrap(), with(&["value"]));
     assert_eq!(
         names(None, &records("Px f64, n i8")).unwrap(),
         with(&["Px", "n"])
@@ -729,7 +732,7 @@ fn the_position_of_a_reader_is_the_end_of_the_last_batch() {
         &recording,
         &partition,
         value_and_position(),
-        &ValueFormat::Binary,
+        &ValueFormat::binary(),
         Mode::FailFast,
     );
     assert_eq!(reader.position(), 0);

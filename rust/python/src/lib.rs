@@ -43,6 +43,7 @@ mod program;
 mod publication;
 mod reconnect;
 mod results;
+mod sbe;
 mod settings;
 mod signals;
 mod snapshot;
@@ -78,6 +79,7 @@ fn _aeron(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add_functions(module)?;
     archive::register(module)?;
     pipeline::register(module)?;
+    sbe::register(module)?;
     fast::attach::<publication::PyPublication>(module.py())?;
     fast::attach::<publication::PyExclusivePublication>(module.py())?;
     fast::attach::<subscription::PySubscription>(module.py())?;

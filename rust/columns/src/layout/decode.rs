@@ -47,6 +47,11 @@ impl RecordDecoder {
         }
     }
 
+    /// Returns the length of a record in bytes.
+    pub fn record_length(&self) -> usize {
+        self.record_length
+    }
+
     /// Decodes `records`, which are consecutive in memory, into columns: one row for each record. Only
     /// times can be null.
     ///

@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use aeron_memory::log::position::Positions;
 use arrow_array::{
-    ArrayRef, BinaryArray, Int16Array, Int32Array, Int64Array, StringArray,
-    TimestampMicrosecondArray,
+    ArrayRef, Int16Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray,
 };
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer};
+use arrow_buffer::NullBuffer;
 
+use super::format::PayloadDecoder;
 use super::frames::ArrivalTimes;
-use super::projection::{ColumnSource, Payload};
+use super::projection::ColumnSource;
 use super::staged::{Message, row_count};
 
 /// The values that all rows of a recording share.
@@ -40,74 +40,31 @@ pub(super) struct MessageRows<'a> {
     pub(super) payload: Vec<ArrayRef>,
 }
 
-/// A payload that no column can hold.
-#[derive(Debug)]
-pub(super) struct BadValue {
-    /// Index of the message.
-    pub(super) message: usize,
-    pub(super) reason: String,
-}
-
-impl Payload {
-    /// Returns the columns for the payloads of `messages`, which are at `range` of `values`. The columns may take over
-    /// the bytes of `values`.
-    pub(super) fn columns(
-        &self,
-        values: &mut Vec<u8>,
-        range: Range<usize>,
-        messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
-        match self {
-            Self::Ignored => Ok(Vec::new()),
-            Self::Binary => {
-                let offsets = value_offsets(messages);
-                let values = BinaryArray::new(offsets, take(values), None);
-                Ok(vec![Arc::new(values)])
-            }
-            Self::Text => {
-                check_texts(values, messages)?;
-                let offsets = value_offsets(messages);
-                let values = StringArray::new(offsets, take(values), None);
-                Ok(vec![Arc::new(values)])
-            }
-            Self::Records { decoder, .. } => decoder.decode(&values[range]).map_err(|malformed| {
-                let (message, record) = message_of_row(messages, malformed.record);
-                let reason = format!("record {record}: {malformed}");
-                BadValue { message, reason }
-            }),
-        }
-    }
-
-    /// Returns the rows of `messages` whose values a column can hold, with their payloads one after the other.
-    pub(super) fn sound_rows(
-        &self,
-        values: &[u8],
-        range: Range<usize>,
-        messages: &[Message],
-    ) -> (Vec<u8>, Vec<Message>) {
-        let mut sound = SoundRows::default();
-        let mut begin = range.start;
-        for message in messages {
-            let row_length = (message.value_end - begin) / message.rows;
+/// Returns the rows of `messages` whose values a column can hold, with their payloads one after the other.
+pub(super) fn sound_rows(
+    payload: &dyn PayloadDecoder,
+    values: &[u8],
+    range: Range<usize>,
+    messages: &[Message],
+) -> (Vec<u8>, Vec<Message>) {
+    let mut sound = SoundRows::default();
+    let mut begin = range.start;
+    for message in messages {
+        let whole = &values[begin..message.value_end];
+        if payload.rows_are_slices() {
+            let row_length = whole.len() / message.rows;
             for row in 0..message.rows {
-                let at = begin + row * row_length;
-                let value = &values[at..at + row_length];
-                if self.is_sound(value) {
+                let value = &whole[row * row_length..][..row_length];
+                if payload.is_sound(value) {
                     sound.add(message, message.first_row + row, value);
                 }
             }
-            begin = message.value_end;
+        } else if payload.is_sound(whole) {
+            sound.add_whole(message, whole);
         }
-        (sound.values, sound.messages)
+        begin = message.value_end;
     }
-
-    fn is_sound(&self, row: &[u8]) -> bool {
-        match self {
-            Self::Ignored | Self::Binary => true,
-            Self::Text => std::str::from_utf8(row).is_ok(),
-            Self::Records { decoder, .. } => decoder.first_malformed(row).is_none(),
-        }
-    }
+    (sound.values, sound.messages)
 }
 
 #[derive(Default)]
@@ -117,6 +74,15 @@ struct SoundRows {
 }
 
 impl SoundRows {
+    fn add_whole(&mut self, message: &Message, value: &[u8]) {
+        self.values.extend_from_slice(value);
+        let value_end = self.values.len();
+        self.messages.push(Message {
+            value_end,
+            ..*message
+        });
+    }
+
     /// Adds a row of `message`. Adjacent rows of one message become one [`Message`].
     fn add(&mut self, message: &Message, row: usize, value: &[u8]) {
         self.values.extend_from_slice(value);
@@ -159,8 +125,7 @@ impl<'a> MessageRows<'a> {
         let positions = recording.positions;
         let beginning = |message: &Message| message.beginning.position;
         Ok(match column {
-            ColumnSource::Value => self.payload[0].clone(),
-            ColumnSource::Field(number) => self.payload[number].clone(),
+            ColumnSource::Payload(number) => self.payload[number].clone(),
             ColumnSource::StreamId => Arc::new(Int32Array::from_value(recording.stream_id, count)),
             ColumnSource::SessionId => {
                 Arc::new(Int32Array::from_value(recording.session_id, count))
@@ -237,47 +202,4 @@ fn int32s(values: Vec<i32>) -> ArrayRef {
 
 fn int64s(values: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::new(values.into(), None))
-}
-
-/// Moves all bytes into a buffer for a column, and leaves an empty vector with the same capacity.
-fn take(values: &mut Vec<u8>) -> Buffer {
-    let room = Vec::with_capacity(values.len());
-    Buffer::from_vec(std::mem::replace(values, room))
-}
-
-/// Returns the offsets of the messages' payloads. The payloads together are shorter than 2 GiB.
-fn value_offsets(messages: &[Message]) -> OffsetBuffer<i32> {
-    let ends = messages.iter().map(|message| message.value_end as i32);
-    let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
-    OffsetBuffer::new(offsets.into())
-}
-
-fn check_texts(values: &[u8], messages: &[Message]) -> Result<(), BadValue> {
-    if values.is_ascii() {
-        return Ok(());
-    }
-    let mut begin = 0;
-    for (number, message) in messages.iter().enumerate() {
-        if let Err(error) = std::str::from_utf8(&values[begin..message.value_end]) {
-            let at = error.valid_up_to();
-            return Err(BadValue {
-                message: number,
-                reason: format!("not UTF-8 from byte {at} on"),
-            });
-        }
-        begin = message.value_end;
-    }
-    Ok(())
-}
-
-/// Returns the message of a row, and the index of the row within the whole message.
-fn message_of_row(messages: &[Message], row: usize) -> (usize, usize) {
-    let mut first = 0;
-    for (number, message) in messages.iter().enumerate() {
-        if row < first + message.rows {
-            return (number, message.first_row + row - first);
-        }
-        first += message.rows;
-    }
-    (messages.len() - 1, row)
 }

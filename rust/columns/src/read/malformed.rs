@@ -36,6 +36,8 @@ pub(super) struct MalformedPolicy {
     pub(super) session_id: i32,
     /// Number of messages and records that were dropped.
     pub(super) dropped: u64,
+    /// Number of messages that are not of the format, and were skipped.
+    pub(super) skipped: u64,
 }
 
 impl MalformedPolicy {

@@ -7,6 +7,7 @@
 //! returns the same rows in the same record batches.
 
 mod build;
+mod format;
 mod frames;
 mod malformed;
 mod projection;
@@ -16,11 +17,14 @@ mod staged;
 mod walk;
 
 pub use build::Recording;
+pub use format::ValueFormat;
+pub(crate) use format::{BadValue, PayloadDecoder, PayloadFormat};
 pub use frames::{ArrivalTimes, Frame, Frames};
 pub use malformed::{Malformed, Mode};
-pub use projection::{Projection, ProjectionError, ValueFormat};
+pub use projection::{Projection, ProjectionError};
 pub use reader::RowReader;
 pub use row_error::RowReadError;
+pub(crate) use staged::Message;
 
 /// A record batch ends with the first message at which the batch has this many rows or more. A row is a message; for
 /// payloads with records, it is a record.

@@ -5,25 +5,15 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use crate::layout::{RecordDecoder, RecordLayout, timestamp_type};
-
-/// Content of a message's payload.
-#[derive(Debug, Clone)]
-pub enum ValueFormat {
-    /// Bytes.
-    Binary,
-    /// UTF-8 text.
-    Text,
-    /// Records of this layout, one after the other.
-    Records(RecordLayout),
-}
+use super::format::{PayloadDecoder, ValueFormat};
+use crate::layout::timestamp_type;
 
 /// The columns of record batches: a selection of the existing columns, in any order, nullable or not.
 #[derive(Debug, Clone)]
 pub struct Projection {
     pub(super) schema: SchemaRef,
     pub(super) columns: Vec<ColumnSource>,
-    pub(super) payload: Payload,
+    pub(super) payload: Arc<dyn PayloadDecoder>,
 }
 
 /// Reason why a schema cannot be used.
@@ -64,9 +54,8 @@ pub enum ProjectionError {
 /// Source of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ColumnSource {
-    Value,
-    /// The decoded field with this index.
-    Field(usize),
+    /// The decoded column of the payload with this index.
+    Payload(usize),
     StreamId,
     SessionId,
     Position,
@@ -78,19 +67,6 @@ pub(super) enum ColumnSource {
     TermOffset,
     Flags,
     RecordIndex,
-}
-
-/// Treatment of payloads.
-#[derive(Debug, Clone)]
-pub(super) enum Payload {
-    /// No column contains the payload.
-    Ignored,
-    Binary,
-    Text,
-    Records {
-        record_length: usize,
-        decoder: RecordDecoder,
-    },
 }
 
 /// Columns of every row, for every format of the payload.
@@ -121,18 +97,13 @@ impl Projection {
         names: Option<&[String]>,
         format: &ValueFormat,
     ) -> Result<Self, ProjectionError> {
-        let default;
-        let names = match names {
-            Some(names) => names,
-            None => {
-                default = default_columns(format);
-                &default
-            }
+        let available = AvailableColumns::of(format);
+        let fields = match names {
+            Some(names) => available.named(names)?,
+            None => available.default_fields(),
         };
-        let fields = names.iter().map(|name| field(format, name));
-        let fields = fields.collect::<Result<Vec<_>, _>>()?;
         if fields.is_empty() {
-            let existing = existing(format).join(", ");
+            let existing = available.names();
             return Err(ProjectionError::Empty { existing });
         }
         let mut taken = HashSet::new();
@@ -156,39 +127,30 @@ impl Projection {
     /// # Errors
     /// A column that does not exist, or has another type.
     pub fn new(schema: SchemaRef, format: &ValueFormat) -> Result<Self, ProjectionError> {
+        let available = AvailableColumns::of(format);
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut decoded = Vec::new();
         for field in schema.fields() {
-            let name = field.name().to_lowercase();
-            let (column, expected) = match record_field(format, &name) {
-                Some((number, data_type)) => {
-                    decoded.push(number);
-                    (ColumnSource::Field(decoded.len() - 1), data_type)
-                }
-                None => plain_column(format, &name).ok_or_else(|| unknown(field.name(), format))?,
-            };
-            if *field.data_type() != expected {
+            let (column, expected) = available.find(field.name())?;
+            if field.data_type() != expected.data_type() {
                 return Err(ProjectionError::Type {
                     name: field.name().clone(),
                     found: field.data_type().clone(),
-                    expected,
+                    expected: expected.data_type().clone(),
                 });
             }
-            columns.push(column);
+            columns.push(match column {
+                ColumnSource::Payload(number) => {
+                    decoded.push(number);
+                    ColumnSource::Payload(decoded.len() - 1)
+                }
+                header => header,
+            });
         }
-        let payload = match format {
-            ValueFormat::Records(layout) => Payload::Records {
-                record_length: layout.record_length(),
-                decoder: RecordDecoder::of_fields(layout, decoded),
-            },
-            _ if !columns.contains(&ColumnSource::Value) => Payload::Ignored,
-            ValueFormat::Binary => Payload::Binary,
-            ValueFormat::Text => Payload::Text,
-        };
         Ok(Self {
             schema,
             columns,
-            payload,
+            payload: format.payload().decoder(decoded),
         })
     }
 
@@ -203,87 +165,82 @@ impl Projection {
     }
 }
 
-/// Returns the index and type of a field of the records.
-fn record_field(format: &ValueFormat, name: &str) -> Option<(usize, DataType)> {
-    let ValueFormat::Records(layout) = format else {
-        return None;
-    };
-    let fields = layout.fields();
-    let number = fields
-        .iter()
-        .position(|field| field.name().to_lowercase() == name)?;
-    Some((number, fields[number].column_type()))
+/// All columns for payloads of a format.
+struct AvailableColumns {
+    /// Columns of the payload, and then the header columns that they do not hide.
+    columns: Vec<(ColumnSource, Field)>,
+    /// Number of columns of the payload that are among the default columns.
+    defaults: usize,
 }
 
-/// Returns a column that is not a field of a record.
-fn plain_column(format: &ValueFormat, name: &str) -> Option<(ColumnSource, DataType)> {
-    match (name, format) {
-        ("value", ValueFormat::Binary) => return Some((ColumnSource::Value, DataType::Binary)),
-        ("value", ValueFormat::Text) => return Some((ColumnSource::Value, DataType::Utf8)),
-        ("record_index", ValueFormat::Records(_)) => {
-            return Some((ColumnSource::RecordIndex, DataType::Int32));
+impl AvailableColumns {
+    fn of(format: &ValueFormat) -> Self {
+        let format = format.payload();
+        let (fields, more) = (format.fields(), format.more_fields());
+        let defaults = fields.len();
+        let fields = fields.into_iter().chain(more).enumerate();
+        let mut columns: Vec<_> = fields
+            .map(|(number, field)| (ColumnSource::Payload(number), field))
+            .collect();
+        let index = ("record_index", ColumnSource::RecordIndex);
+        let index = format.has_record_index().then_some(index);
+        for (name, column) in HEADER_COLUMNS.into_iter().chain(index) {
+            if position(&columns, name).is_none() {
+                columns.push((column, Field::new(name, column.header_type(), true)));
+            }
         }
-        _ => {}
+        Self { columns, defaults }
     }
-    let (_, column) = HEADER_COLUMNS.iter().find(|(known, _)| *known == name)?;
-    let data_type = match column {
-        ColumnSource::Position | ColumnSource::ReservedValue | ColumnSource::RecordingId => {
-            DataType::Int64
+
+    /// Returns the column with this name, ignoring case.
+    fn find(&self, name: &str) -> Result<(ColumnSource, &Field), ProjectionError> {
+        let place = position(&self.columns, name).ok_or_else(|| ProjectionError::Unknown {
+            name: name.to_owned(),
+            existing: self.names(),
+        })?;
+        let (column, field) = &self.columns[place];
+        Ok((*column, field))
+    }
+
+    fn named(&self, names: &[String]) -> Result<Vec<Field>, ProjectionError> {
+        let fields = names.iter().map(|name| self.find(name));
+        fields.map(|found| Ok(found?.1.clone())).collect()
+    }
+
+    /// Returns the columns of the payload, and the default header columns.
+    fn default_fields(&self) -> Vec<Field> {
+        let headers = HEADER_COLUMNS[..DEFAULT_HEADER_COLUMNS].iter();
+        let headers: Vec<_> = headers.map(|(_, column)| *column).collect();
+        let is_default = |column: ColumnSource| match column {
+            ColumnSource::Payload(number) => number < self.defaults,
+            header => headers.contains(&header),
+        };
+        let columns = self.columns.iter();
+        let columns = columns.filter(|(column, _)| is_default(*column));
+        columns.map(|(_, field)| field.clone()).collect()
+    }
+
+    fn names(&self) -> String {
+        let names = self.columns.iter().map(|(_, field)| field.name().as_str());
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn position(columns: &[(ColumnSource, Field)], name: &str) -> Option<usize> {
+    let name = name.to_lowercase();
+    let mut columns = columns.iter();
+    columns.position(|(_, field)| field.name().to_lowercase() == name)
+}
+
+impl ColumnSource {
+    /// Returns the type of a header column.
+    fn header_type(self) -> DataType {
+        match self {
+            Self::Position | Self::ReservedValue | Self::RecordingId => DataType::Int64,
+            Self::Timestamp => timestamp_type(),
+            Self::Channel => DataType::Utf8,
+            Self::Flags => DataType::Int16,
+            _ => DataType::Int32,
         }
-        ColumnSource::Timestamp => timestamp_type(),
-        ColumnSource::Channel => DataType::Utf8,
-        ColumnSource::Flags => DataType::Int16,
-        _ => DataType::Int32,
-    };
-    Some((*column, data_type))
-}
-
-/// Returns the column with this name, ignoring case. The case of the result's name is as in the layout or the header
-/// column.
-fn field(format: &ValueFormat, name: &str) -> Result<Field, ProjectionError> {
-    let lower = name.to_lowercase();
-    if let (Some((number, data_type)), ValueFormat::Records(layout)) =
-        (record_field(format, &lower), format)
-    {
-        return Ok(Field::new(layout.fields()[number].name(), data_type, true));
-    }
-    let column =
-        plain_column(format, &lower).map(|(_, data_type)| Field::new(&lower, data_type, true));
-    column.ok_or_else(|| unknown(name, format))
-}
-
-/// Returns the columns of the payload, and the default header columns.
-fn default_columns(format: &ValueFormat) -> Vec<String> {
-    let mut names: Vec<String> = payload_columns(format).map(str::to_owned).collect();
-    for (name, _) in &HEADER_COLUMNS[..DEFAULT_HEADER_COLUMNS] {
-        if record_field(format, name).is_none() {
-            names.push((*name).to_owned());
-        }
-    }
-    names
-}
-
-fn payload_columns(format: &ValueFormat) -> impl Iterator<Item = &str> {
-    let (fields, value) = match format {
-        ValueFormat::Records(layout) => (layout.fields(), None),
-        _ => (&[][..], Some("value")),
-    };
-    fields.iter().map(|field| field.name()).chain(value)
-}
-
-/// Returns the names of all columns.
-fn existing(format: &ValueFormat) -> Vec<&str> {
-    let mut existing: Vec<&str> = payload_columns(format).collect();
-    existing.extend(HEADER_COLUMNS.map(|(name, _)| name));
-    if matches!(format, ValueFormat::Records(_)) {
-        existing.push("record_index");
-    }
-    existing
-}
-
-fn unknown(name: &str, format: &ValueFormat) -> ProjectionError {
-    ProjectionError::Unknown {
-        name: name.to_owned(),
-        existing: existing(format).join(", "),
     }
 }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 
-use super::build::{MessageRows, Recording};
+use super::build::{MessageRows, Recording, sound_rows};
+use super::format::PayloadDecoder;
 use super::frames::{ArrivalTimes, Frames};
 use super::malformed::{Malformed, MalformedPolicy, Mode};
-use super::projection::{Payload, Projection};
+use super::projection::Projection;
 use super::row_error::RowReadError;
 use super::staged::{StagedMessages, row_count};
 use super::walk::Walk;
@@ -33,7 +34,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
         mode: Mode,
     ) -> Self {
         Self {
-            walk: Walk::new(frames, to, &projection.payload),
+            walk: Walk::new(frames, to, projection.payload.as_ref()),
             projection,
             judge: MalformedPolicy {
                 mode,
@@ -41,6 +42,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
                 stream_id: recording.stream_id,
                 session_id: recording.session_id,
                 dropped: 0,
+                skipped: 0,
             },
             recording,
             arrivals,
@@ -50,6 +52,11 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     /// Returns the number of messages and records that were dropped because they are malformed.
     pub fn malformed(&self) -> u64 {
         self.judge.dropped
+    }
+
+    /// Returns the number of messages that were skipped because they have another template or schema.
+    pub fn skipped(&self) -> u64 {
+        self.judge.skipped
     }
 
     /// Returns the position up to which all complete messages were returned. A reader that begins there continues
@@ -67,7 +74,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     /// [`RowReadError`]. After an error the reader must not be used again.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>, RowReadError<F::Error>> {
         loop {
-            let payload = &self.projection.payload;
+            let payload = self.projection.payload.as_ref();
             if self.walk.staged.is_drained() {
                 self.walk.fill(payload, &mut self.judge)?;
                 if self.walk.staged.is_drained() {
@@ -90,7 +97,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
 fn take_rows<'a>(
     staged: &'a mut StagedMessages,
     row_limit: usize,
-    payload: &Payload,
+    payload: &dyn PayloadDecoder,
     judge: &mut MalformedPolicy,
 ) -> Result<MessageRows<'a>, Malformed> {
     let (messages, range) = staged.take(row_limit);
@@ -99,7 +106,7 @@ fn take_rows<'a>(
         Ok(columns) => return Ok(MessageRows::new(Cow::Borrowed(messages), columns)),
         Err(bad) => bad,
     };
-    let (mut values, sound) = payload.sound_rows(&staged.values, range, messages);
+    let (mut values, sound) = sound_rows(payload, &staged.values, range, messages);
     let position = messages[bad.message].end_position;
     judge.judge(
         row_count(messages) - row_count(&sound),

@@ -29,16 +29,16 @@ pub(super) struct MessageStart {
 
 /// A complete message, or some consecutive records of one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(crate) struct Message {
     pub(super) beginning: MessageStart,
     /// Position after the last frame of the message.
     pub(super) end_position: i64,
     /// Offset in `values` of the end of the payload.
-    pub(super) value_end: usize,
+    pub(crate) value_end: usize,
     /// Index of the first row within the whole message.
-    pub(super) first_row: usize,
+    pub(crate) first_row: usize,
     /// Number of rows, at least one.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
 }
 
 /// Returns the number of rows of these messages.
@@ -72,10 +72,10 @@ impl StagedMessages {
         self.open.is_some()
     }
 
-    /// Returns the length of the open message in bytes.
+    /// Returns the payload of the open message so far.
     #[inline]
-    pub(super) fn open_length(&self) -> usize {
-        self.values.len() - self.value_begin
+    pub(super) fn open_payload(&self) -> &[u8] {
+        &self.values[self.value_begin..]
     }
 
     /// Begins a message. An open message is dropped.
@@ -91,7 +91,9 @@ impl StagedMessages {
     pub(super) fn append(&mut self, payload: &[u8]) -> Result<(), i64> {
         self.values.extend_from_slice(payload);
         match self.open {
-            Some(beginning) if self.open_length() > MAX_MESSAGE_LENGTH => Err(beginning.position),
+            Some(beginning) if self.open_payload().len() > MAX_MESSAGE_LENGTH => {
+                Err(beginning.position)
+            }
             _ => Ok(()),
         }
     }
@@ -119,24 +121,26 @@ impl StagedMessages {
         }
     }
 
-    /// Ends the open message, which consists of one or more records of `record_length` bytes. If it has more than
-    /// `limit` records, it is split into several messages, so that no record batch gets too long.
-    pub(super) fn end_records(&mut self, end_position: i64, record_length: usize, limit: usize) {
+    /// Ends the open message, which consists of `rows` rows, at least one. If it has more than `limit` rows, which are
+    /// of the same length, it is split into several messages, so that no record batch gets too long.
+    pub(super) fn end_rows(&mut self, end_position: i64, rows: usize, limit: usize) {
         let Some(beginning) = self.open.take() else {
             return;
         };
         let begin = self.value_begin;
         self.value_begin = self.values.len();
-        let count = (self.value_begin - begin) / record_length;
-        self.rows += count;
-        for first_row in (0..count).step_by(limit) {
-            let rows = limit.min(count - first_row);
+        self.rows += rows;
+        let row_length = (self.value_begin - begin) / rows;
+        for first_row in (0..rows).step_by(limit) {
+            let count = limit.min(rows - first_row);
+            let is_last = first_row + count == rows;
+            let value_end = begin + (first_row + count) * row_length;
             self.messages.push(Message {
                 beginning,
                 end_position,
-                value_end: begin + (first_row + rows) * record_length,
+                value_end: if is_last { self.value_begin } else { value_end },
                 first_row,
-                rows,
+                rows: count,
             });
         }
     }

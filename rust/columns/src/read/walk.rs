@@ -2,12 +2,12 @@
 
 use aeron_memory::log::frame::flags;
 
+use super::BATCH_LENGTH;
+use super::format::PayloadDecoder;
 use super::frames::Frames;
 use super::malformed::{Malformed, MalformedPolicy};
-use super::projection::Payload;
 use super::row_error::RowReadError;
 use super::staged::{MessageStart, StagedMessages};
-use super::{BATCH_LENGTH, BATCH_ROWS};
 
 /// Walks over the frames of a range, and stages their messages.
 pub(super) struct Walk<F> {
@@ -18,20 +18,27 @@ pub(super) struct Walk<F> {
     pub(super) staged: StagedMessages,
     /// Number of rows that are enough for a record batch.
     pub(super) row_limit: usize,
+    /// Number of rows at which a message is split.
+    split_limit: usize,
+    reads_payloads: bool,
+    /// Least and greatest length of payloads that are one row, without a call for each message.
+    one_row: (usize, usize),
 }
 
 impl<F: Frames> Walk<F> {
-    pub(super) fn new(frames: F, to: i64, payload: &Payload) -> Self {
-        let row_limit = match payload {
-            Payload::Records { record_length, .. } => BATCH_ROWS.min(BATCH_LENGTH / record_length),
-            _ => BATCH_ROWS,
-        };
+    pub(super) fn new(frames: F, to: i64, payload: &dyn PayloadDecoder) -> Self {
         Self {
             frames,
             to,
             is_at_end: false,
             staged: StagedMessages::default(),
-            row_limit,
+            reads_payloads: payload.reads_payloads(),
+            one_row: payload.one_row_lengths(),
+            row_limit: payload.row_limit(),
+            split_limit: match payload.rows_are_slices() {
+                true => payload.row_limit(),
+                false => usize::MAX,
+            },
         }
     }
 
@@ -48,7 +55,7 @@ impl<F: Frames> Walk<F> {
     /// Removes all staged messages, and stages new ones until there are enough for a record batch, or no more frames.
     pub(super) fn fill(
         &mut self,
-        payload: &Payload,
+        payload: &dyn PayloadDecoder,
         judge: &mut MalformedPolicy,
     ) -> Result<(), RowReadError<F::Error>> {
         if self.is_at_end {
@@ -71,7 +78,7 @@ impl<F: Frames> Walk<F> {
     #[inline(always)]
     fn step(
         &mut self,
-        payload: &Payload,
+        payload: &dyn PayloadDecoder,
         judge: &mut MalformedPolicy,
     ) -> Result<bool, RowReadError<F::Error>> {
         let is_behind = self.frames.position() >= self.to;
@@ -99,9 +106,9 @@ impl<F: Frames> Walk<F> {
         } else if !self.staged.is_open() {
             return Ok(true);
         }
-        let bytes = match payload {
-            Payload::Ignored => &[],
-            _ => frame.payload,
+        let bytes = match self.reads_payloads {
+            true => frame.payload,
+            false => &[],
         };
         let end_position = frame.end_position;
         if let Err(position) = self.staged.append(bytes) {
@@ -121,23 +128,26 @@ impl<F: Frames> Walk<F> {
     fn end_message(
         &mut self,
         end_position: i64,
-        payload: &Payload,
+        payload: &dyn PayloadDecoder,
         judge: &mut MalformedPolicy,
     ) -> Result<(), Malformed> {
-        let Payload::Records { record_length, .. } = *payload else {
+        let length = self.staged.open_payload().len();
+        if (self.one_row.0..=self.one_row.1).contains(&length) {
             self.staged.end_row(end_position);
             return Ok(());
-        };
-        let length = self.staged.open_length();
-        if length == record_length {
-            self.staged.end_row(end_position);
-        } else if length != 0 && length.is_multiple_of(record_length) {
-            self.staged
-                .end_records(end_position, record_length, self.row_limit);
-        } else {
-            self.staged.abandon();
-            let reason = format!("its {length} bytes are no records of {record_length} bytes");
-            judge.judge(1, end_position, reason)?;
+        }
+        match payload.rows(self.staged.open_payload()) {
+            Ok(Some(rows)) if rows > 0 => {
+                self.staged.end_rows(end_position, rows, self.split_limit)
+            }
+            Ok(rows) => {
+                self.staged.abandon();
+                judge.skipped += u64::from(rows.is_none());
+            }
+            Err(reason) => {
+                self.staged.abandon();
+                judge.judge(1, end_position, reason)?;
+            }
         }
         Ok(())
     }

@@ -77,6 +77,11 @@ impl<'a> Payloads<'a> {
         })
     }
 
+    /// Creates payloads from consecutive values. `offsets` has the start of each value, and the end of the last.
+    pub fn slices(data: &'a [u8], offsets: &'a [i32]) -> Self {
+        Self::Small(Slices { data, offsets })
+    }
+
     /// Creates payloads from consecutive records of this length.
     pub fn records(bytes: &'a [u8], length: usize) -> Self {
         let count = bytes.len().checked_div(length).unwrap_or_default();
@@ -90,6 +95,20 @@ impl<'a> Payloads<'a> {
             Self::Small(slices) => slices.offsets.len() - 1,
             Self::Large(slices) => slices.offsets.len() - 1,
             Self::Fixed(records) => aeron_memory::log::append::MessageBatch::count(records),
+        }
+    }
+
+    /// Returns the bytes of all payloads, if the payloads are one after the other: each begins where the one before it
+    /// ends, and the first at the offset that is returned too.
+    pub fn consecutive(&self) -> Option<(&'a [u8], usize)> {
+        let offset = |offset: Option<i64>| usize::try_from(offset?).ok();
+        match self {
+            Self::Small(slices) => {
+                let first = slices.offsets.first().map(|offset| i64::from(*offset));
+                Some((slices.data, offset(first)?))
+            }
+            Self::Large(slices) => Some((slices.data, offset(slices.offsets.first().copied())?)),
+            Self::Fixed(_) => None,
         }
     }
 

@@ -80,6 +80,11 @@ impl Packing {
         length / self.record_length
     }
 
+    /// Returns the number of records in a full message, and the length of a record in bytes.
+    pub fn size(&self) -> (usize, usize) {
+        (self.records_per_message, self.record_length)
+    }
+
     fn message_length(&self) -> usize {
         self.record_length * self.records_per_message
     }

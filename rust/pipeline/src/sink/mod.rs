@@ -18,4 +18,4 @@ pub use error::{SinkError, SinkProgress};
 pub use publication::Sharing;
 pub use publications::{MAX_STREAMS, SharedPublications};
 pub use stream::StreamReceipt;
-pub use task::{Receipt, RecordRows, SinkSettings, SinkTask};
+pub use task::{Receipt, SinkSettings, SinkTask};

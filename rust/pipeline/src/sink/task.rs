@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, AppendError, Error};
-use aeron_columns::layout::RecordLayout;
 use aeron_columns::write::{
-    ArrowMessages, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue, RowSendError,
-    Rows, RowsOfStream, by_stream,
+    ArrowMessages, EncodedRows, Headers, MAX_MESSAGES, Packing, Payloads, Reserved, ReservedValue,
+    RowEncoding, RowSendError, Rows, RowsOfStream, by_stream,
 };
 use arrow_array::RecordBatch;
 
@@ -19,10 +18,6 @@ use super::patience::{Refusal, RetryLimits};
 use super::publication::Sharing;
 use super::publications::{LeaseError, MAX_STREAMS, SharedPublications};
 use super::stream::{DrainError, Sent, SinkStream, StreamReceipt, deadline_in};
-
-/// Number of rows that are encoded as records before they are sent. The number is small, so that the encoded records
-/// stay in the processor's cache.
-const ENCODED_ROWS: usize = 4096;
 
 /// Settings of a task: the destination, the encoding and the time-outs.
 pub struct SinkSettings {
@@ -51,17 +46,8 @@ pub struct SinkSettings {
     pub offer_timeout: Duration,
     /// Origin of the reserved value in each frame.
     pub reserved_value: ReservedValue,
-    /// Encoding of rows as records; `None` if a column [`VALUE`](aeron_columns::write::VALUE) has the payloads.
-    pub typed: Option<RecordRows>,
-}
-
-/// Encoding of rows as records.
-#[derive(Debug, Clone)]
-pub struct RecordRows {
-    /// Layout of a record.
-    pub layout: RecordLayout,
-    /// Number of records in a message, at least 1.
-    pub records_per_message: usize,
+    /// Format of the payloads.
+    pub encoding: Box<dyn RowEncoding>,
 }
 
 /// Result of a task.
@@ -85,7 +71,8 @@ pub struct SinkTask {
     published: Receipt,
     /// Number of rows that were passed to the task.
     rows: u64,
-    records: Vec<u8>,
+    /// Payloads that are encoded at the moment.
+    encoded: EncodedRows,
 }
 
 impl SinkTask {
@@ -97,7 +84,7 @@ impl SinkTask {
             streams: BTreeMap::new(),
             published: Receipt::default(),
             rows: 0,
-            records: Vec::new(),
+            encoded: EncodedRows::default(),
         }
     }
 
@@ -114,13 +101,22 @@ impl SinkTask {
             let limit = format!("more than {MAX_MESSAGES} rows, the maximum with message keys");
             return Err(self.failed(limit + ": use more partitions, or reservedValue=zero"));
         }
-        match &settings.typed {
-            None => {
-                let rows = Rows::of(batch).map_err(|error| self.row_error(first_row, error))?;
-                self.send_rows(&rows, first_row)
-            }
-            Some(typed) => self.write_records(&typed.layout, batch, first_row),
+        let mut encoded = std::mem::take(&mut self.encoded);
+        let rows_at_once = settings.encoding.rows_at_once();
+        // A batch without rows is checked too.
+        for offset in (0..batch.num_rows().max(1)).step_by(rows_at_once) {
+            let slice = batch.slice(offset, rows_at_once.min(batch.num_rows() - offset));
+            let first_row = first_row + offset as u64;
+            let payloads = settings.encoding.payloads(&slice, &mut encoded);
+            let rows = payloads.and_then(|payloads| {
+                let headers = Headers::of(&slice)?;
+                Ok(Rows { payloads, headers })
+            });
+            let rows = rows.map_err(|error| self.row_error(first_row, error))?;
+            self.send_rows(&rows, first_row)?;
         }
+        self.encoded = encoded;
+        Ok(())
     }
 
     /// Publishes the remaining rows, in messages that are not full. If `drain` is `true`, waits until all subscribers
@@ -150,27 +146,6 @@ impl SinkTask {
                 .collect(),
             ..self.published
         }
-    }
-
-    fn write_records(
-        &mut self,
-        layout: &RecordLayout,
-        batch: &RecordBatch,
-        first_row: u64,
-    ) -> Result<(), SinkError> {
-        let mut records = std::mem::take(&mut self.records);
-        for offset in (0..batch.num_rows()).step_by(ENCODED_ROWS) {
-            let slice = batch.slice(offset, ENCODED_ROWS.min(batch.num_rows() - offset));
-            let first_row = first_row + offset as u64;
-            records.clear();
-            encode(layout, &slice, &mut records)
-                .map_err(|error| self.row_error(first_row, error))?;
-            let headers = Headers::of(&slice).map_err(|error| self.row_error(first_row, error))?;
-            let payloads = Payloads::records(&records, layout.record_length());
-            self.send_rows(&Rows { payloads, headers }, first_row)?;
-        }
-        self.records = records;
-        Ok(())
     }
 
     /// Sends rows. The first one has the number `first_row` in the partition.
@@ -300,14 +275,10 @@ impl SinkTask {
         if let Err(error @ Error::Interrupted) = counter {
             return Err(self.driver_error(stream_id, error));
         }
-        let packing = match &settings.typed {
-            Some(typed) if typed.records_per_message > 1 => {
-                self.check_packed(typed, stream_id, publication.max_message_length())?;
-                let record_length = typed.layout.record_length();
-                Some(Packing::new(record_length, typed.records_per_message))
-            }
-            _ => None,
-        };
+        let packing = settings.encoding.packing();
+        if let Some(packing) = &packing {
+            self.check_packed(packing, stream_id, publication.max_message_length())?;
+        }
         let patience = RetryLimits::new(settings.connect_timeout, settings.offer_timeout);
         Ok(SinkStream::new(
             publication,
@@ -317,15 +288,14 @@ impl SinkTask {
         ))
     }
 
-    /// Returns an error if a full message of `records_per_message` records would be too long. Call it before rows are
-    /// packed.
+    /// Returns an error if a full message would be too long. Call it before rows are packed.
     fn check_packed(
         &self,
-        typed: &RecordRows,
+        packing: &Packing,
         stream_id: i32,
         longest: usize,
     ) -> Result<(), SinkError> {
-        let (records, length) = (typed.records_per_message, typed.layout.record_length());
+        let (records, length) = packing.size();
         if records.saturating_mul(length) <= longest {
             return Ok(());
         }
@@ -455,14 +425,4 @@ impl SinkTask {
             }
         }
     }
-}
-
-/// Encodes all rows as records.
-fn encode(
-    layout: &RecordLayout,
-    rows: &RecordBatch,
-    records: &mut Vec<u8>,
-) -> Result<(), RowSendError> {
-    let encoder = layout.encoder(rows)?;
-    Ok(encoder.encode(0..rows.num_rows(), records)?)
 }

@@ -230,10 +230,10 @@ impl RowsError {
 
 fn value_format(layout: Option<&str>, text: bool) -> PyResult<ValueFormat> {
     match (layout, text) {
-        (None, false) => Ok(ValueFormat::Binary),
-        (None, true) => Ok(ValueFormat::Text),
+        (None, false) => Ok(ValueFormat::binary()),
+        (None, true) => Ok(ValueFormat::text()),
         (Some(layout), false) => match RecordLayout::parse(layout) {
-            Ok(layout) => Ok(ValueFormat::Records(layout.with_nanoseconds())),
+            Ok(layout) => Ok(ValueFormat::records(layout.with_nanoseconds())),
             Err(error) => Err(raise(
                 "InvalidArgumentError",
                 format!("layout='{layout}': {error}"),

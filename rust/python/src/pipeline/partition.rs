@@ -18,8 +18,8 @@ use crate::errors::raise;
 ///
 /// * `partition` is a text that `LiveSource.partitions` or `plan_recordings` returned.
 /// * `schema` is any object with the method ``__arrow_c_schema__``.
-/// * `value_format` is ``"binary"``, ``"string"`` or ``"struct"``. With ``"struct"``, `value_schema` is the record
-///   layout.
+/// * `value_format` is ``"binary"``, ``"string"``, ``"struct"`` or ``"sbe"``. With ``"struct"``, `value_schema` is the
+///   record layout. With ``"sbe"``, it is a JSON object: the text of the schema, the template, and options of columns.
 /// * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
 /// * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
 /// * With `verify_checksums`, a frame with a wrong checksum is an error.
@@ -79,6 +79,12 @@ impl PyPartitionReader {
         py.detach(|| self.lock().malformed())
     }
 
+    /// Number of messages that were skipped because they have another template or schema.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().skipped())
+    }
+
     /// Writes a file with the number of dropped messages and records into the archive directory, for the live source
     /// that planned the partition. Raises ``OSError`` if the file cannot be created.
     fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
@@ -124,13 +130,14 @@ pub(super) fn projection_of(
 
 fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
     match (name, layout) {
-        ("binary", None) => Ok(ValueFormat::Binary),
-        ("string", None) => Ok(ValueFormat::Text),
-        ("struct", Some(text)) => Ok(ValueFormat::Records(layout::parse(text)?)),
+        ("binary", None) => Ok(ValueFormat::binary()),
+        ("string", None) => Ok(ValueFormat::text()),
+        ("struct", Some(text)) => Ok(ValueFormat::records(layout::parse(text)?)),
+        ("sbe", Some(json)) => crate::sbe::sbe_format(json),
         _ => Err(raise(
             "InvalidArgumentError",
             format!(
-                "value_format '{name}': expected binary or string without a value_schema, or struct with a value_schema"
+                "value_format '{name}': expected binary or string without a value_schema, or struct or sbe with a value_schema"
             ),
         )),
     }

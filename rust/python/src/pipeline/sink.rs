@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aeron_client::{Aeron, Context};
-use aeron_columns::write::{MAX_PARTITIONS, MessageKey, ReservedValue};
+use aeron_columns::write::{
+    MAX_PARTITIONS, MessageKey, RecordRows, ReservedValue, RowEncoding, ValueColumn,
+};
 use aeron_pipeline::sink::{
-    Receipt, RecordRows, SharedPublications, Sharing, SinkError, SinkSettings, SinkTask,
+    Receipt, SharedPublications, Sharing, SinkError, SinkSettings, SinkTask,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -74,6 +76,7 @@ impl PySharedPublications {
         offer_timeout_ms = 30_000,
         reserved_value = "zero",
         batch_id = 0,
+        value_format = "struct",
         value_schema = None,
         records_per_message = 1,
         client = None,
@@ -91,6 +94,7 @@ impl PySharedPublications {
         #[pyo3(from_py_with = argument::offer_timeout_ms)] offer_timeout_ms: u64,
         reserved_value: &str,
         #[pyo3(from_py_with = argument::batch_id)] batch_id: u64,
+        value_format: &str,
         value_schema: Option<&str>,
         #[pyo3(from_py_with = argument::records_per_message)] records_per_message: usize,
         client: Option<ClientSettings>,
@@ -115,9 +119,7 @@ impl PySharedPublications {
             connect_timeout: Duration::from_millis(connect_timeout_ms),
             offer_timeout: Duration::from_millis(offer_timeout_ms),
             reserved_value: reserved(reserved_value, batch_id, partition)?,
-            typed: value_schema
-                .map(|text| typed(text, records_per_message))
-                .transpose()?,
+            encoding: encoding(value_format, value_schema, records_per_message)?,
         };
         let task = SinkTask::new(settings, self.get()?.clone());
         Ok(PySinkTask {
@@ -227,11 +229,22 @@ fn reserved(kind: &str, batch_id: u64, partition: u32) -> PyResult<ReservedValue
     }
 }
 
-fn typed(value_schema: &str, records_per_message: usize) -> PyResult<RecordRows> {
-    Ok(RecordRows {
-        layout: layout::parse(value_schema)?,
+/// Returns the encoding of a `value_schema`, which is a record layout, or an SBE schema with the name of a template.
+fn encoding(
+    value_format: &str,
+    value_schema: Option<&str>,
+    records_per_message: usize,
+) -> PyResult<Box<dyn RowEncoding>> {
+    let Some(text) = value_schema else {
+        return Ok(Box::new(ValueColumn));
+    };
+    if value_format == "sbe" {
+        return Ok(Box::new(crate::sbe::sbe_encoder(text)?));
+    }
+    Ok(Box::new(RecordRows {
+        layout: layout::parse(text)?,
         records_per_message: records_per_message.max(1),
-    })
+    }))
 }
 
 /// Returns the record batch of an object with `__arrow_c_array__`.

@@ -1,0 +1,95 @@
+"""Schemas of Simple Binary Encoding, on which `aeron.sbe` is built."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, Self, final
+
+from typing_extensions import Buffer
+
+from aeron._stubs.pipeline import ColumnBatch
+from aeron.types import ArrowArray, ArrowStream
+
+@final
+class _SbeSchema:
+    """A checked SBE schema. Immutable, so thread-safe."""
+    def __new__(
+        cls,
+        text: str,
+        *,
+        loader: Callable[[str], str] | None = None,
+        timestamps: Mapping[str, str] | None = None,
+        decimals: Mapping[str, str] | None = None,
+    ) -> Self: ...
+    @property
+    def package(self) -> str:
+        """Package of the schema; empty if it has none."""
+    @property
+    def id(self) -> int:
+        """Id of the schema."""
+    @property
+    def version(self) -> int:
+        """Version of the schema."""
+    @property
+    def semantic_version(self) -> str | None:
+        """Version of the schema for people; `None` if it has none."""
+    @property
+    def description(self) -> str | None:
+        """Description of the schema; `None` if it has none."""
+    @property
+    def warnings(self) -> list[str]:
+        """Parts of the schema without the effect that their author may expect."""
+    @property
+    def templates(self) -> list[tuple[str, int, int, int, str | None]]:
+        """Name, id, first version, length of the block and description of each template."""
+    def describe(self, name: str) -> list[tuple[int, str, str, int | None, str, int]]:
+        """Returns the elements of a template: depth, name, type, offset, presence and first version of each."""
+    def template_of(self, message: Buffer, skip: int) -> str | None:
+        """Returns the name of the template of a message; `None` if the schema does not have it."""
+    def decode(self, message: Buffer, skip: int) -> tuple[str, dict[str, Any]]:
+        """Decodes a message. Returns the name of its template and a dictionary of its values."""
+    def encode_arrow(self, name: str, rows: object) -> list[ColumnBatch] | None:
+        """Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
+        the data; `None` if the object is no Arrow data.
+        """
+    def encode(self, name: str, messages: list[dict[str, Any]]) -> ColumnBatch:
+        """Encodes a dictionary for each message. Returns the messages as a record batch with a column `value`."""
+    def encode_one(self, name: str, message: dict[str, Any]) -> bytes:
+        """Encodes a dictionary as one message."""
+    def encoded_length(self, name: str, sizes: Mapping[str, int]) -> int:
+        """Returns the length of a message. `sizes` has the number of entries of groups and the length of data, by name."""
+    def columns(
+        self,
+        name: str,
+        *,
+        group: str | None = None,
+        decimal_scale: int | None = 9,
+        sets: Literal["names", "booleans", "integer"] = "names",
+        refuse_unknown: bool = False,
+        for_spark: bool = False,
+    ) -> _SbeColumns:
+        """Returns the columns of a template."""
+    def split(
+        self, messages: ArrowArray | ArrowStream | Buffer, skip: int
+    ) -> tuple[list[tuple[str, list[list[int]]]], int]:
+        """Returns the indexes of the messages of each template that occurs, and the number of other messages."""
+
+@final
+class _SbeColumns:
+    """The columns of a template. Immutable, so thread-safe."""
+    @property
+    def names(self) -> list[str]:
+        """Names of all columns, with those of the header."""
+    def decode(
+        self,
+        messages: ArrowArray | ArrowStream | Buffer,
+        *,
+        columns: Sequence[str] | None = None,
+        skip: int = 0,
+        drop: bool = False,
+        index: str | None = None,
+        of: Sequence[Sequence[int]] | None = None,
+    ) -> tuple[list[ColumnBatch], int, int, int]:
+        """Decodes the messages of the template among `messages`: one message as bytes, or any Arrow data with a column of
+        messages.
+        """
+    def __arrow_c_schema__(self) -> object:
+        """Returns the schema of the columns that are decoded by default."""

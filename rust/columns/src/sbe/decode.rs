@@ -1,0 +1,353 @@
+//! [`SbeColumns`]: the columns of a template, and the decoding of messages to them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use aeron_sbe::plan::{SbeGroup, SbePlan, SbeTemplate};
+use aeron_sbe::read::{SbeHeader, SbeMalformed, SbeVisitor};
+use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
+use arrow_schema::Field;
+
+use super::fill::Filling;
+use super::options::SbeColumnOptions;
+use super::table::{BlockTable, Element};
+
+/// The columns of a template. Immutable.
+#[derive(Clone)]
+pub struct SbeColumns {
+    plan: Arc<SbePlan>,
+    template: usize,
+    options: SbeColumnOptions,
+    /// Index of the group whose entries are rows.
+    pub(super) group: Option<usize>,
+    columns: Vec<Column>,
+    /// Number of columns that are among the default columns.
+    defaults: usize,
+    /// Header of a message of the schema's own version and block length.
+    own_header: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct Column {
+    field: Field,
+    source: Source,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// An element of the root block.
+    Root(Element),
+    /// The column with this index of the entries that are rows.
+    Entry(usize),
+    TemplateId,
+    SchemaId,
+    Version,
+}
+
+/// The columns for messages.
+#[derive(Debug)]
+pub struct SbeDecoded {
+    /// The columns in the order in which they were asked for.
+    pub columns: Vec<ArrayRef>,
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of values of enums that the schema does not know. They are null.
+    pub unknown: u64,
+}
+
+/// A message that no row can hold.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{reason}")]
+pub struct SbeBadMessage {
+    /// Index of the message.
+    pub message: usize,
+    /// The problem.
+    pub reason: String,
+}
+
+/// Reason why a template cannot become columns.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SbeColumnsError {
+    /// The schema has no such template.
+    #[error("the schema has no message '{name}': it has {existing}")]
+    Template {
+        /// Name of the template.
+        name: String,
+        /// Names of all templates.
+        existing: String,
+    },
+    /// The template has no such group.
+    #[error("message '{template}' has no group '{name}': it has {existing}")]
+    Group {
+        /// Name of the template.
+        template: String,
+        /// Name of the group.
+        name: String,
+        /// Names of the groups.
+        existing: String,
+    },
+}
+
+impl SbeColumns {
+    /// Creates the columns of the template with this name. With `group`, each entry of this group is a row, which has
+    /// the fields and data of the message too.
+    ///
+    /// # Errors
+    /// The template or the group does not exist.
+    pub fn new(
+        plan: &Arc<SbePlan>,
+        name: &str,
+        group: Option<&str>,
+        options: SbeColumnOptions,
+    ) -> Result<Self, SbeColumnsError> {
+        let templates = &plan.templates;
+        let found = templates.iter().position(|template| template.name == name);
+        let template = found.ok_or_else(|| unknown_template(plan, name))?;
+        let block = &templates[template].block;
+        let group = group.map(|group| {
+            let found = block.groups.iter().position(|known| known.name == group);
+            found.ok_or_else(|| SbeColumnsError::Group {
+                template: name.to_owned(),
+                name: group.to_owned(),
+                existing: joined(block.groups.iter().map(|group| group.name.as_str())),
+            })
+        });
+        let mut columns = Self {
+            own_header: own_header(&templates[template]),
+            plan: Arc::clone(plan),
+            template,
+            options,
+            group: group.transpose()?,
+            columns: Vec::new(),
+            defaults: 0,
+        };
+        columns.add_all();
+        Ok(columns)
+    }
+
+    /// Returns the template.
+    pub fn template(&self) -> &SbeTemplate {
+        &self.plan.templates[self.template]
+    }
+
+    /// Returns the columns of fields, groups and data. All of them are nullable.
+    pub fn fields(&self) -> Vec<Field> {
+        let columns = self.columns[..self.defaults].iter();
+        columns.map(|column| column.field.clone()).collect()
+    }
+
+    /// Returns the columns of the header, which a caller gets only if it asks for them: `template_id`, `schema_id` and
+    /// `version`. Their indexes follow those of [`fields`](Self::fields).
+    pub fn header_fields(&self) -> Vec<Field> {
+        let columns = self.columns[self.defaults..].iter();
+        columns.map(|column| column.field.clone()).collect()
+    }
+
+    /// Returns whether each row is an entry of a group.
+    pub fn has_entries(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Returns the number of rows of a message; `None` if the message has another template or schema.
+    ///
+    /// # Errors
+    /// The message is malformed.
+    #[inline]
+    pub fn rows(&self, message: &[u8]) -> Result<Option<usize>, SbeMalformed> {
+        let template = self.template();
+        let own_length = self.own_header.len() + template.block.block_length;
+        if message.len() == own_length
+            && message.starts_with(&self.own_header)
+            && template.is_fixed()
+        {
+            return Ok(Some(1));
+        }
+        self.rows_checked(message)
+    }
+
+    fn rows_checked(&self, message: &[u8]) -> Result<Option<usize>, SbeMalformed> {
+        let template = self.template();
+        let header = SbeHeader::read(&template.header, message)?;
+        if header.template_id != u64::from(template.id)
+            || header.schema_id != u64::from(template.schema_id)
+        {
+            return Ok(None);
+        }
+        let message = template.open(message)?;
+        match self.group {
+            Some(group) => {
+                let mut entries = EntryCount {
+                    group: &template.block.groups[group],
+                    count: 0,
+                    depth: 0,
+                };
+                message.visit(&mut entries)?;
+                Ok(Some(entries.count))
+            }
+            None => {
+                if !template.is_fixed() {
+                    message.check()?;
+                }
+                Ok(Some(1))
+            }
+        }
+    }
+
+    /// Decodes messages to the columns with these indexes. The messages are one after the other in `bytes`: the first
+    /// begins at `begin`, and each other where the one before it ends. [`rows`](Self::rows) has accepted each of them.
+    ///
+    /// # Errors
+    /// A message that no row can hold. It is not always the first such message.
+    pub fn decode(
+        &self,
+        bytes: &[u8],
+        begin: usize,
+        ends: impl Iterator<Item = usize>,
+        columns: &[usize],
+    ) -> Result<SbeDecoded, SbeBadMessage> {
+        let mut filling = Filling::new(self, columns);
+        let mut ends = ends.peekable();
+        let (mut begin, mut number) = (begin, 0);
+        while let Some(end) = ends.next() {
+            let range = begin..end;
+            let length = range.len();
+            let mut count = 1;
+            begin = end;
+            if self.template().is_fixed() {
+                let header = self.own_header.len().min(length);
+                let first = &bytes[range.start..range.start + header];
+                while let Some(next) = ends
+                    .next_if(|next| *next - begin == length && bytes[begin..].starts_with(first))
+                {
+                    begin = next;
+                    count += 1;
+                }
+            }
+            filling
+                .append(&bytes[range.start..begin], length, count)
+                .map_err(|bad| SbeBadMessage {
+                    message: number + bad.row,
+                    reason: bad.reason,
+                })?;
+            number += count;
+        }
+        filling.finish(columns)
+    }
+
+    /// Returns the source of the column with this index.
+    pub(super) fn source(&self, column: usize) -> Option<Source> {
+        Some(self.columns.get(column)?.source)
+    }
+
+    fn add_all(&mut self) {
+        let template = Arc::clone(&self.plan);
+        let plan = &template.templates[self.template].block;
+        let mut table = self.empty_table(&|_| true);
+        for element in Element::all(plan) {
+            if matches!(element, Element::Group(_)) && self.group.is_some() {
+                continue;
+            }
+            if let Some(empty) = table.finish(plan, element) {
+                self.add(element.name(plan), &empty, Source::Root(element));
+            }
+        }
+        if let Some(index) = self.group
+            && let Some(group) = table.group_mut(index)
+        {
+            let (_, entries) = group.entries(&plan.groups[index].block);
+            let name = plan.groups[index].name.clone();
+            for (number, field) in entries.fields().iter().enumerate() {
+                let is_taken = self.has(field.name());
+                let prefixed = format!("{name}_{}", field.name());
+                let field_name = if is_taken { &prefixed } else { field.name() };
+                self.add(field_name, entries.column(number), Source::Entry(number));
+            }
+        }
+        self.defaults = self.columns.len();
+        for (name, source) in [
+            ("template_id", Source::TemplateId),
+            ("schema_id", Source::SchemaId),
+            ("version", Source::Version),
+        ] {
+            if !self.has(name) {
+                self.add(name, &self.numbers(Vec::new()), source);
+            }
+        }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.field.name().eq_ignore_ascii_case(name))
+    }
+
+    fn add(&mut self, name: &str, empty: &ArrayRef, source: Source) {
+        let field = Field::new(name, empty.data_type().clone(), true);
+        self.columns.push(Column { field, source });
+    }
+
+    pub(super) fn empty_table(&self, is_selected: &dyn Fn(Element) -> bool) -> BlockTable {
+        BlockTable::new(&[&self.template().block], &self.options, is_selected)
+    }
+
+    /// Returns a column of the header.
+    pub(super) fn numbers(&self, values: Vec<u32>) -> ArrayRef {
+        match self.options.for_spark {
+            true => Arc::new(Int64Array::from_iter_values(
+                values.into_iter().map(i64::from),
+            )),
+            false => Arc::new(UInt32Array::from(values)),
+        }
+    }
+}
+
+impl fmt::Debug for SbeColumns {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.columns.iter().map(|column| column.field.name());
+        formatter
+            .debug_struct("SbeColumns")
+            .field("template", &self.template().name)
+            .field("columns", &names.collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Returns the header that a writer of this version writes.
+fn own_header(template: &SbeTemplate) -> Vec<u8> {
+    let mut header = vec![0; template.header.length];
+    let written = template.write_header(&mut header);
+    debug_assert!(written.is_ok(), "the header has its length");
+    header
+}
+
+/// Returns the error for the name of a template that does not exist.
+pub(super) fn unknown_template(plan: &SbePlan, name: &str) -> SbeColumnsError {
+    let templates = plan.templates.iter();
+    SbeColumnsError::Template {
+        name: name.to_owned(),
+        existing: joined(templates.map(|template| template.name.as_str())),
+    }
+}
+
+fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// Counts the entries of a group of the root block.
+struct EntryCount<'a> {
+    group: &'a SbeGroup,
+    count: usize,
+    depth: usize,
+}
+
+impl<'a> SbeVisitor<'a> for EntryCount<'a> {
+    fn begin_group(&mut self, group: &'a SbeGroup, count: usize) {
+        if self.depth == 0 && std::ptr::eq(group, self.group) {
+            self.count = count;
+        }
+        self.depth += 1;
+    }
+
+    fn end_group(&mut self, _: &'a SbeGroup) {
+        self.depth -= 1;
+    }
+}

@@ -1,0 +1,25 @@
+//! SBE messages as columns and back: one table for a template.
+//!
+//! [`SbeColumns`] has the columns of a template and decodes messages. With
+//! [`ValueFormat::sbe`](crate::read::ValueFormat::sbe), a [`RowReader`](crate::read::RowReader) has the same columns.
+
+mod column;
+mod decimal;
+mod decode;
+mod encode;
+mod fill;
+mod names;
+mod nested;
+mod number;
+mod options;
+mod payload;
+mod select;
+mod table;
+mod text;
+mod time;
+mod values;
+
+pub use decode::{SbeBadMessage, SbeColumns, SbeColumnsError, SbeDecoded};
+pub use encode::SbeEncoder;
+pub use options::{SbeColumnOptions, SbeDecimalColumn, SbeSetColumn};
+pub use select::{SbeSelected, messages_of_templates};

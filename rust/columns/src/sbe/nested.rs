@@ -1,0 +1,158 @@
+//! Columns of composites and arrays: their items are columns too.
+
+use std::sync::Arc;
+
+use aeron_sbe::plan::{SbeField, SbeScalar, SbeStruct};
+use aeron_sbe::read::{SbeBlock, SbeBlocks};
+use aeron_sbe::schema::SbePresence;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, ListArray, StructArray};
+use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
+use arrow_schema::{FieldRef, Fields};
+
+use super::column::{BadValueOfRow, BlockColumn, Place, arrow_field, column_of};
+use super::number::number_column;
+use super::options::SbeColumnOptions;
+
+/// A composite without a meaning of its own. Constant members have no column.
+pub(super) struct StructColumn {
+    field: SbeField,
+    offset: usize,
+    is_optional: bool,
+    fields: Fields,
+    members: Vec<Box<dyn BlockColumn>>,
+    nulls: NullBufferBuilder,
+}
+
+impl StructColumn {
+    pub(super) fn new(place: Place<'_>, composite: &SbeStruct) -> Self {
+        let members = composite.members.iter();
+        let members = members.filter(|member| member.presence != SbePresence::Constant);
+        let (fields, members): (Vec<FieldRef>, Vec<_>) = members
+            .map(|member| {
+                let offset = place.offset + member.offset;
+                let mut column = column_of(Place {
+                    field: member,
+                    offset,
+                    ..place
+                });
+                (arrow_field(&member.name, column.as_mut()), column)
+            })
+            .unzip();
+        Self {
+            field: place.field.clone(),
+            offset: place.offset,
+            is_optional: place.is_optional(),
+            fields: fields.into(),
+            members,
+            nulls: NullBufferBuilder::new(0),
+        }
+    }
+}
+
+impl BlockColumn for StructColumn {
+    fn append(
+        &mut self,
+        blocks: &SbeBlocks<'_>,
+        outer: &[SbeBlock<'_>],
+    ) -> Result<(), BadValueOfRow> {
+        let Some(values) = blocks.slices(self.offset, self.field.length) else {
+            self.append_nulls(blocks.len());
+            return Ok(());
+        };
+        for member in &mut self.members {
+            member.append(blocks, outer)?;
+        }
+        match self.is_optional {
+            false => self.nulls.append_n_non_nulls(blocks.len()),
+            true => values.for_each(|bytes| self.nulls.append(!self.field.is_null(bytes))),
+        }
+        Ok(())
+    }
+
+    fn append_nulls(&mut self, count: usize) {
+        for member in &mut self.members {
+            member.append_nulls(count);
+        }
+        self.nulls.append_n_nulls(count);
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        let count = self.nulls.len();
+        let nulls = self.nulls.finish();
+        if self.members.is_empty() {
+            return Arc::new(StructArray::new_empty_fields(count, nulls));
+        }
+        let members = self.members.iter_mut();
+        let members: Vec<_> = members.map(|member| member.finish()).collect();
+        Arc::new(StructArray::new(self.fields.clone(), members, nulls))
+    }
+
+    fn unknown(&self) -> u64 {
+        self.members.iter().map(|member| member.unknown()).sum()
+    }
+}
+
+/// An array of numbers. Spark has lists of any length only.
+pub(super) struct ArrayColumn {
+    field: SbeField,
+    offset: usize,
+    count: usize,
+    item_length: usize,
+    is_optional: bool,
+    options: SbeColumnOptions,
+    items: Box<dyn BlockColumn>,
+    nulls: NullBufferBuilder,
+}
+
+impl ArrayColumn {
+    pub(super) fn new(place: Place<'_>, item: &SbeScalar, count: usize) -> Self {
+        Self {
+            field: place.field.clone(),
+            offset: place.offset,
+            count,
+            item_length: item.length(),
+            is_optional: place.is_optional(),
+            options: *place.options,
+            items: number_column(Place { offset: 0, ..place }, item, place.is_optional()),
+            nulls: NullBufferBuilder::new(0),
+        }
+    }
+}
+
+impl BlockColumn for ArrayColumn {
+    fn append(&mut self, blocks: &SbeBlocks<'_>, _: &[SbeBlock<'_>]) -> Result<(), BadValueOfRow> {
+        let Some(arrays) = blocks.slices(self.offset, self.field.length) else {
+            self.append_nulls(blocks.len());
+            return Ok(());
+        };
+        for bytes in arrays {
+            let (length, count) = (self.item_length, self.count);
+            let items = SbeBlocks::new(bytes, length, length, count, blocks.version());
+            match items {
+                Some(items) => self.items.append(&items, &[])?,
+                None => self.items.append_nulls(count),
+            }
+            self.nulls
+                .append(!self.is_optional || !self.field.is_null(bytes));
+        }
+        Ok(())
+    }
+
+    fn append_nulls(&mut self, count: usize) {
+        self.items.append_nulls(count * self.count);
+        self.nulls.append_n_nulls(count);
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        let rows = self.nulls.len();
+        let nulls = self.nulls.finish();
+        let items = self.items.finish();
+        let item = self.options.item(items.data_type());
+        if self.options.for_spark {
+            let offsets = OffsetBuffer::from_repeated_length(self.count, rows);
+            return Arc::new(ListArray::new(item, offsets, items, nulls));
+        }
+        let count = i32::try_from(self.count).unwrap_or(i32::MAX);
+        Arc::new(FixedSizeListArray::new(item, count, items, nulls))
+    }
+}

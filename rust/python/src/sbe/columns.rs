@@ -1,0 +1,198 @@
+//! [`PySbeColumns`]: decodes messages of a template to columns.
+
+use std::sync::Arc;
+
+use aeron_columns::read::Mode;
+use aeron_columns::sbe::{SbeColumns, messages_of_templates};
+use aeron_columns::write::{Payloads, plain};
+use aeron_sbe::plan::SbePlan;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use super::schema::invalid;
+use crate::arrow::{arrays_of, schema_capsule_of, value_error};
+use crate::buffers::View;
+use crate::errors::raise;
+use crate::pipeline::PyColumnBatch;
+
+/// The columns of a template. Immutable, so thread-safe.
+#[pyclass(frozen, module = "aeron._pipeline", name = "_SbeColumns")]
+pub struct PySbeColumns {
+    columns: SbeColumns,
+    all: Vec<Field>,
+}
+
+/// Record batches, and the numbers of skipped messages, dropped messages and unknown values of enums.
+type Decoded = (Vec<PyColumnBatch>, u64, u64, u64);
+
+impl PySbeColumns {
+    pub(super) fn new(columns: SbeColumns) -> Self {
+        let all = columns.fields().into_iter().chain(columns.header_fields());
+        Self {
+            all: all.collect(),
+            columns,
+        }
+    }
+
+    fn indexes(&self, names: Option<&[String]>) -> PyResult<Vec<usize>> {
+        let Some(names) = names else {
+            return Ok((0..self.columns.fields().len()).collect());
+        };
+        let index = |name: &String| {
+            let found = self.all.iter().position(|field| field.name() == name);
+            found.ok_or_else(|| {
+                let known = self.all.iter().map(|field| field.name().as_str());
+                let known = known.collect::<Vec<_>>().join(", ");
+                invalid(format!("column '{name}' does not exist; there are {known}"))
+            })
+        };
+        names.iter().map(index).collect()
+    }
+
+    fn schema_of(&self, indexes: &[usize], index: Option<&str>) -> Arc<Schema> {
+        let index = index.map(|name| Field::new(name, DataType::UInt64, true));
+        let fields = indexes.iter().map(|index| self.all[*index].clone());
+        Arc::new(Schema::new(
+            index.into_iter().chain(fields).collect::<Vec<_>>(),
+        ))
+    }
+}
+
+#[pymethods]
+impl PySbeColumns {
+    /// Names of all columns, with those of the header.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.all.iter().map(|field| field.name().as_str()).collect()
+    }
+
+    /// Decodes the messages of the template among `messages`: one message as bytes, or any Arrow data with a column of
+    /// messages.
+    #[pyo3(signature = (messages, *, columns = None, skip = 0, drop = false, index = None, of = None))]
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn decode(
+        &self,
+        py: Python<'_>,
+        messages: &Bound<'_, PyAny>,
+        columns: Option<Vec<String>>,
+        skip: usize,
+        drop: bool,
+        index: Option<&str>,
+        of: Option<Vec<Vec<usize>>>,
+    ) -> PyResult<Decoded> {
+        let indexes = self.indexes(columns.as_deref())?;
+        let schema = self.schema_of(&indexes, index);
+        let arrays = messages_of(messages)?;
+        let mode = match drop {
+            true => Mode::DropMalformed,
+            false => Mode::FailFast,
+        };
+        let decode = || -> PyResult<Decoded> {
+            let mut decoded = (Vec::with_capacity(arrays.len()), 0, 0, 0);
+            let mut first = 0;
+            for (number, array) in arrays.iter().enumerate() {
+                let candidates = of
+                    .as_ref()
+                    .map(|of| of.get(number).map_or(&[][..], Vec::as_slice));
+                let payloads = payloads_of(array)?;
+                let found = self
+                    .columns
+                    .decode_messages(&payloads, candidates, &indexes, skip, mode)
+                    .map_err(|bad| {
+                        let message = first as usize + bad.message;
+                        invalid(format!("message {message}: {}", bad.reason))
+                    })?;
+                let message_indexes = index.map(|_| {
+                    let indexes = found
+                        .indexes
+                        .unary::<_, arrow_array::types::UInt64Type>(|it| it + first);
+                    Arc::new(indexes) as ArrayRef
+                });
+                let columns = message_indexes.into_iter().chain(found.decoded.columns);
+                let options = RecordBatchOptions::new().with_row_count(Some(found.decoded.rows));
+                let batch = RecordBatch::try_new_with_options(
+                    Arc::clone(&schema),
+                    columns.collect(),
+                    &options,
+                );
+                decoded
+                    .0
+                    .push(PyColumnBatch::new(batch.map_err(value_error)?));
+                decoded.1 += found.skipped;
+                decoded.2 += found.dropped;
+                decoded.3 += found.decoded.unknown;
+                first += array.len() as u64;
+            }
+            Ok(decoded)
+        };
+        py.detach(decode)
+    }
+
+    /// Returns the schema of the columns that are decoded by default.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule_of(py, &Schema::new(self.columns.fields()))
+    }
+}
+
+/// Returns the indexes of the messages of each template that occurs in each array, and the number of other messages.
+pub(super) fn split(
+    plan: &SbePlan,
+    messages: &Bound<'_, PyAny>,
+    skip: usize,
+) -> PyResult<(Vec<(String, Vec<Vec<usize>>)>, u64)> {
+    let arrays = messages_of(messages)?;
+    let mut of_templates: Vec<Vec<Vec<usize>>> = vec![Vec::new(); plan.templates.len()];
+    let mut others = 0;
+    for array in &arrays {
+        let (indexes, unknown) = messages_of_templates(plan, &payloads_of(array)?, skip);
+        others += unknown;
+        for (all, indexes) in of_templates.iter_mut().zip(indexes) {
+            all.push(indexes);
+        }
+    }
+    let named = plan.templates.iter().zip(of_templates);
+    let occurring = named.filter(|(_, all)| all.iter().any(|indexes| !indexes.is_empty()));
+    let named = occurring.map(|(template, all)| (template.name.clone(), all));
+    Ok((named.collect(), others))
+}
+
+/// Returns arrays of messages: the column `payload` of a batch of a subscription, the column `value` of a recording, an
+/// array of bytes, or one message.
+fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
+    let Some(arrays) = arrays_of(messages)? else {
+        let view = View::named(messages, || "messages".to_owned())?;
+        let message: ArrayRef = Arc::new(BinaryArray::from_vec(vec![view.bytes()]));
+        return Ok(vec![message]);
+    };
+    arrays.iter().map(column_of).collect()
+}
+
+fn column_of(array: &ArrayRef) -> PyResult<ArrayRef> {
+    let column = match array.as_struct_opt() {
+        None => Some(array),
+        Some(rows) => ["payload", "value"]
+            .iter()
+            .find_map(|name| rows.column_by_name(name)),
+    };
+    let column = column.ok_or_else(|| {
+        let reason = "the data have no column 'payload' or 'value' of messages";
+        raise("InvalidArgumentError", reason)
+    })?;
+    let column = plain(column);
+    if column.null_count() > 0 {
+        let reason = "a message is null: drop such rows first";
+        return Err(raise("InvalidArgumentError", reason));
+    }
+    payloads_of(&column)?;
+    Ok(column)
+}
+
+fn payloads_of(column: &ArrayRef) -> PyResult<Payloads<'_>> {
+    Payloads::of(column.as_ref()).ok_or_else(|| {
+        let reason = format!("messages are bytes, not {}", column.data_type());
+        raise("ArgumentTypeError", reason)
+    })
+}

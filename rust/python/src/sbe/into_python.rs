@@ -1,0 +1,162 @@
+//! Values of messages as Python objects, and the description of a block.
+
+use aeron_sbe::number::SbeNumber;
+use aeron_sbe::plan::{SbeBlockPlan, SbeField, SbeKind};
+use aeron_sbe::schema::SbePresence;
+use aeron_sbe::value::{SbeRecord, SbeValue};
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyList, PyType};
+
+static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Returns the values of a block, its groups and its data, by name.
+pub(super) fn record_dict<'py>(
+    py: Python<'py>,
+    plan: &SbeBlockPlan,
+    record: &SbeRecord<'_>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let values = PyDict::new(py);
+    for (field, value) in plan.fields.iter().zip(&record.fields) {
+        values.set_item(&field.name, value_object(py, field, value)?)?;
+    }
+    for (group, entries) in plan.groups.iter().zip(&record.groups) {
+        let list = PyList::empty(py);
+        for entry in entries {
+            list.append(record_dict(py, &group.block, entry)?)?;
+        }
+        values.set_item(&group.name, list)?;
+    }
+    for (data, bytes) in plan.data.iter().zip(&record.data) {
+        let value = match (bytes, data.layout.character_set) {
+            (None, _) => py.None(),
+            (Some(bytes), None) => PyBytes::new(py, bytes).into_any().unbind(),
+            (Some(bytes), Some(set)) => {
+                let text = set.decode(bytes, &data.name);
+                let text = text.map_err(|error| super::schema::invalid(error.to_string()))?;
+                text.into_py_any(py)?
+            }
+        };
+        values.set_item(&data.name, value)?;
+    }
+    Ok(values)
+}
+
+/// Returns a value. An enum is its name, or its number if the schema does not know it. A set is a list of names. A time
+/// is an integer in the unit of its field.
+fn value_object(py: Python<'_>, field: &SbeField, value: &SbeValue<'_>) -> PyResult<Py<PyAny>> {
+    match (value, &field.kind) {
+        (SbeValue::Number(number), SbeKind::Set { choices, .. }) => {
+            let bits = number.as_u64().unwrap_or_default();
+            let is_set = |bit: u32| bits.checked_shr(bit).is_some_and(|bits| bits & 1 == 1);
+            let choices = choices.choices.iter();
+            let names = choices.filter(|choice| is_set(choice.bit));
+            let names: Vec<&str> = names.map(|choice| choice.name.as_str()).collect();
+            names.into_py_any(py)
+        }
+        (SbeValue::Struct(values), SbeKind::Struct(composite)) => {
+            let members = PyDict::new(py);
+            for (member, value) in composite.members.iter().zip(values) {
+                members.set_item(&member.name, value_object(py, member, value)?)?;
+            }
+            Ok(members.into_any().unbind())
+        }
+        (SbeValue::List(values), _) => {
+            let values = values.iter().map(|value| value_object(py, field, value));
+            values.collect::<PyResult<Vec<_>>>()?.into_py_any(py)
+        }
+        (SbeValue::Number(number), _) => number_object(py, *number),
+        (SbeValue::Text(text), _) => text.into_py_any(py),
+        (SbeValue::Bytes(bytes), _) => Ok(PyBytes::new(py, bytes).into_any().unbind()),
+        (
+            SbeValue::Symbol {
+                name: Some(name), ..
+            },
+            _,
+        ) => name.into_py_any(py),
+        (SbeValue::Symbol { number, .. }, _) => number_object(py, *number),
+        (SbeValue::Decimal { mantissa, exponent }, _) => {
+            let class = DECIMAL.import(py, "decimal", "Decimal")?;
+            Ok(class.call1((format!("{mantissa}e{exponent}"),))?.unbind())
+        }
+        (SbeValue::Null | SbeValue::Struct(_), _) => Ok(py.None()),
+    }
+}
+
+fn number_object(py: Python<'_>, number: SbeNumber) -> PyResult<Py<PyAny>> {
+    match number {
+        SbeNumber::Signed(value) => value.into_py_any(py),
+        SbeNumber::Unsigned(value) => value.into_py_any(py),
+        SbeNumber::Float(value) => value.into_py_any(py),
+    }
+}
+
+/// Returns depth, name, type, offset, presence and first version of each element of a block.
+pub(super) fn describe(
+    plan: &SbeBlockPlan,
+) -> Vec<(usize, String, String, Option<usize>, String, u32)> {
+    let mut elements = Vec::new();
+    describe_into(plan, 0, &mut elements);
+    elements
+}
+
+fn describe_into(
+    plan: &SbeBlockPlan,
+    depth: usize,
+    elements: &mut Vec<(usize, String, String, Option<usize>, String, u32)>,
+) {
+    for field in &plan.fields {
+        let is_constant = field.presence == SbePresence::Constant;
+        let presence = match field.presence {
+            SbePresence::Required => "required",
+            SbePresence::Optional => "optional",
+            SbePresence::Constant => "constant",
+        };
+        elements.push((
+            depth,
+            field.name.clone(),
+            kind_name(&field.kind),
+            (!is_constant).then_some(field.offset),
+            presence.to_owned(),
+            field.since_version,
+        ));
+    }
+    for group in &plan.groups {
+        let since = group.since_version;
+        let group_row = (
+            depth,
+            group.name.clone(),
+            "group".to_owned(),
+            None,
+            String::new(),
+            since,
+        );
+        elements.push(group_row);
+        describe_into(&group.block, depth + 1, elements);
+    }
+    for data in &plan.data {
+        let kind = match data.layout.character_set {
+            Some(set) => format!("data of {set:?}"),
+            None => "data".to_owned(),
+        };
+        let since = data.since_version;
+        elements.push((depth, data.name.clone(), kind, None, String::new(), since));
+    }
+}
+
+fn kind_name(kind: &SbeKind) -> String {
+    match kind {
+        SbeKind::Number(scalar) => scalar.primitive.to_string(),
+        SbeKind::Numbers { item, count } | SbeKind::Bytes { item, count } => {
+            format!("{}[{count}]", item.primitive)
+        }
+        SbeKind::Character(_) => "char".to_owned(),
+        SbeKind::Text { count, .. } => format!("char[{count}]"),
+        SbeKind::Enum { names, .. } => format!("enum {}", names.name),
+        SbeKind::Set { choices, .. } => format!("set {}", choices.name),
+        SbeKind::Decimal(decimal) => format!("decimal of {}", decimal.mantissa.primitive),
+        SbeKind::Time(time) => format!("{:?} in {:?}s", time.kind, time.unit()).to_lowercase(),
+        SbeKind::Struct(composite) => format!("composite {}", composite.name),
+    }
+}
