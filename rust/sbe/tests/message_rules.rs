@@ -97,6 +97,18 @@ fn unknown_groups_and_data_are_skipped_by_their_counts() {
     }
 }
 
+/// 13-19
+#[test]
+fn entries_of_unknown_groups_end_with_the_message() {
+    let plan = counting("<group name=\"g\" id=\"1\"/>");
+    // The data of the first entry have all bytes that the second entry needs.
+    let bytes = [0, 1, 1, 9, 2, 0, 0, 0, 0, 0, 1, 2, 0, 1, 9, 2, 7, 7];
+    assert_eq!(
+        check(&plan.templates[0], &bytes).unwrap_err(),
+        "group 'M': 1 entries of at least 2 bytes are more than the 0 bytes left"
+    );
+}
+
 /// 13-16
 #[test]
 fn entries_with_unknown_groups_are_read_one_by_one() {
@@ -331,9 +343,40 @@ fn too_many_entries_and_too_long_data_are_not_encoded() {
         })
     );
     assert!(encode(0, 0).is_err(), "the schema says at least one entry");
-    let shape = plan.templates[0].encode(&SbeRecord::default(), &mut Vec::new());
-    assert!(
-        matches!(shape, Err(SbeEncodeError::Shape { .. })),
-        "{shape:?}"
-    );
+    let shape = |groups: usize, data: usize| {
+        let record = SbeRecord {
+            fields: vec![],
+            groups: vec![vec![SbeRecord::default()]; groups],
+            data: vec![None; data],
+        };
+        plan.templates[0].encode(&record, &mut Vec::new())
+    };
+    assert_eq!(shape(1, 1), Ok(()));
+    for (groups, data) in [(0, 1), (2, 1), (1, 0), (1, 2)] {
+        let result = shape(groups, data);
+        assert!(
+            matches!(result, Err(SbeEncodeError::Shape { .. })),
+            "{result:?}"
+        );
+    }
+}
+
+/// 13-27
+#[test]
+fn a_length_that_is_null_is_not_encoded_even_if_the_schema_allows_it() {
+    let plan = plan(&message(
+        "<composite name=\"D\"><type name=\"length\" primitiveType=\"uint8\" maxValue=\"255\"/>\
+         <type name=\"varData\" primitiveType=\"uint8\" length=\"0\"/></composite>",
+        "<data name=\"d\" id=\"1\" type=\"D\"/>",
+    ));
+    let encode = |length: usize| {
+        let data = vec![Some(Cow::Owned(vec![1; length]))];
+        let record = SbeRecord {
+            data,
+            ..SbeRecord::default()
+        };
+        plan.templates[0].encode(&record, &mut Vec::new())
+    };
+    assert_eq!(encode(254), Ok(()));
+    assert!(encode(255).is_err());
 }

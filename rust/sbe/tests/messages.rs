@@ -217,6 +217,8 @@ fn a_run_of_fixed_messages_is_read_at_a_stride() {
     assert!(blocks.read_into(field.offset, plan.byte_order, &mut column));
     assert_eq!(column, [7, 7]);
     assert!(SbeBlocks::new(&bytes[8..], 57, 48, 2, 2).is_none());
+    let overlapping = SbeBlocks::new(&bytes[8..], 47, 48, 2, 2);
+    assert!(overlapping.is_none(), "a block ends before the next one");
     assert!(!blocks.read_into(45, plan.byte_order, &mut column));
     let ids = [5u32, 6];
     let (stride, offset, order) = (56, field.offset, plan.byte_order);
@@ -245,6 +247,14 @@ fn a_run_of_fixed_messages_is_read_at_a_stride() {
         53,
         order,
         ids.into_iter()
+    ));
+    let one = [1u32];
+    assert!(!write_column(
+        &mut bytes[8..],
+        stride,
+        53,
+        order,
+        one.into_iter()
     ));
     assert_eq!(bytes, written);
 }

@@ -121,6 +121,13 @@ fn foreign_attributes_and_elements_are_ignored() {
          <x:note xmlns:x=\"urn:notes\"/>",
     ));
     assert_eq!(schema.messages[0].block.fields.len(), 1);
+    // Exchanges give elements of SBE another namespace than the root, or none.
+    let mixed = format!(
+        "<s:messageSchema xmlns:s=\"urn:root\" id=\"1\"><types>{LAYOUTS}</types>\
+         <t:message xmlns:t=\"urn:other\" name=\"M\" id=\"1\"><t:field name=\"a\" id=\"1\" type=\"int8\"/>\
+         </t:message></s:messageSchema>"
+    );
+    assert_eq!(sound(&mixed).messages[0].block.fields.len(), 1);
     refused(&[
         (message("<note/>", ""), "<types> has no such element"),
         (message("", "<note/>"), "<message> has no such element"),
@@ -504,6 +511,14 @@ fn header_and_dimensions_are_found_by_the_names_of_their_members() {
         (17, 8, 6)
     );
     assert_eq!(layout.num_groups.map(|counter| counter.offset), Some(16));
+    let counting = rest.clone()
+        + &member("blockLength", "uint16")
+        + "<type name=\"numGroups\" primitiveType=\"uint8\" maxValue=\"1\"/>";
+    let groups = "<message name=\"M\" id=\"1\"><group name=\"g\" id=\"1\"/><group name=\"h\" id=\"2\"/></message>";
+    let dimension = member("blockLength", "uint8") + &member("numInGroup", "uint8");
+    let dimension =
+        format!("<composite name=\"groupSizeEncoding\">{dimension}</composite></types>{groups}");
+    let counting = header(&counting).replace("</types>", &dimension);
     let data = |members: &str| {
         message(
             &format!("<composite name=\"D\">{members}</composite>"),
@@ -512,6 +527,7 @@ fn header_and_dimensions_are_found_by_the_names_of_their_members() {
     };
     let bytes = "<type name=\"varData\" primitiveType=\"uint8\" length=\"0\"/>";
     refused(&[
+        (counting, "2 elements do not fit numGroups"),
         (header(&rest), "no member 'blockLength'"),
         (
             header(&(rest.clone() + &member("blockLength", "int16"))),
@@ -542,7 +558,7 @@ fn presence_and_null_value_are_inherited_and_must_not_be_contradicted() {
         |attributes: &str| sound(&field(attributes)).messages[0].block.fields[0].presence;
     assert_eq!(presence("type=\"opt\""), SbePresence::Optional);
     assert_eq!(
-        presence("type=\"opt\" presence=\"optional\" nullValue=\"7\""),
+        presence("type=\"opt\" presence=\"optional\" nullValue=\" 7 \""),
         SbePresence::Optional
     );
     assert_eq!(presence("type=\"plain\""), SbePresence::Required);

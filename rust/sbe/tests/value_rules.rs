@@ -492,6 +492,14 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
         ),
         (
             one(
+                "<type name=\"T\" primitiveType=\"char\" length=\"2\"/>",
+                "type=\"T\"",
+            ),
+            SbeValue::from("\0a"),
+            "or a NUL",
+        ),
+        (
+            one(
                 "<type name=\"T\" primitiveType=\"int8\" length=\"2\"/>",
                 "type=\"T\"",
             ),
