@@ -137,12 +137,15 @@ impl PySbeColumns {
     }
 }
 
+/// Names of templates with the indexes of their messages in each array, and the number of other messages.
+pub(super) type SplitMessages = (Vec<(String, Vec<Vec<usize>>)>, u64);
+
 /// Returns the indexes of the messages of each template that occurs in each array, and the number of other messages.
 pub(super) fn split(
     plan: &SbePlan,
     messages: &Bound<'_, PyAny>,
     skip: usize,
-) -> PyResult<(Vec<(String, Vec<Vec<usize>>)>, u64)> {
+) -> PyResult<SplitMessages> {
     let arrays = messages_of(messages)?;
     let mut of_templates: Vec<Vec<Vec<usize>>> = vec![Vec::new(); plan.templates.len()];
     let mut others = 0;
