@@ -25,6 +25,11 @@ pub(super) trait BlockColumn: Send {
         outer: &[SbeBlock<'_>],
     ) -> Result<(), BadValueOfRow>;
 
+    /// Makes room for this number of rows. Columns without a fixed length ignore it.
+    fn reserve(&mut self, rows: usize) {
+        let _ = rows;
+    }
+
     /// Appends nulls.
     fn append_nulls(&mut self, count: usize);
 

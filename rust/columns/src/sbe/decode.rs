@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use aeron_sbe::plan::{SbeGroup, SbePlan, SbeTemplate};
-use aeron_sbe::read::{SbeHeader, SbeMalformed, SbeVisitor};
+use aeron_sbe::plan::{SbePlan, SbeTemplate};
+use aeron_sbe::read::{SbeHeader, SbeMalformed};
 use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow_schema::Field;
 
-use super::fill::Filling;
+use super::column::BadValueOfRow;
+use super::entries::EntryCount;
+use super::fill::{Filling, PART_LENGTH};
 use super::options::SbeColumnOptions;
 use super::table::{BlockTable, Element};
 
@@ -157,7 +159,7 @@ impl SbeColumns {
         let template = self.template();
         let own_length = self.own_header.len() + template.block.block_length;
         if message.len() == own_length
-            && message.starts_with(&self.own_header)
+            && begins_with(message, &self.own_header)
             && template.is_fixed()
         {
             return Ok(Some(1));
@@ -217,14 +219,14 @@ impl SbeColumns {
                 let header = self.own_header.len().min(length);
                 let first = &bytes[range.start..range.start + header];
                 while let Some(next) = ends
-                    .next_if(|next| *next - begin == length && bytes[begin..].starts_with(first))
+                    .next_if(|next| *next - begin == length && begins_with(&bytes[begin..], first))
                 {
                     begin = next;
                     count += 1;
                 }
             }
             filling
-                .append(&bytes[range.start..begin], length, count)
+                .append_all(&bytes[range.start..begin], length, count)
                 .map_err(|bad| SbeBadMessage {
                     message: number + bad.row,
                     reason: bad.reason,
@@ -237,6 +239,46 @@ impl SbeColumns {
     /// Returns the source of the column with this index.
     pub(super) fn source(&self, column: usize) -> Option<Source> {
         Some(self.columns.get(column)?.source)
+    }
+
+    /// Decodes messages of this length, one after the other, if all of them have the header of the schema's version.
+    /// Returns `None` if not, or if the template has groups or data.
+    pub(super) fn decode_own(
+        &self,
+        messages: &[u8],
+        length: usize,
+        columns: &[usize],
+    ) -> Option<Result<SbeDecoded, SbeBadMessage>> {
+        let template = self.template();
+        let own_length = self.own_header.len() + template.block.block_length;
+        if length != own_length || !template.is_fixed() {
+            return None;
+        }
+        let mut filling = Filling::new(self, columns);
+        filling.reserve(messages.len() / length);
+        // The headers of a part are compared when its messages are read into the cache anyway.
+        let part_length = (PART_LENGTH / length).max(1) * length;
+        let filled = messages.chunks(part_length).enumerate();
+        let mut filled = filled.map(|(number, part)| {
+            let mut each = part.chunks_exact(length);
+            let is_own = each.all(|message| begins_with(message, &self.own_header));
+            let appended = is_own.then(|| filling.append(part, length, part.len() / length));
+            appended.map(|appended| {
+                appended.map_err(|bad| BadValueOfRow {
+                    row: number * (part_length / length) + bad.row,
+                    ..bad
+                })
+            })
+        });
+        let filled = filled.try_fold(Ok(()), |all, part| Some(all.and(part?)));
+        let filled = filled?;
+        Some(match filled {
+            Ok(()) => filling.finish(columns),
+            Err(bad) => Err(SbeBadMessage {
+                message: bad.row,
+                reason: bad.reason,
+            }),
+        })
     }
 
     fn add_all(&mut self) {
@@ -319,6 +361,15 @@ fn own_header(template: &SbeTemplate) -> Vec<u8> {
     header
 }
 
+/// Returns whether a message begins with a header. Most headers have 8 bytes.
+#[inline(always)]
+fn begins_with(message: &[u8], header: &[u8]) -> bool {
+    match (message.first_chunk::<8>(), <&[u8; 8]>::try_from(header)) {
+        (Some(message), Ok(header)) => message == header,
+        _ => message.starts_with(header),
+    }
+}
+
 /// Returns the error for the name of a template that does not exist.
 pub(super) fn unknown_template(plan: &SbePlan, name: &str) -> SbeColumnsError {
     let templates = plan.templates.iter();
@@ -330,24 +381,4 @@ pub(super) fn unknown_template(plan: &SbePlan, name: &str) -> SbeColumnsError {
 
 fn joined<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// Counts the entries of a group of the root block.
-struct EntryCount<'a> {
-    group: &'a SbeGroup,
-    count: usize,
-    depth: usize,
-}
-
-impl<'a> SbeVisitor<'a> for EntryCount<'a> {
-    fn begin_group(&mut self, group: &'a SbeGroup, count: usize) {
-        if self.depth == 0 && std::ptr::eq(group, self.group) {
-            self.count = count;
-        }
-        self.depth += 1;
-    }
-
-    fn end_group(&mut self, _: &'a SbeGroup) {
-        self.depth -= 1;
-    }
 }

@@ -8,6 +8,9 @@ use super::column::BadValueOfRow;
 use super::decode::{SbeBadMessage, SbeColumns, SbeDecoded, Source};
 use super::table::{Element, GroupColumn, TableVisitor};
 
+/// Length of messages that are decoded at a time, in bytes. It is that of the blocks of records.
+pub(super) const PART_LENGTH: usize = 16 * 1024;
+
 /// Columns while messages are appended.
 pub(super) struct Filling<'a> {
     columns: &'a SbeColumns,
@@ -32,6 +35,32 @@ impl<'a> Filling<'a> {
             versions: Vec::new(),
             has_versions: has(Source::Version),
         }
+    }
+
+    /// Makes room for this number of messages.
+    pub(super) fn reserve(&mut self, messages: usize) {
+        self.root.table.reserve(messages);
+    }
+
+    /// Appends messages as [`append`](Self::append), a part of them at a time, so that a part stays in the innermost
+    /// cache while all its columns are read.
+    pub(super) fn append_all(
+        &mut self,
+        bytes: &[u8],
+        length: usize,
+        count: usize,
+    ) -> Result<(), BadValueOfRow> {
+        let at_once = (PART_LENGTH / length.max(1)).max(1);
+        for first in (0..count).step_by(at_once) {
+            let part = at_once.min(count - first);
+            let bytes = &bytes[first * length..(first + part) * length];
+            self.append(bytes, length, part)
+                .map_err(|bad| BadValueOfRow {
+                    row: first + bad.row,
+                    ..bad
+                })?;
+        }
+        Ok(())
     }
 
     /// Appends `count` messages with the same length and the same header. There are several only if the template has

@@ -7,6 +7,7 @@ mod column;
 mod decimal;
 mod decode;
 mod encode;
+mod entries;
 mod fill;
 mod names;
 mod nested;

@@ -121,7 +121,7 @@ where
         blocks: &SbeBlocks<'_>,
         read: impl Fn(&[u8]) -> W,
     ) -> Result<(), BadValueOfRow> {
-        let Some(slices) = blocks.slices(self.offset, size_of::<W>()) else {
+        let Some(slices) = blocks.values(self.offset, size_of::<W>()) else {
             self.append_nulls(blocks.len());
             return Ok(());
         };
@@ -173,6 +173,10 @@ where
             SbeByteOrder::Little => self.append_read(blocks, W::from_little),
             SbeByteOrder::Big => self.append_read(blocks, W::from_big),
         }
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        self.values.reserve(rows);
     }
 
     fn append_nulls(&mut self, count: usize) {

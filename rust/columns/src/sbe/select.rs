@@ -15,17 +15,31 @@ use crate::write::Payloads;
 pub struct SbeSelected {
     /// The columns.
     pub decoded: SbeDecoded,
-    /// Index of the message of each row.
-    pub indexes: UInt64Array,
-    /// Number of messages of other templates and schemas.
-    pub skipped: u64,
-    /// Number of malformed messages that were dropped.
-    pub dropped: u64,
+    accepted: Accepted,
+}
+
+impl SbeSelected {
+    /// Returns the index of the message of each row.
+    pub fn indexes(&self) -> UInt64Array {
+        self.accepted.message_of_each_row()
+    }
+
+    /// Returns the number of messages of other templates and schemas.
+    pub fn skipped(&self) -> u64 {
+        self.accepted.skipped
+    }
+
+    /// Returns the number of malformed messages that were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.accepted.dropped
+    }
 }
 
 /// Messages of the template.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Accepted {
+    /// Number of messages if all messages are accepted and each is one row. The vectors are empty then.
+    count: usize,
     /// Index of each message.
     indexes: Vec<usize>,
     /// Number of rows of each message, if it may differ from 1.
@@ -48,6 +62,17 @@ impl SbeColumns {
         skip: usize,
         mode: Mode,
     ) -> Result<SbeSelected, SbeBadMessage> {
+        if let (None, 0, Some((messages, length))) = (candidates, skip, payloads.uniform())
+            && let Some(Ok(decoded)) = self.decode_own(messages, length, columns)
+        {
+            return Ok(SbeSelected {
+                decoded,
+                accepted: Accepted {
+                    count: payloads.count(),
+                    ..Accepted::default()
+                },
+            });
+        }
         let mut accepted = match candidates {
             None => self.accept(payloads, 0..payloads.count(), skip, mode)?,
             Some(candidates) => self.accept(payloads, candidates.iter().copied(), skip, mode)?,
@@ -63,12 +88,7 @@ impl SbeColumns {
             message: accepted.indexes.get(bad.message).copied().unwrap_or(0),
             reason: bad.reason,
         })?;
-        Ok(SbeSelected {
-            indexes: accepted.message_of_each_row(),
-            decoded,
-            skipped: accepted.skipped,
-            dropped: accepted.dropped,
-        })
+        Ok(SbeSelected { decoded, accepted })
     }
 
     fn accept(
@@ -148,6 +168,9 @@ impl SbeColumns {
 
 impl Accepted {
     fn message_of_each_row(&self) -> UInt64Array {
+        if self.count > 0 {
+            return UInt64Array::from_iter_values(0..self.count as u64);
+        }
         let indexes = self.indexes.iter().map(|index| *index as u64);
         match self.rows.is_empty() {
             true => UInt64Array::from_iter_values(indexes),

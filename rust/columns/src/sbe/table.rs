@@ -116,6 +116,13 @@ impl BlockTable {
         }
     }
 
+    /// Makes room for this number of rows.
+    pub(super) fn reserve(&mut self, rows: usize) {
+        for field in self.fields.iter_mut().flatten() {
+            field.column.reserve(rows);
+        }
+    }
+
     /// Appends a row for each block. Groups and data follow by a visitor.
     pub(super) fn append(
         &mut self,

@@ -1,5 +1,7 @@
 //! Columns as messages: the input of a batch append, in Arrow memory, without a copy.
 
+use std::ops::Sub;
+
 use aeron_memory::log::append::FixedLengthMessages;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryType, ByteArrayType, LargeBinaryType, LargeUtf8Type, Utf8Type};
@@ -112,6 +114,15 @@ impl<'a> Payloads<'a> {
         }
     }
 
+    /// Returns the bytes of all payloads and their length, if they are one after the other and have the same length.
+    pub fn uniform(&self) -> Option<(&'a [u8], usize)> {
+        match self {
+            Self::Small(slices) => slices.uniform(),
+            Self::Large(slices) => slices.uniform(),
+            Self::Fixed(_) => None,
+        }
+    }
+
     /// Returns the payload at `index`, which is below [`count`](Self::count).
     #[inline(always)]
     pub fn at(&self, index: usize) -> &[u8] {
@@ -135,6 +146,21 @@ fn slices<T: ByteArrayType>(array: &GenericByteArray<T>) -> Slices<'_, T::Offset
 fn records(array: &FixedSizeBinaryArray) -> Option<FixedLengthMessages<'_>> {
     let length = usize::try_from(array.value_length()).ok()?;
     FixedLengthMessages::new(array.value_data(), length, length, array.len())
+}
+
+impl<'a, O: Copy + PartialEq + Sub<Output = O> + TryInto<usize>> Slices<'a, O> {
+    fn uniform(&self) -> Option<(&'a [u8], usize)> {
+        let [first, second, ..] = *self.offsets else {
+            return None;
+        };
+        let length = second - first;
+        let mut lengths = self.offsets.windows(2).map(|ends| ends[1] - ends[0]);
+        let is_uniform = lengths.all(|other| other == length);
+        let begin = first.try_into().ok()?;
+        let end = (*self.offsets.last()?).try_into().ok()?;
+        let length = length.try_into().ok().filter(|length| *length > 0)?;
+        is_uniform.then_some((self.data.get(begin..end)?, length))
+    }
 }
 
 impl<O: Copy + TryInto<usize>> Slices<'_, O> {

@@ -107,10 +107,12 @@ impl PySbeColumns {
                     })?;
                 let message_indexes = index.map(|_| {
                     let indexes = found
-                        .indexes
+                        .indexes()
                         .unary::<_, arrow_array::types::UInt64Type>(|it| it + first);
                     Arc::new(indexes) as ArrayRef
                 });
+                decoded.1 += found.skipped();
+                decoded.2 += found.dropped();
                 let columns = message_indexes.into_iter().chain(found.decoded.columns);
                 let options = RecordBatchOptions::new().with_row_count(Some(found.decoded.rows));
                 let batch = RecordBatch::try_new_with_options(
@@ -121,8 +123,6 @@ impl PySbeColumns {
                 decoded
                     .0
                     .push(PyColumnBatch::new(batch.map_err(value_error)?));
-                decoded.1 += found.skipped;
-                decoded.2 += found.dropped;
                 decoded.3 += found.decoded.unknown;
                 first += array.len() as u64;
             }
@@ -137,12 +137,15 @@ impl PySbeColumns {
     }
 }
 
+/// Names of templates with the indexes of their messages in each array, and the number of other messages.
+pub(super) type SplitMessages = (Vec<(String, Vec<Vec<usize>>)>, u64);
+
 /// Returns the indexes of the messages of each template that occurs in each array, and the number of other messages.
 pub(super) fn split(
     plan: &SbePlan,
     messages: &Bound<'_, PyAny>,
     skip: usize,
-) -> PyResult<(Vec<(String, Vec<Vec<usize>>)>, u64)> {
+) -> PyResult<SplitMessages> {
     let arrays = messages_of(messages)?;
     let mut of_templates: Vec<Vec<Vec<usize>>> = vec![Vec::new(); plan.templates.len()];
     let mut others = 0;

@@ -92,20 +92,17 @@ fn number_object(py: Python<'_>, number: SbeNumber) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// Depth, name, type, offset, presence and first version of an element.
+pub(super) type ElementRow = (usize, String, String, Option<usize>, String, u32);
+
 /// Returns depth, name, type, offset, presence and first version of each element of a block.
-pub(super) fn describe(
-    plan: &SbeBlockPlan,
-) -> Vec<(usize, String, String, Option<usize>, String, u32)> {
+pub(super) fn describe(plan: &SbeBlockPlan) -> Vec<ElementRow> {
     let mut elements = Vec::new();
     describe_into(plan, 0, &mut elements);
     elements
 }
 
-fn describe_into(
-    plan: &SbeBlockPlan,
-    depth: usize,
-    elements: &mut Vec<(usize, String, String, Option<usize>, String, u32)>,
-) {
+fn describe_into(plan: &SbeBlockPlan, depth: usize, elements: &mut Vec<ElementRow>) {
     for field in &plan.fields {
         let is_constant = field.presence == SbePresence::Constant;
         let presence = match field.presence {

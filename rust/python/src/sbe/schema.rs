@@ -16,8 +16,8 @@ use arrow_buffer::{Buffer, OffsetBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::columns::PySbeColumns;
-use super::into_python::{describe, record_dict};
+use super::columns::{PySbeColumns, SplitMessages};
+use super::into_python::{ElementRow, describe, record_dict};
 use super::into_sbe::record_of;
 use crate::arrow::{arrays_of, value_error};
 use crate::buffers::View;
@@ -123,10 +123,7 @@ impl PySbeSchema {
     }
 
     /// Returns the elements of a template: depth, name, type, offset, presence and first version of each.
-    fn describe(
-        &self,
-        name: &str,
-    ) -> PyResult<Vec<(usize, String, String, Option<usize>, String, u32)>> {
+    fn describe(&self, name: &str) -> PyResult<Vec<ElementRow>> {
         Ok(describe(&self.template(name)?.block))
     }
 
@@ -270,11 +267,7 @@ impl PySbeSchema {
     }
 
     /// Returns the indexes of the messages of each template that occurs, and the number of other messages.
-    fn split(
-        &self,
-        messages: &Bound<'_, PyAny>,
-        skip: usize,
-    ) -> PyResult<(Vec<(String, Vec<Vec<usize>>)>, u64)> {
+    fn split(&self, messages: &Bound<'_, PyAny>, skip: usize) -> PyResult<SplitMessages> {
         super::columns::split(&self.plan, messages, skip)
     }
 }

@@ -135,6 +135,28 @@ impl<'a> SbeBlocks<'a> {
         }))
     }
 
+    /// As [`slices`](Self::slices), for a length of at least 1: a loop over these values checks fewer bounds.
+    ///
+    /// Returns `None` also for a length of 0.
+    #[inline(always)]
+    pub fn values(
+        &self,
+        offset: usize,
+        length: usize,
+    ) -> Option<impl ExactSizeIterator<Item = &'a [u8]> + use<'a>> {
+        if length == 0 || offset.checked_add(length)? > self.length {
+            return None;
+        }
+        // A block of at least one byte is within its stride, which is thus not 0 if there are blocks.
+        let from_first = self.bytes.get(offset..).unwrap_or_default();
+        let values = from_first.chunks(self.stride.max(1)).take(self.count);
+        debug_assert!(
+            values.len() == self.count,
+            "the constructor has checked all blocks"
+        );
+        Some(values.map(move |value| &value[..length]))
+    }
+
     /// Appends the number at an offset of each block to `out`.
     ///
     /// Returns `false`, without a change, if the blocks are shorter than the end of the number.
@@ -195,10 +217,12 @@ macro_rules! wire_numbers {
                 $convert(number)
             }
 
+            #[inline(always)]
             fn from_little(bytes: &[u8]) -> Self {
                 bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_le_bytes(*bytes))
             }
 
+            #[inline(always)]
             fn from_big(bytes: &[u8]) -> Self {
                 bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_be_bytes(*bytes))
             }
