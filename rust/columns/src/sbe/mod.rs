@@ -18,6 +18,7 @@ mod select;
 mod table;
 mod text;
 mod time;
+mod time_types;
 mod values;
 
 pub use decode::{SbeBadMessage, SbeColumns, SbeColumnsError, SbeDecoded};

@@ -18,6 +18,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::encode::integer;
+use super::time_types::check_time_type;
 
 /// Reads the value of a row.
 pub(super) type ValueReader<'a> = Box<dyn Fn(usize) -> Result<SbeValue<'a>, String> + 'a>;
@@ -27,6 +28,7 @@ pub(super) fn value_reader<'a>(
     field: &'a SbeField,
     column: &'a ArrayRef,
 ) -> Result<ValueReader<'a>, String> {
+    check_time_type(field, column.data_type())?;
     let read = valid_reader(field, column)?;
     if column.null_count() == 0 {
         return Ok(read);
