@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from tests.recorded import MAX_MESSAGE_LENGTH, SEGMENT_LENGTH, Message, Recorder, offer_all, recorder
 
 import aeron
+from aeron.sbe import Schema
 from commands import run
 
 HEADERS = ["stream_id", "session_id", "position", "reserved_value", "timestamp"]
@@ -186,6 +187,20 @@ def test_text_messages_become_a_column_of_strings(recordings: Recorder) -> None:
         next(read(recordings, recording, text=True))
 
 
+def test_sbe_messages_of_a_template_become_columns_beside_their_positions(recordings: Recorder) -> None:
+    schema = Schema(Path(__file__).parent / "sbe" / "market.xml")
+    trades = [{"transactTime": 5, "tradeId": n, "side": "Buy", "price": n, "symbol": "ES", "expiry": 9} for n in (1, 2)]
+    sent = [schema["Trade"].encode_one(each) for each in trades]
+    other = schema["BookUpdate"].encode_one({"transactTime": 5})
+    recording = recordings.record(next(stream_ids), [sent[0], other, sent[1]])
+    table = pa.table(read(recordings, recording, sbe=schema["Trade"]))
+    assert table["tradeId"].to_pylist() == [1, 2]
+    assert table.schema.field("transactTime").type == pa.timestamp("ns", "UTC")
+    assert table["position"].to_pylist() == [recording.messages[0].position, recording.messages[2].position]
+    with pytest.raises(aeron.ArgumentTypeError, match="sbe is a str: pass a template"):
+        read(recordings, recording, sbe="market.xml")
+
+
 def test_malformed_messages_are_an_error_or_are_dropped_and_counted(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), [trade(1), b"seven.." * 2, trade(2)])
     dropped = read(recordings, recording, layout=TRADE, drop_malformed=True)
@@ -324,7 +339,7 @@ def test_the_error_for_a_damaged_or_missing_segment_has_file_and_position(
         ({"layout": "i4"}, "layout='i4': 'i4' at offset 0: expected 'name type'"),
         ({"layout": np.dtype([("odd", "f2")])}, "field 'odd' is float16; a layout has"),
         ({"layout": np.dtype("f8")}, "float64 has no fields; give a structured dtype"),
-        ({"layout": TRADE, "text": True}, "pass layout or text"),
+        ({"layout": TRADE, "text": True}, "pass layout, text or sbe"),
         ({"columns": ["price"]}, "column 'price' does not exist; there are value, stream_id"),
         ({"columns": []}, "there is no column"),
         ({"columns": ["value", "Value"]}, "column 'value' is there twice"),

@@ -157,6 +157,7 @@ from aeron.results import ADMIN_ACTION, BACK_PRESSURED, NOT_CONNECTED, NotSent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # for type checkers: at run time __getattr__ loads these names
+    from aeron import sbe as sbe
     from aeron._health import Health, health
     from aeron._reconnect import Reconnect, ReconnectReport, StreamReport
     from aeron.agent import Agent, AgentInvoker, AgentRunner, CompositeAgent, DynamicCompositeAgent
@@ -416,14 +417,19 @@ _LAZY = {
 """The module of each lazy name. The module is loaded at the first use of the name, so that `import aeron` is fast."""
 
 
+_LAZY_MODULES = frozenset({"sbe"})
+"""Modules that are loaded at their first use as attributes of this package."""
+
+
 def __getattr__(name: str) -> object:
-    """Loads a name of `_LAZY` at its first use (PEP 562)."""
-    if name not in _LAZY:
+    """Loads a name of `_LAZY`, or a module of `_LAZY_MODULES`, at its first use (PEP 562)."""
+    if name not in _LAZY and name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
     try:
-        value = getattr(import_module(f"aeron.{_LAZY[name]}"), name)
+        module = import_module(f"aeron.{_LAZY.get(name, name)}")
+        value = module if name in _LAZY_MODULES else getattr(module, name)
     except (AttributeError, ImportError) as error:
         # A signal handler can interrupt the import of the module. In the handler, the module has not all of its names.
         if not _is_importing():

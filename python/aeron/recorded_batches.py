@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Self, final
 
 from aeron._aeron import Recording
 from aeron._pipeline import _RecordedRows
+from aeron.exceptions import ArgumentTypeError
 from aeron.layouts import layout_text
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from aeron.export import RecordingExport
+    from aeron.sbe import Template
     from aeron.types import ExportFormat
 
 __all__ = ["RecordedBatches", "read_recording"]
@@ -31,6 +33,7 @@ def read_recording(
     columns: Sequence[str] | None = None,
     drop_malformed: bool = False,
     verify_checksums: bool = True,
+    sbe: Template | None = None,
 ) -> RecordedBatches:
     """Reads the messages of a recording from the directory of an archive, as Arrow record batches.
 
@@ -56,6 +59,8 @@ def read_recording(
         drop_malformed: Whether messages and records that do not fit the layout are left out and counted. By default
             they raise `InvalidArgumentError`.
         verify_checksums: Whether a frame with a wrong checksum is an error, if the archive has written checksums.
+        sbe: Template of an SBE schema, ``schema["Trade"]``: its fields, groups and data are columns, as in
+            `Template.to_arrow`. Messages of other templates are left out.
 
     Returns:
         The record batches.
@@ -84,8 +89,15 @@ def read_recording(
             columns=columns,
             drop_malformed=drop_malformed,
             verify_checksums=verify_checksums,
+            sbe=sbe if sbe is None else _sbe_format(sbe),
         )
     )
+
+
+def _sbe_format(template: Template) -> str:
+    if not hasattr(template, "_format_text"):
+        raise ArgumentTypeError(f"sbe is a {type(template).__name__}: pass a template such as schema['Trade']")
+    return template._format_text()
 
 
 @final

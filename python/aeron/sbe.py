@@ -10,25 +10,24 @@ A `Schema` has a `Template` for each message of the schema. Both are immutable a
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, time, timedelta
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from aeron._pipeline import _SbeColumns, _SbeSchema
+from aeron._sbe_arguments import SetColumn, column_options, not_negative, parts, writable
+from aeron._sbe_files import FolderLoader, xml_text
 from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from aeron._aeron import BufferClaim
+__all__ = ["DecodedMessage", "DecodedTables", "Schema", "Template"]
 
-__all__ = ["DecodedMessage", "Schema", "Template"]
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _INDEX = "message_index"
 
 
@@ -37,8 +36,9 @@ class Schema(Mapping[str, "Template"]):
 
     Args:
         path: Path of the schema's XML file. Files that the schema includes must be below its folder.
-        text: The XML text, instead of a path.
-        loader: Returns the text of an included file for its ``href``. `None` reads files below the schema's folder.
+        text: The XML text, instead of a path. Bytes have the encoding that their XML declaration names.
+        loader: Returns the text of an included file for its name relative to the schema. `None` reads files below the
+            schema's folder.
         timestamps: Units of integers that are timestamps, although the schema does not say so: ``{"ts": "us"}``. A key
             is the name of a field, or a path such as ``"Trade.legs.ts"``.
         decimals: Fields with the exponents of mantissas: ``{"price": "priceExponent"}``.
@@ -52,7 +52,7 @@ class Schema(Mapping[str, "Template"]):
         self,
         path: str | PathLike[str] | None = None,
         *,
-        text: str | None = None,
+        text: str | bytes | None = None,
         loader: Callable[[str], str] | None = None,
         timestamps: Mapping[str, str] | None = None,
         decimals: Mapping[str, str] | None = None,
@@ -61,12 +61,12 @@ class Schema(Mapping[str, "Template"]):
             raise InvalidArgumentError("a schema is a path or a text: pass one of them")
         if text is None:
             file = Path(path or "")
-            text = file.read_text("utf-8-sig")
-            loader = loader or _FolderLoader(file.parent)
+            text = file.read_bytes()
+            loader = loader or FolderLoader(file.parent)
         self._included: dict[str, str] = {}
-        self._text = text
+        self._text = text if isinstance(text, str) else xml_text(text, str(path or "the schema"))
         self._options = {"timestamps": dict(timestamps or {}), "decimals": dict(decimals or {})}
-        self._native = _SbeSchema(text, loader=loader and self._remembering(loader), **self._options)
+        self._native = _SbeSchema(self._text, loader=loader and self._remembering(loader), **self._options)
         self._templates = {row[0]: Template(self, row) for row in self._native.templates}
 
     def _remembering(self, loader: Callable[[str], str]) -> Callable[[str], str]:
@@ -78,6 +78,16 @@ class Schema(Mapping[str, "Template"]):
     def __reduce__(self) -> tuple[Callable[..., Schema], tuple[str, dict[str, str], dict[str, Any]]]:
         """Pickles the texts of the schema and of its included files."""
         return _restored, (self._text, self._included, self._options)
+
+    def __eq__(self, other: object) -> bool:
+        """Compares the texts of the schemas and of their included files, and the options."""
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return (self._text, self._included, self._options) == (other._text, other._included, other._options)
+
+    def __hash__(self) -> int:
+        """Returns a hash of the schema's text."""
+        return hash(self._text)
 
     @property
     def package(self) -> str:
@@ -134,15 +144,24 @@ class Schema(Mapping[str, "Template"]):
         return of_sbe_schema(self)
 
     def to_arrow(
-        self, messages: Any, *, skip: int = 0, drop_malformed: bool = False, **columns: Any
-    ) -> dict[str, pa.Table]:
+        self,
+        messages: Any,
+        *,
+        skip: int = 0,
+        drop_malformed: bool = False,
+        decimal_scale: int | None = 9,
+        sets: SetColumn = "names",
+        refuse_unknown: bool = False,
+    ) -> DecodedTables:
         """Decodes messages of all templates in one pass.
 
         Args:
             messages: As for `Template.to_arrow`.
             skip: Number of bytes before the header of each message.
-            drop_malformed: Whether malformed messages are dropped.
-            **columns: ``decimal_scale``, ``sets`` and ``refuse_unknown``, as for `Template.to_arrow`.
+            drop_malformed: Whether malformed messages are dropped and counted.
+            decimal_scale: As for `Template.to_arrow`.
+            sets: As for `Template.to_arrow`.
+            refuse_unknown: As for `Template.to_arrow`.
 
         Returns:
             A table for each template that occurs. Its first column ``message_index`` has the index of the message, so
@@ -151,18 +170,18 @@ class Schema(Mapping[str, "Template"]):
         Raises:
             InvalidArgumentError: If a message is malformed.
         """
-        import pyarrow as pa
-
-        if not hasattr(messages, "__arrow_c_array__") and hasattr(messages, "__arrow_c_stream__"):
-            # A stream can be read only once, but there is one reading for each template.
-            messages = pa.table(messages)
-        found, _ = self._native.split(messages, skip)
-        return {
-            name: self[name]._table(
-                self[name]._columns(None, columns), messages, None, skip, drop_malformed, index=_INDEX, of=of
-            )
-            for name, of in found
-        }
+        taken = parts(messages)
+        found, others, short = self._native.split(taken, not_negative("skip", skip))
+        if short and not drop_malformed:
+            raise InvalidArgumentError(f"message {short[0]}: it is shorter than its header")
+        options = column_options(decimal_scale, sets, refuse_unknown)
+        tables = DecodedTables(others, len(short))
+        for name, of in found:
+            template = self[name]
+            columns = template._columns(None, options)
+            tables[name] = table = template._table(columns, taken, None, skip, drop_malformed, index=_INDEX, of=of)
+            tables.malformed += int((table.schema.metadata or {})[b"sbe.malformed"])
+        return tables
 
     def decode(self, message: Any, *, skip: int = 0) -> DecodedMessage:
         """Decodes one message of any template.
@@ -177,13 +196,27 @@ class Schema(Mapping[str, "Template"]):
         Raises:
             InvalidArgumentError: If the message is malformed, or the schema does not have its template.
         """
-        name, values = self._native.decode(message, skip)
+        name, values = self._native.decode(message, not_negative("skip", skip))
         return self[name]._class(values)
 
     def template_of(self, message: Any, *, skip: int = 0) -> Template | None:
         """Returns the template of a message; `None` if the schema does not have it."""
-        name = self._native.template_of(message, skip)
+        name = self._native.template_of(message, not_negative("skip", skip))
         return None if name is None else self[name]
+
+
+class DecodedTables(dict[str, "pa.Table"]):
+    """Tables by the names of their templates, and the numbers of messages without a row."""
+
+    skipped: int
+    """Number of messages of templates that the schema does not have."""
+    malformed: int
+    """Number of malformed messages that were dropped."""
+
+    def __init__(self, skipped: int, malformed: int) -> None:
+        super().__init__()
+        self.skipped = skipped
+        self.malformed = malformed
 
 
 class Template:
@@ -205,7 +238,22 @@ class Template:
         """Description in the schema."""
         self._native = schema._native
         self._elements = self._native.describe(name)
+        self._attributes = _attributes(self.names)
         self._class = _message_class(self)
+
+    def __reduce__(self) -> tuple[Callable[..., Template], tuple[Schema, str]]:
+        """Pickles the schema and the name of the message."""
+        return _template_of, (self.schema, self.name)
+
+    def __eq__(self, other: object) -> bool:
+        """Compares the schemas and the names of the messages."""
+        if not isinstance(other, Template):
+            return NotImplemented
+        return self.name == other.name and self.schema == other.schema
+
+    def __hash__(self) -> int:
+        """Returns a hash of the name and the schema."""
+        return hash((self.name, self.schema))
 
     def __repr__(self) -> str:
         """Returns name, id and elements."""
@@ -233,7 +281,7 @@ class Template:
         skip: int = 0,
         drop_malformed: bool = False,
         decimal_scale: int | None = 9,
-        sets: Literal["names", "booleans", "integer"] = "names",
+        sets: SetColumn = "names",
         refuse_unknown: bool = False,
     ) -> pa.Table:
         """Decodes the messages of this template to typed columns. Messages of other templates are skipped.
@@ -243,7 +291,7 @@ class Template:
 
         Args:
             messages: A batch of a subscription, the batches of a recording, any Arrow data with a column ``payload`` or
-                ``value``, an Arrow array of bytes, or the bytes of one message.
+                ``value``, an Arrow array of bytes, the bytes of one message, or a list or an iterator of such objects.
             columns: Names of the columns; ``template_id``, ``schema_id`` and ``version`` are columns of the header.
                 `None` selects all columns without those of the header.
             group: A group of which each entry becomes a row, with the fields of its message. By default, a group is a
@@ -262,14 +310,27 @@ class Template:
         Raises:
             InvalidArgumentError: If a message is malformed, or a column or group does not exist.
         """
-        options = {"decimal_scale": decimal_scale, "sets": sets, "refuse_unknown": refuse_unknown}
-        return self._table(self._columns(group, options), messages, columns, skip, drop_malformed)
+        native = self._columns(group, column_options(decimal_scale, sets, refuse_unknown))
+        return self._table(native, parts(messages), columns, not_negative("skip", skip), drop_malformed)
 
-    def arrow_schema(self, **options: Any) -> pa.Schema:
+    def arrow_schema(
+        self,
+        *,
+        group: str | None = None,
+        decimal_scale: int | None = 9,
+        sets: SetColumn = "names",
+        refuse_unknown: bool = False,
+    ) -> pa.Schema:
         """Returns the schema of the tables that `to_arrow` returns with these options."""
         import pyarrow as pa
 
-        return pa.schema(self._columns(options.pop("group", None), options))
+        return pa.schema(self._columns(group, column_options(decimal_scale, sets, refuse_unknown)))
+
+    def _format_text(self) -> str:
+        """Returns the text by which the native module reads a recording with this template."""
+        schema = self.schema
+        texts = {"text": schema._text, "included": schema._included, **schema._options}
+        return json.dumps({**texts, "template": self.name, "decimal_scale": 9, "for_spark": False})
 
     def _columns(self, group: str | None, options: Mapping[str, Any]) -> _SbeColumns:
         return self._native.columns(self.name, group=group, **options)
@@ -311,7 +372,8 @@ class Template:
         groups by lists of dicts.
 
         Args:
-            messages: A list of dicts, an Arrow table or record batch, or a DataFrame of pandas or Polars.
+            messages: A list of dicts, other mappings, decoded messages, named tuples or objects of data classes; an
+                Arrow table or record batch; or a DataFrame of pandas or Polars.
 
         Returns:
             An Arrow array with the bytes of each message, for `Publication.offer_arrow`.
@@ -322,8 +384,7 @@ class Template:
         import pyarrow as pa
 
         if isinstance(messages, list | tuple):
-            rows = [dict(message) for message in messages]
-            return pa.record_batch(self._native.encode(self.name, rows))["value"]
+            return pa.record_batch(self._native.encode(self.name, list(messages)))["value"]
         batches = self._native.encode_arrow(self.name, messages)
         if batches is None:
             kind = type(messages).__name__
@@ -331,24 +392,33 @@ class Template:
         values = [pa.record_batch(batch)["value"] for batch in batches]
         return pa.concat_arrays(values) if values else pa.array([], pa.binary())
 
-    def encode_one(self, message: Mapping[str, Any]) -> bytes:
-        """Encodes one message, given as a dict. Returns its bytes.
+    def encode_one(self, message: Any) -> bytes:
+        """Encodes one message, given as a dict, or as another item of the list of `encode`. Returns its bytes.
 
         Raises:
             InvalidArgumentError: If a value does not fit its field, or a required field is missing.
         """
-        return self._native.encode_one(self.name, dict(message))
+        return self._native.encode_one(self.name, message)
 
-    def encoded_length(self, **sizes: int) -> int:
+    def encoded_length(self, /, **sizes: int) -> int:
         """Returns the length of a message in bytes, with its header.
 
         Args:
             **sizes: The number of entries of each group, and the number of bytes of each data: ``legs=2, note=10``.
-        """
-        return self._native.encoded_length(self.name, sizes)
 
-    def write_to(self, claim: BufferClaim | memoryview | bytearray, **values: Any) -> int:
+        Raises:
+            InvalidArgumentError: If a number is negative, or there is no such group or data.
+        """
+        named = {self._attributes.get(name, name): size for name, size in sizes.items()}
+        checked = {name: not_negative(name, size) for name, size in named.items()}
+        return self._native.encoded_length(self.name, checked)
+
+    def write_to(self, claim: Any, /, **values: Any) -> int:
         """Encodes a message into a claimed or other buffer.
+
+        Args:
+            claim: A `BufferClaim`, or a writable object with the buffer protocol.
+            **values: The values by name, or by the names of the attributes of a `DecodedMessage`.
 
         Returns:
             The length of the message in bytes.
@@ -356,8 +426,8 @@ class Template:
         Raises:
             InvalidArgumentError: If the message does not fit the buffer, or a value does not fit its field.
         """
-        message = self.encode_one(values)
-        buffer = memoryview(claim if isinstance(claim, memoryview | bytearray) else claim.view)
+        message = self.encode_one({self._attributes.get(name, name): value for name, value in values.items()})
+        buffer = writable(claim)
         if len(message) > len(buffer):
             raise InvalidArgumentError(f"the message of {len(message)} bytes does not fit {len(buffer)} bytes")
         buffer[: len(message)] = message
@@ -367,7 +437,8 @@ class Template:
 class DecodedMessage:
     """The values of one message.
 
-    Each field, group and data is an attribute. A name that is a keyword of Python ends with ``_``. An enum is its name,
+    Each field, group and data is an attribute. A name that is a keyword of Python, or that this class needs itself,
+    gets a ``_`` at its end: ``class_``. An enum is its name,
     or its number if the schema does not know it; a set is a list of names; a time is an integer in the unit of its
     field; a group is a list of dicts. A null is `None`.
     """
@@ -379,9 +450,13 @@ class DecodedMessage:
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
+    def __reduce__(self) -> tuple[Callable[..., DecodedMessage], tuple[Template, dict[str, Any]]]:
+        """Pickles the template and the values."""
+        return _message_of, (self.template, self._values)
+
     def as_dict(self) -> dict[str, Any]:
-        """Returns all values by name."""
-        return dict(self._values)
+        """Returns a copy of all values by name. Lists and dicts among the values are copies too."""
+        return {name: _copied(value) for name, value in self._values.items()}
 
     def __repr__(self) -> str:
         """Returns the values as a text."""
@@ -397,55 +472,62 @@ class DecodedMessage:
     __hash__ = None  # type: ignore[assignment]
 
 
+def _copied(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _copied(item) for name, item in value.items()}
+    return value
+
+
 def _message_class(template: Template) -> type[DecodedMessage]:
     def attribute(name: str) -> property:
         return property(lambda message: message._values[name], doc=f"The value of ``{name}``.")
 
-    reserved = {"as_dict", "template"}
-    names = {f"{name}_" if keyword.iskeyword(name) or name in reserved else name: name for name in template.names}
-    members = {attribute_name: attribute(name) for attribute_name, name in names.items()}
+    members = {attribute_name: attribute(name) for attribute_name, name in template._attributes.items()}
     return type(template.name, (DecodedMessage,), {"__slots__": (), "template": template, **members})
 
 
-class _FolderLoader:
-    """Reads included files below a folder."""
+def _attributes(names: Sequence[str]) -> dict[str, str]:
+    """Returns the names of elements by the names of their attributes. No element hides another."""
+    reserved = {"template", *dir(DecodedMessage)}
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+    def is_free(name: str) -> bool:
+        return not keyword.iskeyword(name) and not name.startswith("__") and name not in reserved
 
-    def __call__(self, name: str) -> str:
-        file = (self._folder / name).resolve()
-        if not file.is_relative_to(self._folder):
-            raise InvalidArgumentError(f"included file '{name}' is not below the schema's folder: pass a loader")
-        return file.read_text("utf-8-sig")
+    attributes = {name: name for name in names if is_free(name)}
+    for name in names:
+        if not is_free(name):
+            attribute = f"{name}_"
+            while attribute in attributes:
+                attribute += "_"
+            attributes[attribute] = name
+    return attributes
+
+
+def _dict_of(message: Any) -> dict[str, Any] | None:
+    """Returns the values of a message or an entry that is no dict; `None` if it has no names.
+
+    The native module calls this function.
+    """
+    if isinstance(message, DecodedMessage):
+        return message._values
+    if isinstance(message, Mapping):
+        return dict(message)
+    if isinstance(message, tuple) and hasattr(message, "_asdict"):
+        return dict(message._asdict())
+    if dataclasses.is_dataclass(message) and not isinstance(message, type):
+        return {field.name: getattr(message, field.name) for field in dataclasses.fields(message)}
+    return None
+
+
+def _template_of(schema: Schema, name: str) -> Template:
+    return schema[name]
+
+
+def _message_of(template: Template, values: dict[str, Any]) -> DecodedMessage:
+    return template._class(values)
 
 
 def _restored(text: str, included: dict[str, str], options: dict[str, Any]) -> Schema:
     return Schema(text=text, loader=included.__getitem__ if included else None, **options)
-
-
-# ---- called by the native module, which encodes times ---------------------------------------------------------------
-
-
-def _epoch_ns(value: Any) -> int:
-    """Returns the nanoseconds from 1970 to a time. A time without a zone is in UTC."""
-    if hasattr(value, "dtype"):
-        return int(value.astype("datetime64[ns]").astype("int64"))
-    if not isinstance(value, datetime):
-        raise InvalidArgumentError(f"{value!r} is no time: pass an integer or a datetime")
-    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MICROSECOND * 1000 + getattr(value, "nanosecond", 0)
-
-
-def _midnight_ns(value: Any) -> int:
-    """Returns the nanoseconds from midnight to a time of day."""
-    if not isinstance(value, time):
-        raise InvalidArgumentError(f"{value!r} is no time of day: pass an integer or a time")
-    return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000_000 + value.microsecond * 1000
-
-
-def _epoch_days(value: Any) -> int:
-    """Returns the days from 1970 to a date."""
-    if not isinstance(value, date):
-        raise InvalidArgumentError(f"{value!r} is no date: pass an integer or a date")
-    return (date(value.year, value.month, value.day) - _EPOCH.date()).days

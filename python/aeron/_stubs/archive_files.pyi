@@ -137,6 +137,7 @@ class _RecordedRows:
         columns: Sequence[str] | None = None,
         drop_malformed: bool = False,
         verify_checksums: bool = True,
+        sbe: str | None = None,
     ) -> Self: ...
     @property
     def recording(self) -> Recording:

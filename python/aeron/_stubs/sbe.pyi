@@ -50,9 +50,9 @@ class _SbeSchema:
         """Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
         the data; `None` if the object is no Arrow data.
         """
-    def encode(self, name: str, messages: list[dict[str, Any]]) -> ColumnBatch:
+    def encode(self, name: str, messages: list[Any]) -> ColumnBatch:
         """Encodes a dictionary for each message. Returns the messages as a record batch with a column `value`."""
-    def encode_one(self, name: str, message: dict[str, Any]) -> bytes:
+    def encode_one(self, name: str, message: object) -> bytes:
         """Encodes a dictionary as one message."""
     def encoded_length(self, name: str, sizes: Mapping[str, int]) -> int:
         """Returns the length of a message. `sizes` has the number of entries of groups and the length of data, by name."""
@@ -68,9 +68,11 @@ class _SbeSchema:
     ) -> _SbeColumns:
         """Returns the columns of a template."""
     def split(
-        self, messages: ArrowArray | ArrowStream | Buffer, skip: int
-    ) -> tuple[list[tuple[str, list[list[int]]]], int]:
-        """Returns the indexes of the messages of each template that occurs, and the number of other messages."""
+        self, messages: ArrowArray | ArrowStream | Buffer | list[Any], skip: int
+    ) -> tuple[list[tuple[str, list[list[int]]]], int, list[int]]:
+        """Returns the indexes of the messages of each template that occurs, the number of messages of other templates, and
+        the indexes of the messages without a whole header.
+        """
 
 @final
 class _SbeColumns:
@@ -80,7 +82,7 @@ class _SbeColumns:
         """Names of all columns, with those of the header."""
     def decode(
         self,
-        messages: ArrowArray | ArrowStream | Buffer,
+        messages: ArrowArray | ArrowStream | Buffer | list[Any],
         *,
         columns: Sequence[str] | None = None,
         skip: int = 0,

@@ -21,6 +21,7 @@ use crate::argument;
 use crate::arrow::{STREAM_CAPSULE, schema_capsule_of};
 use crate::errors::raise;
 use crate::pipeline::PyColumnBatch;
+use crate::sbe::sbe_format;
 
 /// An iterator over record batches with the rows of a recording's messages.
 ///
@@ -66,7 +67,7 @@ impl PyRecordedRows {
     #[new]
     #[pyo3(signature = (
         directory, recording_id, *, from_position = None, to_position = None, layout = None, text = false,
-        columns = None, drop_malformed = false, verify_checksums = true
+        columns = None, drop_malformed = false, verify_checksums = true, sbe = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -80,8 +81,9 @@ impl PyRecordedRows {
         #[pyo3(from_py_with = argument::columns)] columns: Option<Vec<String>>,
         #[pyo3(from_py_with = argument::drop_malformed)] drop_malformed: bool,
         #[pyo3(from_py_with = argument::verify_checksums)] verify_checksums: bool,
+        sbe: Option<&str>,
     ) -> PyResult<Self> {
-        let format = value_format(layout.as_deref(), text)?;
+        let format = value_format(layout.as_deref(), text, sbe)?;
         let projection = Projection::of_columns(columns.as_deref(), &format)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
         let mode = match drop_malformed {
@@ -228,20 +230,21 @@ impl RowsError {
     }
 }
 
-fn value_format(layout: Option<&str>, text: bool) -> PyResult<ValueFormat> {
-    match (layout, text) {
-        (None, false) => Ok(ValueFormat::binary()),
-        (None, true) => Ok(ValueFormat::text()),
-        (Some(layout), false) => match RecordLayout::parse(layout) {
+fn value_format(layout: Option<&str>, text: bool, sbe: Option<&str>) -> PyResult<ValueFormat> {
+    match (layout, text, sbe) {
+        (None, false, None) => Ok(ValueFormat::binary()),
+        (None, true, None) => Ok(ValueFormat::text()),
+        (None, false, Some(json)) => sbe_format(json),
+        (Some(layout), false, None) => match RecordLayout::parse(layout) {
             Ok(layout) => Ok(ValueFormat::records(layout.with_nanoseconds())),
             Err(error) => Err(raise(
                 "InvalidArgumentError",
                 format!("layout='{layout}': {error}"),
             )),
         },
-        (Some(_), true) => Err(raise(
+        _ => Err(raise(
             "InvalidArgumentError",
-            "payloads are either records of a layout or text: pass layout or text",
+            "payloads are either records of a layout, text, or SBE messages: pass layout, text or sbe",
         )),
     }
 }

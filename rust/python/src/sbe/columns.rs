@@ -6,11 +6,13 @@ use aeron_columns::read::Mode;
 use aeron_columns::sbe::{SbeColumns, messages_of_templates};
 use aeron_columns::write::{Payloads, plain};
 use aeron_sbe::plan::SbePlan;
+use aeron_sbe::read::SbeHeader;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyList};
 
 use super::schema::invalid;
 use crate::arrow::{arrays_of, schema_capsule_of, value_error};
@@ -137,10 +139,12 @@ impl PySbeColumns {
     }
 }
 
-/// Names of templates with the indexes of their messages in each array, and the number of other messages.
-pub(super) type SplitMessages = (Vec<(String, Vec<Vec<usize>>)>, u64);
+/// Names of templates with the indexes of their messages in each array, the number of messages of other templates, and
+/// the indexes of messages without a whole header.
+pub(super) type SplitMessages = (Vec<(String, Vec<Vec<usize>>)>, u64, Vec<usize>);
 
-/// Returns the indexes of the messages of each template that occurs in each array, and the number of other messages.
+/// Returns the indexes of the messages of each template that occurs in each array, the number of messages of other
+/// templates, and the indexes of the messages without a whole header.
 pub(super) fn split(
     plan: &SbePlan,
     messages: &Bound<'_, PyAny>,
@@ -148,10 +152,21 @@ pub(super) fn split(
 ) -> PyResult<SplitMessages> {
     let arrays = messages_of(messages)?;
     let mut of_templates: Vec<Vec<Vec<usize>>> = vec![Vec::new(); plan.templates.len()];
-    let mut others = 0;
+    let (mut others, mut short, mut first) = (0, Vec::new(), 0);
     for array in &arrays {
-        let (indexes, unknown) = messages_of_templates(plan, &payloads_of(array)?, skip);
-        others += unknown;
+        let payloads = payloads_of(array)?;
+        let (indexes, unknown) = messages_of_templates(plan, &payloads, skip);
+        if unknown > 0 {
+            let is_short = |index: &usize| {
+                let message = payloads.at(*index).get(skip..).unwrap_or_default();
+                SbeHeader::read(&plan.header, message).is_err()
+            };
+            let found = (0..payloads.count()).filter(is_short);
+            let before = short.len();
+            short.extend(found.map(|index| first + index));
+            others += unknown - (short.len() - before) as u64;
+        }
+        first += payloads.count();
         for (all, indexes) in of_templates.iter_mut().zip(indexes) {
             all.push(indexes);
         }
@@ -159,18 +174,45 @@ pub(super) fn split(
     let named = plan.templates.iter().zip(of_templates);
     let occurring = named.filter(|(_, all)| all.iter().any(|indexes| !indexes.is_empty()));
     let named = occurring.map(|(template, all)| (template.name.clone(), all));
-    Ok((named.collect(), others))
+    Ok((named.collect(), others, short))
 }
 
 /// Returns arrays of messages: the column `payload` of a batch of a subscription, the column `value` of a recording, an
-/// array of bytes, or one message.
+/// array of bytes, one message, or a list of such objects. There is at least one array, so that there is a table.
 fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
-    let Some(arrays) = arrays_of(messages)? else {
-        let view = View::named(messages, || "messages".to_owned())?;
-        let message: ArrayRef = Arc::new(BinaryArray::from_vec(vec![view.bytes()]));
-        return Ok(vec![message]);
-    };
-    arrays.iter().map(column_of).collect()
+    let mut arrays = Vec::new();
+    match messages.cast::<PyList>() {
+        Ok(list) => {
+            for part in list.iter() {
+                arrays.append(&mut part_of(&part)?);
+            }
+        }
+        Err(_) => arrays = part_of(messages)?,
+    }
+    if arrays.is_empty() {
+        arrays.push(Arc::new(BinaryArray::from_vec(Vec::new())));
+    }
+    Ok(arrays)
+}
+
+fn part_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
+    if let Some(arrays) = arrays_of(messages)? {
+        return arrays.iter().map(column_of).collect();
+    }
+    let view = View::bytes_of(messages).map_err(|error| {
+        if !error.is_instance_of::<PyTypeError>(messages.py()) {
+            return error;
+        }
+        let kind = messages.get_type().name();
+        let kind = kind.map_or_else(|_| "object".to_owned(), |name| name.to_string());
+        let expected = "a batch, Arrow data, the bytes of one message, or a list of them";
+        raise(
+            "ArgumentTypeError",
+            format!("messages are a {kind}: pass {expected}"),
+        )
+    })?;
+    let message: ArrayRef = Arc::new(BinaryArray::from_vec(vec![view.bytes()]));
+    Ok(vec![message])
 }
 
 fn column_of(array: &ArrayRef) -> PyResult<ArrayRef> {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::schema::{decimal_column, invalid, set_column, units};
 
 /// Returns the format that a JSON object describes: the text of the schema, the texts of its included files by name,
-/// template, group, and the options of the columns.
+/// template, group, and the options of the columns. Unless `for_spark` is false, the columns have Spark's types.
 pub fn sbe_format(json: &str) -> PyResult<ValueFormat> {
     let given = parsed(json)?;
     let plan = plan_of(&given)?;
@@ -21,7 +21,7 @@ pub fn sbe_format(json: &str) -> PyResult<ValueFormat> {
     let scale = given["decimal_scale"].as_u64();
     let scale = scale.map(|scale| u8::try_from(scale).unwrap_or(u8::MAX));
     let options = SbeColumnOptions {
-        for_spark: true,
+        for_spark: given["for_spark"].as_bool().unwrap_or(true),
         decimals: decimal_column(scale)?,
         sets: set_column(text("sets").unwrap_or("names"))?,
         refuses_unknown: given["refuse_unknown"].as_bool().unwrap_or_default(),

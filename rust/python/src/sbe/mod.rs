@@ -5,6 +5,8 @@ mod format;
 mod into_python;
 mod into_sbe;
 mod schema;
+mod time;
+mod unsuitable;
 
 use pyo3::prelude::*;
 

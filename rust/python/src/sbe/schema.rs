@@ -19,6 +19,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use super::columns::{PySbeColumns, SplitMessages};
 use super::into_python::{ElementRow, describe, record_dict};
 use super::into_sbe::record_of;
+use super::unsuitable::UnsuitableValue;
 use crate::arrow::{arrays_of, value_error};
 use crate::buffers::View;
 use crate::errors::raise;
@@ -200,7 +201,8 @@ impl PySbeSchema {
         let mut encoded = EncodedRows::default();
         encoded.offsets.push(0);
         for (index, message) in messages.iter().enumerate() {
-            let record = record_of(&template.block, &message)?;
+            let record = record_of(&template.block, &message);
+            let record = record.map_err(|error| error.in_message(index))?;
             let written = template.encode(&record, &mut encoded.bytes);
             written.map_err(|error| invalid(format!("message {index}: {error}")))?;
             let end = i32::try_from(encoded.bytes.len());
@@ -218,7 +220,7 @@ impl PySbeSchema {
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let template = self.template(name)?;
-        let record = record_of(&template.block, message)?;
+        let record = record_of(&template.block, message).map_err(UnsuitableValue::into_error)?;
         let mut bytes = Vec::new();
         let encoded = template.encode(&record, &mut bytes);
         encoded.map_err(|error| invalid(error.to_string()))?;
@@ -266,7 +268,8 @@ impl PySbeSchema {
         Ok(PySbeColumns::new(columns))
     }
 
-    /// Returns the indexes of the messages of each template that occurs, and the number of other messages.
+    /// Returns the indexes of the messages of each template that occurs, the number of messages of other templates, and
+    /// the indexes of the messages without a whole header.
     fn split(&self, messages: &Bound<'_, PyAny>, skip: usize) -> PyResult<SplitMessages> {
         super::columns::split(&self.plan, messages, skip)
     }
