@@ -33,6 +33,7 @@ _HELPS = {
     "info": "Show the driver of a directory, or ask the driver to end.",
     "report": "Write one file with what a bug report needs.",
     "inspect": "Print the frames of a log buffer file.",
+    "sbe": "Check and list an SBE schema, or decode messages.",
     "doctor": "Check this machine for a driver, or for Spark's format aeron.",
     "demo": "Publish market data to another process, and show rate and latency.",
 }

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 import click
 
 import aeron
 from aeron.cli.options import client_options, destination_option, linger_option, size, stream_options
+from aeron.cli.sbe_text import sbe_option, schema_in, text_of
 from aeron.cli.session import session
 from aeron.cli.text import printable
+
+if TYPE_CHECKING:
+    from aeron.sbe import Schema
 
 _FRAGMENT_LIMIT = 10
 
@@ -27,6 +32,7 @@ _MAX_IDLE_PARK_NS = 10_000_000
 @click.option(
     "-L", "--length", type=size, default="16m", help="Show at most this number of bytes of a message.  [default: all]"
 )
+@sbe_option
 @linger_option
 @destination_option
 def command(
@@ -38,13 +44,15 @@ def command(
     driver_timeout_s: float | None,
     messages: int | None,
     length: int,
+    sbe: str | None,
     linger_s: float,
     destinations: tuple[str, ...],
 ) -> None:
     """Print the messages of a stream and the start and end of its images, until interrupted."""
+    schema = None if sbe is None else schema_in(sbe)
     click.echo(f"Subscribing to channel {channel} on Stream ID {stream_id}")
     with session(directory, embedded, driver_timeout_s) as (client, stop):
-        printer = _Printer(channel, stream_id, length)
+        printer = _Printer(channel, stream_id, length, schema)
         subscription = client.add_subscription(
             channel,
             stream_id,
@@ -77,9 +85,10 @@ def _receive(
 class _Printer:
     """Prints messages and image events in their order, although the client reports image events on another thread."""
 
-    def __init__(self, channel: str, stream_id: int, length: int) -> None:
+    def __init__(self, channel: str, stream_id: int, length: int, schema: Schema | None) -> None:
         self._stream = f"{channel} streamId={stream_id}"
         self._length = length
+        self._schema = schema
         self._images: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self._announced: set[int] = set()
         self.messages = 0
@@ -104,7 +113,10 @@ class _Printer:
             while header.session_id not in self._announced:
                 self._print_image(*self._images.get(timeout=1))
         self.messages += 1
-        text = printable(payload[: self._length].decode("utf-8", "backslashreplace"))
+        if self._schema is not None:
+            text = text_of(self._schema, payload)
+        else:
+            text = printable(payload[: self._length].decode("utf-8", "backslashreplace"))
         click.echo(
             f"Message to stream {header.stream_id} from session {header.session_id} ({len(payload)} bytes) <<{text}>>"
         )

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 
 import click
 
@@ -15,8 +15,12 @@ from aeron._folder import is_owned
 from aeron.cli.archive.files import POSITION, RECORDING_ID, json_option, progress_bar
 from aeron.cli.archive.live import ArchiveSession, Target, archive_options, archive_session
 from aeron.cli.options import STREAM_ID, Number, size
+from aeron.cli.sbe_text import sbe_option, schema_in, text_of, values_of
 from aeron.cli.text import printable
 from aeron.cli.timestamps import moment, time_options
+
+if TYPE_CHECKING:
+    from aeron.sbe import Schema
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -66,6 +70,7 @@ def _replay_options(function: F) -> F:
             type=_PayloadFile("wb", lazy=False),
             help="Write the payloads to a file or a pipe, without separators, instead of printing them.",
         ),
+        sbe_option,
         json_option,
     ]
     for option in reversed(options):
@@ -100,6 +105,7 @@ def replay(
     messages: int | None,
     length: int,
     output: BinaryIO | None,
+    sbe: str | None,
     as_json: bool,
     position: int | None,
     to: int | None,
@@ -110,9 +116,10 @@ def replay(
 ) -> None:
     """Print the messages of the recording RECORDING_ID of a running archive, each with the position after it.
 
-    With --json each message is an object in one line, with the payload in hexadecimal digits. --since and --until take
-    a time in ISO 8601, or an age such as 15m.
+    With --json each message is an object in one line, with the payload in hexadecimal digits; with --sbe too, with the
+    name of the message's template and its values. --since and --until take a time in ISO 8601, or an age such as 15m.
     """
+    schema = None if sbe is None else schema_in(sbe)
     _check_edges(position, since, "--from", "--since")
     _check_edges(to, until, "--to", "--until")
     with archive_session(target) as session:
@@ -129,7 +136,7 @@ def replay(
         replayed = session.archive.replay(
             recording_id, channel, stream_id, position=begin, length=end - begin, rate=rate, speed=speed
         )
-        printer = _Printer(recording_id, length, as_json, output)
+        printer = _Printer(recording_id, length, as_json, output, schema)
         with progress_bar("replaying", end - begin, hidden=output is None) as bar:
             _print(session, replayed, printer, messages, lambda position: bar.reach(position - begin))
 
@@ -151,6 +158,7 @@ def follow(
     messages: int | None,
     length: int,
     output: BinaryIO | None,
+    sbe: str | None,
     as_json: bool,
     position: int | None,
     live: bool,
@@ -159,6 +167,7 @@ def follow(
     speed: float | None,
 ) -> None:
     """Print messages while the recording RECORDING_ID is recorded, until it stops or until Ctrl-C."""
+    schema = None if sbe is None else schema_in(sbe)
     _check_edges(position, since, "--from", "--since")
     _check_edges(True if live else None, since, "--live", "--since")
     with archive_session(target) as session:
@@ -176,7 +185,7 @@ def follow(
             rate=rate,
             speed=speed,
         )
-        printer = _Printer(recording_id, length, as_json, output)
+        printer = _Printer(recording_id, length, as_json, output, schema)
         _print(session, replayed, printer, messages, lambda _: None)
 
 
@@ -251,8 +260,10 @@ def _batches(session: ArchiveSession, recording_id: int, replayed: aeron.Subscri
 class _Printer:
     """Prints or writes messages in the form that the options choose."""
 
-    def __init__(self, recording_id: int, length: int, as_json: bool, output: BinaryIO | None) -> None:
-        self.recording_id, self._length = recording_id, length
+    def __init__(
+        self, recording_id: int, length: int, as_json: bool, output: BinaryIO | None, schema: Schema | None
+    ) -> None:
+        self.recording_id, self._length, self._schema = recording_id, length, schema
         self._as_json, self._output = as_json, output
 
     def print(self, batch: aeron.Batch) -> None:
@@ -267,7 +278,10 @@ class _Printer:
 
     def _lines(self, batch: aeron.Batch) -> Iterator[str]:
         for payload, position in zip(batch, batch.positions, strict=True):
-            text = printable(bytes(payload[: self._length]).decode("utf-8", "backslashreplace"))
+            if self._schema is not None:
+                text = text_of(self._schema, payload)
+            else:
+                text = printable(bytes(payload[: self._length]).decode("utf-8", "backslashreplace"))
             yield f"Message to position {position} of recording {self.recording_id} ({len(payload)} bytes) <<{text}>>"
 
     def _json_lines(self, batch: aeron.Batch) -> Iterator[str]:
@@ -280,6 +294,11 @@ class _Printer:
                     "session_id": session_id,
                     "reserved_value": reserved_value,
                     "length": len(payload),
-                    "payload": payload[: self._length].hex(),
+                    **self._json_payload(payload),
                 }
             )
+
+    def _json_payload(self, payload: memoryview) -> dict[str, Any]:
+        if self._schema is not None:
+            return values_of(self._schema, payload)
+        return {"payload": payload[: self._length].hex()}
