@@ -86,6 +86,23 @@ def test_columns_have_types_of_spark() -> None:
 
 
 @needs_boot_id
+def test_integers_become_timestamps_and_decimals_by_options(tmp_path: Path) -> None:
+    fields = [("ts", "uint64"), ("price", "int64"), ("places", "int8")]
+    body = "".join(f'<field name="{name}" id="{id}" type="{type_}"/>' for id, (name, type_) in enumerate(fields))
+    text = MARKET.read_text()
+    head = text[: text.index("</types>") + len("</types>")]
+    schema = f'{head}<message name="Tick" id="9">{body}</message></sbe:messageSchema>'
+    options = {"valueFormat": "sbe", "sbe.schemaText": schema, "sbe.template": "Tick"}
+    meanings = {"sbe.timestamps": "ts ms", "sbe.decimals": "price places"}
+    assert types(**options, **meanings) == {"ts": "timestamp", "price": "decimal(38,9)", "places": "tinyint"}
+    message = Schema(text=schema)["Tick"].encode_one({"ts": 1_500, "price": 125, "places": -2})
+    (row,) = rows([message], tmp_path, **options, **meanings).to_pylist()
+    assert (row["ts"].timestamp(), row["price"]) == (1.5, Decimal("1.25"))
+    with pytest.raises(AeronOptionError, match=r"option sbe\.timestamps 'nothing'"):
+        types(**options, **{"sbe.timestamps": "nothing us"})
+
+
+@needs_boot_id
 def test_messages_of_the_template_are_rows_and_others_are_skipped(tmp_path: Path) -> None:
     table = rows([trade(1), book("2.5"), trade(2)], tmp_path, **TRADES)
     assert table["tradeId"].to_pylist() == [1, 2]

@@ -134,6 +134,16 @@ def sbe_schema_text(text: str) -> SbeSchemaText:
     return SbeSchemaText(text)
 
 
+def sbe_names(text: str) -> tuple[tuple[str, str], ...]:
+    """Parses pairs such as ``ts us, legs.ts ns``: the field that each pair begins with, and its second word."""
+    pairs = [tuple(pair.split()) for pair in text.split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError("each field needs two words")
+    if len({pair[0] for pair in pairs}) < len(pairs):
+        raise ValueError("a field is there twice")
+    return tuple((pair[0], pair[1]) for pair in pairs)
+
+
 def sbe_decimal_scale(text: str) -> int:
     """Parses a number of decimal places; -1 stands for floats."""
     return -1 if text.lower() == "float" else integer(0, 38)(text)

@@ -581,6 +581,24 @@ OPTIONS: tuple[Option, ...] = (
         ("", "empty"),
     ),
     Option(
+        "sbe.timestamps",
+        Use.ALL,
+        option_values.sbe_names,
+        "expected fields with their units, like 'ts us, legs.ts ns'",
+        "Units of integers that are timestamps, although the schema does not say so: `s`, `ms`, `us` or `ns`.",
+        "ts us, legs.ts ns",
+        ("ts", "each field needs two words"),
+    ),
+    Option(
+        "sbe.decimals",
+        Use.ALL,
+        option_values.sbe_names,
+        "expected mantissas with the fields of their exponents, like 'price priceExponent'",
+        "Fields with the exponents of mantissas, if the schema does not join them.",
+        "price priceExponent",
+        ("price", "each field needs two words"),
+    ),
+    Option(
         "sbe.group",
         Use.SOURCE,
         option_values.non_empty,
@@ -774,6 +792,8 @@ class ClientOptions:
     sbe_schema: option_values.SbeSchemaText | None
     sbe_schema_text: option_values.SbeSchemaText | None
     sbe_template: str | None
+    sbe_timestamps: tuple[tuple[str, str], ...] | None
+    sbe_decimals: tuple[tuple[str, str], ...] | None
 
 
 @dataclass(frozen=True)
@@ -1089,6 +1109,8 @@ _FORMAT_OPTIONS: Mapping[str, tuple[str, str | None]] = {
     "sbe.schema": ("sbe", None),
     "sbe.schemaText": ("sbe", None),
     "sbe.template": ("sbe", "the name of a message like 'Trade'"),
+    "sbe.timestamps": ("sbe", None),
+    "sbe.decimals": ("sbe", None),
     "sbe.group": ("sbe", None),
 }
 """The options that belong to one format. If the format requires the option, the text describes its value."""

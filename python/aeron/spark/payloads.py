@@ -117,8 +117,13 @@ class _Sbe(PayloadFormat):
             }
         self._template = options.sbe_template or ""
         described = {"text": schema.text, "included": dict(schema.included), "template": self._template}
-        self.native_schema = json.dumps({**described, "decimal_scale": 9, **columns})
-        native = _SbeSchema(schema.text, loader=dict(schema.included).__getitem__ if schema.included else None)
+        meanings = {"timestamps": dict(options.sbe_timestamps or ()), "decimals": dict(options.sbe_decimals or ())}
+        self.native_schema = json.dumps({**described, **meanings, "decimal_scale": 9, **columns})
+        loader = dict(schema.included).__getitem__ if schema.included else None
+        try:
+            native = _SbeSchema(schema.text, loader=loader, **meanings)
+        except AeronError as error:
+            raise AeronOptionError(f"option sbe.{error}") from None
         try:
             table = native.columns(self._template, **columns, for_spark=True)
         except AeronError as error:
