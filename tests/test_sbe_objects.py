@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import datetime as dt
@@ -360,3 +361,31 @@ def test_a_name_of_an_included_file_is_relative_to_the_file_that_includes_it(tmp
 
     Schema(text=nested, loader=load)
     assert loaded == ["sub/c.xml", "sub/types.xml"]
+
+
+# ---- types ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_stub_has_the_types_of_all_decoded_values(tmp_path: Path) -> None:
+    schema = Schema(Path(__file__).parent / "sbe" / "market.xml")
+    text = schema.stub(tmp_path / "market.pyi")
+    assert (tmp_path / "market.pyi").read_text("utf-8") == text
+    classes = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)}
+    assert list(classes) == ["Trade", "BookUpdate", "Instrument"]
+    for line in (
+        "    def transactTime(self) -> int: ...",
+        "    def side(self) -> str | int: ...",
+        "    def price(self) -> Decimal: ...",
+        "    def quantity(self) -> int | None: ...",
+        "    def entries(self) -> list[BookUpdate_entries]: ...",
+    ):
+        assert line in text
+    assert """'orders': list[BookUpdate_entries_orders]""" in text
+
+
+def test_the_stub_of_a_message_with_names_that_are_not_names_in_python_is_valid() -> None:
+    fields = "".join(f'<field name="{name}" id="{id}" type="uint8"/>' for id, name in enumerate(["class", "_values"]))
+    message = f'<message name="class" id="1">{fields}</message><message name="Empty" id="2"/>'
+    text = schema_of(message).stub()
+    assert [each.name for each in ast.parse(text).body if isinstance(each, ast.ClassDef)] == ["class_", "Empty"]
+    assert "    def class_(self) -> int: ..." in text

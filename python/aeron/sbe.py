@@ -183,6 +183,25 @@ class Schema(Mapping[str, "Template"]):
             tables.malformed += int((table.schema.metadata or {})[b"sbe.malformed"])
         return tables
 
+    def stub(self, path: str | PathLike[str] | None = None) -> str:
+        """Returns the types of all messages as the text of a ``.pyi`` file, for editors and type checkers.
+
+        Args:
+            path: Path of a file to which the text is written too.
+
+        Returns:
+            The text. It has a class for each message, which is a `DecodedMessage`: ``cast("market.Trade", decoded)``.
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        from aeron._sbe_stub import stub_of
+
+        text = stub_of(self)
+        if path is not None:
+            Path(path).write_text(text, "utf-8")
+        return text
+
     def decode(self, message: Any, *, skip: int = 0) -> DecodedMessage:
         """Decodes one message of any template.
 
@@ -239,6 +258,7 @@ class Template:
         self._native = schema._native
         self._elements = self._native.describe(name)
         self._attributes = _attributes(self.names)
+        self._class_name = f"{name}_" if keyword.iskeyword(name) else name
         self._class = _message_class(self)
 
     def __reduce__(self) -> tuple[Callable[..., Template], tuple[Schema, str]]:
