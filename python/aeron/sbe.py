@@ -376,6 +376,10 @@ class DecodedMessage:
     template: Template
     """The template of the message."""
 
+    if TYPE_CHECKING:
+        # The attributes are those of the template. Type checkers cannot know them.
+        def __getattr__(self, name: str) -> Any: ...
+
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
