@@ -467,6 +467,11 @@ class DecodedMessage:
     template: Template
     """The template of the message."""
 
+    if TYPE_CHECKING:
+        # The attributes are those of the template. Type checkers cannot know them.
+        def __getattr__(self, name: str) -> Any:
+            """Returns the value with this name."""
+
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
