@@ -153,19 +153,6 @@ def test_messages_are_chunks_lists_and_iterators_of_batches() -> None:
         NUMBER.to_arrow(7)
 
 
-def test_one_long_text_of_a_message_does_not_count_for_the_entries_of_others() -> None:
-    template = message_of(f'{_GROUP}<data name="t" id="2" type="text"/>')
-
-    def message(entries: int, length: int) -> bytes:
-        head = struct.pack("<6H", 0, 1, 7, 3, 1, entries) + b"a" * entries
-        return head + struct.pack("<I", length) + b"b" * length
-
-    rows = template.to_arrow([message(1, 2**21)] + [message(60_000, 1)] * 50, group="g")
-    assert rows.num_rows == 3_000_001
-    with pytest.raises(aeron.InvalidArgumentError, match="take more than 1073741824 bytes: read fewer columns"):
-        template.to_arrow([message(3_000, 2**20)] + [message(0, 1)] * 5_000, group="g")
-
-
 # ---- names ----------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,6 @@
 //! [`Filling`]: the columns of a template while messages are appended.
 
 use aeron_sbe::read::{SbeBlocks, SbeMalformed};
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::ArrowError;
 
@@ -165,32 +164,14 @@ fn parents(offsets: &[i32]) -> UInt64Array {
 /// Returns the values of the messages for their entries.
 fn repeated(values: &ArrayRef, parents: &UInt64Array) -> Result<ArrayRef, SbeBadMessage> {
     let refused = |reason: String| SbeBadMessage { message: 0, reason };
-    if repeated_length(values, parents) > MAX_REPEATED {
+    let length = values.get_array_memory_size() / values.len().max(1);
+    if length.saturating_mul(parents.len()) > MAX_REPEATED {
         return Err(refused(format!(
             "the values of messages, repeated for their entries, take more than {MAX_REPEATED} bytes: read fewer columns"
         )));
     }
     let taken = arrow_select::take::take(values.as_ref(), parents, None);
     taken.map_err(|error: ArrowError| refused(error.to_string()))
-}
-
-/// Returns the bytes that the values take if they are repeated.
-///
-/// Texts and bytes have their own lengths, because a long text of a message without entries is not repeated.
-fn repeated_length(values: &ArrayRef, parents: &UInt64Array) -> usize {
-    let of_lengths = |length: &dyn Fn(usize) -> usize| {
-        let rows = parents.values().iter();
-        rows.map(|row| length(*row as usize))
-            .fold(0, usize::saturating_add)
-    };
-    if let Some(texts) = values.as_string_opt::<i32>() {
-        return of_lengths(&|row| texts.value_length(row) as usize);
-    }
-    if let Some(bytes) = values.as_binary_opt::<i32>() {
-        return of_lengths(&|row| bytes.value_length(row) as usize);
-    }
-    let length = values.get_array_memory_size() / values.len().max(1);
-    length.saturating_mul(parents.len())
 }
 
 /// Most bytes of a column whose values are repeated.
