@@ -7,7 +7,6 @@ import copy
 import dataclasses
 import datetime as dt
 import pickle
-import struct
 import subprocess
 import sys
 from collections import namedtuple
