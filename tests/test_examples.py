@@ -29,6 +29,7 @@ PRINTED = {
     "multicast_records.py": r"subscriber 0: 1,000 quotes, .*\nsubscriber 1: 1,000 quotes, the last: 109.99 / 110.01\n",
     "persistent_subscription.py": r"REPLAY: \[b'published before'\] .*\nLIVE: \[b'published after'\] .* 128\n",
     "record_and_replay.py": r"\[b'trade 7', b'trade 8', b'trade 9'\]\nfollowed: \[b'trade 9', b'trade 10'\]\n.* 704\n",
+    "sbe_trades.py": r"price: decimal128\(19, 4\)\n(?s:.*)'Sell', 'quantity_sum': 1500(?s:.*)37 bytes: Trade\(time=",
     "spy.py": r"receiver: (\[.*\])\nspy: \1\nspy: \[b'to the spy only'\]\n",
     "unicast_records.py": r"10,000 trades over .*: volume 492,999, VWAP 99.5500\n",
     "zero_copy_claim.py": r"not sent: the order is refused\n1,000 orders of 49,950,000 in total\n",
