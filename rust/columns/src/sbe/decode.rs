@@ -1,14 +1,17 @@
 //! [`SbeColumns`]: the columns of a template, and the decoding of messages to them.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use aeron_sbe::plan::{SbePlan, SbeTemplate};
+use aeron_sbe::plan::{SbeBlockPlan, SbePlan, SbeTemplate};
 use aeron_sbe::read::{SbeHeader, SbeMalformed};
 use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
 use arrow_schema::Field;
 
+use super::budget::Budget;
 use super::column::BadValueOfRow;
+use super::constant::constant_column;
 use super::entries::EntryCount;
 use super::fill::{Filling, PART_LENGTH};
 use super::options::SbeColumnOptions;
@@ -19,7 +22,7 @@ use super::table::{BlockTable, Element};
 pub struct SbeColumns {
     plan: Arc<SbePlan>,
     template: usize,
-    options: SbeColumnOptions,
+    pub(super) options: SbeColumnOptions,
     /// Index of the group whose entries are rows.
     pub(super) group: Option<usize>,
     columns: Vec<Column>,
@@ -41,6 +44,10 @@ pub(super) enum Source {
     Root(Element),
     /// The column with this index of the entries that are rows.
     Entry(usize),
+    /// The constant field of the root block with this index.
+    Constant(usize),
+    /// The constant field of the entries that are rows with this index.
+    EntryConstant(usize),
     TemplateId,
     SchemaId,
     Version,
@@ -55,6 +62,8 @@ pub struct SbeDecoded {
     pub rows: usize,
     /// Number of values of enums that the schema does not know. They are null.
     pub unknown: u64,
+    /// What is left for more messages of the same call.
+    pub(super) budget: Budget,
 }
 
 /// A message that no row can hold.
@@ -87,6 +96,19 @@ pub enum SbeColumnsError {
         name: String,
         /// Names of the groups.
         existing: String,
+    },
+    /// Two columns would have the same name. Spark ignores case.
+    #[error(
+        "message '{template}' would have two columns of one name: '{one}' and '{two}'; read entries without \
+             `group`, or rename the element"
+    )]
+    SameName {
+        /// Name of the template.
+        template: String,
+        /// Name of a column.
+        one: String,
+        /// Name of another column.
+        two: String,
     },
 }
 
@@ -123,7 +145,7 @@ impl SbeColumns {
             columns: Vec::new(),
             defaults: 0,
         };
-        columns.add_all();
+        columns.add_all()?;
         Ok(columns)
     }
 
@@ -138,8 +160,8 @@ impl SbeColumns {
         columns.map(|column| column.field.clone()).collect()
     }
 
-    /// Returns the columns of the header, which a caller gets only if it asks for them: `template_id`, `schema_id` and
-    /// `version`. Their indexes follow those of [`fields`](Self::fields).
+    /// Returns the columns that a caller gets only if it asks for them: constants, and `template_id`, `schema_id` and
+    /// `version` of the header. Their indexes follow those of [`fields`](Self::fields).
     pub fn header_fields(&self) -> Vec<Field> {
         let columns = self.columns[self.defaults..].iter();
         columns.map(|column| column.field.clone()).collect()
@@ -207,7 +229,19 @@ impl SbeColumns {
         ends: impl Iterator<Item = usize>,
         columns: &[usize],
     ) -> Result<SbeDecoded, SbeBadMessage> {
-        let mut filling = Filling::new(self, columns);
+        self.decode_within(Budget::default(), bytes, begin, ends, columns)
+    }
+
+    /// Decodes messages as [`decode`](Self::decode), after other messages of the same call.
+    pub(super) fn decode_within(
+        &self,
+        budget: Budget,
+        bytes: &[u8],
+        begin: usize,
+        ends: impl Iterator<Item = usize>,
+        columns: &[usize],
+    ) -> Result<SbeDecoded, SbeBadMessage> {
+        let mut filling = Filling::new(self, columns, budget);
         let mut ends = ends.peekable();
         let (mut begin, mut number) = (begin, 0);
         while let Some(end) = ends.next() {
@@ -254,7 +288,7 @@ impl SbeColumns {
         if length != own_length || !template.is_fixed() {
             return None;
         }
-        let mut filling = Filling::new(self, columns);
+        let mut filling = Filling::new(self, columns, Budget::default());
         filling.reserve(messages.len() / length);
         // The headers of a part are compared when its messages are read into the cache anyway.
         let part_length = (PART_LENGTH / length).max(1) * length;
@@ -281,7 +315,7 @@ impl SbeColumns {
         })
     }
 
-    fn add_all(&mut self) {
+    fn add_all(&mut self) -> Result<(), SbeColumnsError> {
         let template = Arc::clone(&self.plan);
         let plan = &template.templates[self.template].block;
         let mut table = self.empty_table(&|_| true);
@@ -299,13 +333,17 @@ impl SbeColumns {
             let (_, entries) = group.entries(&plan.groups[index].block);
             let name = plan.groups[index].name.clone();
             for (number, field) in entries.fields().iter().enumerate() {
-                let is_taken = self.has(field.name());
-                let prefixed = format!("{name}_{}", field.name());
-                let field_name = if is_taken { &prefixed } else { field.name() };
-                self.add(field_name, entries.column(number), Source::Entry(number));
+                let field_name = self.name_of_entry(&name, field.name());
+                self.add(&field_name, entries.column(number), Source::Entry(number));
             }
         }
+        self.check_names()?;
         self.defaults = self.columns.len();
+        self.add_constants(plan, None);
+        if let Some(index) = self.group {
+            let group = &plan.groups[index];
+            self.add_constants(&group.block, Some(&group.name));
+        }
         for (name, source) in [
             ("template_id", Source::TemplateId),
             ("schema_id", Source::SchemaId),
@@ -315,6 +353,54 @@ impl SbeColumns {
                 self.add(name, &self.numbers(Vec::new()), source);
             }
         }
+        Ok(())
+    }
+
+    /// Adds the constants of a block. `group` is the name of the group whose entries are rows.
+    fn add_constants(&mut self, plan: &SbeBlockPlan, group: Option<&str>) {
+        for (index, field) in plan.fields.iter().enumerate() {
+            let Some(empty) = constant_column(field, &self.options, 0) else {
+                continue;
+            };
+            let (name, source) = match group {
+                None => (field.name.clone(), Source::Constant(index)),
+                Some(group) => {
+                    let name = self.name_of_entry(group, &field.name);
+                    (name, Source::EntryConstant(index))
+                }
+            };
+            if !self.has(&name) {
+                self.add(&name, &empty, source);
+            }
+        }
+    }
+
+    /// Returns the name of a column of entries: with the name of the group, if the message has the name already.
+    fn name_of_entry(&self, group: &str, name: &str) -> String {
+        match self.has(name) {
+            true => format!("{group}_{name}"),
+            false => name.to_owned(),
+        }
+    }
+
+    /// Checks that the names of the columns differ: for Spark, also if case is ignored.
+    fn check_names(&self) -> Result<(), SbeColumnsError> {
+        let mut known: HashMap<String, &str> = HashMap::new();
+        for column in &self.columns {
+            let name = column.field.name();
+            let key = match self.options.for_spark {
+                true => name.to_lowercase(),
+                false => name.clone(),
+            };
+            if let Some(other) = known.insert(key, name) {
+                return Err(SbeColumnsError::SameName {
+                    template: self.template().name.clone(),
+                    one: other.to_owned(),
+                    two: name.clone(),
+                });
+            }
+        }
+        Ok(())
     }
 
     fn has(&self, name: &str) -> bool {

@@ -3,7 +3,9 @@
 //! [`SbeColumns`] has the columns of a template and decodes messages. With
 //! [`ValueFormat::sbe`](crate::read::ValueFormat::sbe), a [`RowReader`](crate::read::RowReader) has the same columns.
 
+mod budget;
 mod column;
+mod constant;
 mod decimal;
 mod decode;
 mod encode;
@@ -14,7 +16,9 @@ mod nested;
 mod number;
 mod options;
 mod payload;
+mod repeat;
 mod select;
+mod sound;
 mod table;
 mod text;
 mod time;
