@@ -1,39 +1,24 @@
 //! SBE messages that ask for more rows, memory or time than their bytes are worth, and names of columns that clash.
 
+mod sbe_support;
+
 use std::sync::Arc;
 
 use aeron_columns::read::Mode;
 use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeSelected};
 use aeron_columns::write::Payloads;
-use aeron_sbe::plan::{SbePlan, SbePlanOptions};
-use aeron_sbe::schema::SbeSchema;
+use aeron_sbe::plan::SbePlan;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt8Type;
 use arrow_array::{Array, BinaryArray};
 
-const TYPES: &str = r#"
-<composite name="messageHeader"><type name="blockLength" primitiveType="uint16"/>
-  <type name="templateId" primitiveType="uint16"/><type name="schemaId" primitiveType="uint16"/>
-  <type name="version" primitiveType="uint16"/></composite>
-<composite name="groupSizeEncoding"><type name="blockLength" primitiveType="uint16"/>
-  <type name="numInGroup" primitiveType="uint16"/></composite>
-<composite name="g32"><type name="blockLength" primitiveType="uint32"/>
-  <type name="numInGroup" primitiveType="uint32"/></composite>
-<composite name="varText"><type name="length" primitiveType="uint32"/>
-  <type name="varData" primitiveType="uint8" length="0" characterEncoding="UTF-8"/></composite>
-<type name="wide" primitiveType="uint8" length="65000"/>
+const TYPES: &str = r#"<type name="wide" primitiveType="uint8" length="65000"/>
 <type name="three" primitiveType="uint8" presence="constant">3</type>
-<type name="usd" primitiveType="char" length="3" presence="constant">USD</type>
-"#;
+<type name="usd" primitiveType="char" length="3" presence="constant">USD</type>"#;
 
 /// Returns the plan of a schema with the message `M`, which has these elements.
 fn plan(elements: &str) -> Arc<SbePlan> {
-    let text = format!(
-        r#"<messageSchema package="p" id="7" version="3"><types>{TYPES}</types>
-        <message name="M" id="1">{elements}</message></messageSchema>"#
-    );
-    let schema = SbeSchema::parse(&text).expect("a sound schema");
-    Arc::new(SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options"))
+    sbe_support::plan_of(TYPES, elements)
 }
 
 fn columns(elements: &str, group: Option<&str>) -> SbeColumns {

@@ -11,6 +11,7 @@ mod decode;
 mod encode;
 mod entries;
 mod fill;
+mod fixed;
 mod names;
 mod nested;
 mod number;
