@@ -504,7 +504,7 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
                 "type=\"T\"",
             ),
             SbeValue::List(vec![SbeValue::from(1u64)]),
-            "length 1 is not the length 2",
+            "length 1 does not fit the length 2",
         ),
         (
             one(

@@ -12,6 +12,7 @@ mod encode;
 mod entries;
 mod fill;
 mod fixed;
+mod listing;
 mod names;
 mod nested;
 mod number;
