@@ -1,5 +1,5 @@
-//! Measures the processor time for decoding SBE messages to columns, beside records of the same fields. Prints the
-//! median of several runs in nanoseconds for each row or entry.
+//! Measures the time for decoding SBE messages to columns, beside records of the same fields, and for encoding the
+//! columns again. Prints the median of several runs in nanoseconds for each row or entry.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -7,12 +7,13 @@ use std::time::Instant;
 
 use aeron_columns::layout::{RecordDecoder, RecordLayout};
 use aeron_columns::read::Mode;
-use aeron_columns::sbe::{SbeColumnOptions, SbeColumns};
-use aeron_columns::write::Payloads;
+use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeEncoder};
+use aeron_columns::write::{EncodedRows, Payloads};
 use aeron_sbe::plan::{SbePlan, SbePlanOptions};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use arrow_array::BinaryArray;
+use arrow_array::{BinaryArray, RecordBatch};
+use arrow_schema::Schema;
 
 const SCHEMA: &str = r#"<messageSchema id="1" version="0"><types>
   <composite name="messageHeader"><type name="blockLength" primitiveType="uint16"/>
@@ -84,6 +85,16 @@ fn decode(name: &str, plan: &Arc<SbePlan>, record: &SbeRecord<'_>, count: usize,
         let decoded = columns.decode_messages(&payloads, None, &all, 0, Mode::FailFast);
         decoded.expect("sound messages").decoded.columns.len()
     });
+    let decoded = columns.decode_messages(&payloads, None, &all, 0, Mode::FailFast);
+    let decoded = decoded.expect("sound messages").decoded;
+    let schema = Arc::new(Schema::new(columns.fields()));
+    let rows = RecordBatch::try_new(schema, decoded.columns).expect("columns of the fields");
+    let encoder = SbeEncoder::new(plan, name).expect("a template");
+    report(&format!("{name} encoded"), count * entries, || {
+        let mut encoded = EncodedRows::default();
+        encoder.encode(&rows, &mut encoded).expect("sound values");
+        encoded.bytes.len()
+    });
 }
 
 fn report(name: &str, rows: usize, mut run: impl FnMut() -> usize) {
@@ -96,7 +107,7 @@ fn report(name: &str, rows: usize, mut run: impl FnMut() -> usize) {
         .collect();
     times.sort_by(f64::total_cmp);
     println!(
-        "{name:10} {:6.2} ns  (least {:.2})",
+        "{name:14} {:6.2} ns  (least {:.2})",
         times[RUNS / 2],
         times[0]
     );

@@ -20,6 +20,12 @@ pub const MAX_BLOCK_LENGTH: usize = 1 << 20;
 pub const MAX_GROUP_DEPTH: usize = 8;
 /// Most fields of a template, with the members of its composites.
 pub const MAX_TEMPLATE_FIELDS: usize = 16_384;
+/// Most messages of a schema, with the fields of all of them and the members of their composites.
+pub const MAX_SCHEMA_FIELDS: usize = 131_072;
+/// Most attributes of an XML element: the parser compares each with all others.
+pub const MAX_XML_ATTRIBUTES: usize = 256;
+/// Most declarations of XML namespaces in one file.
+pub const MAX_XML_NAMESPACES: usize = 256;
 /// Most group entries of a message that take no bytes. The bytes of a message bound the number of all other entries.
 pub const MAX_EMPTY_ENTRIES: usize = 65_535;
 /// Deepest nesting of groups that are skipped because the schema does not know them.

@@ -273,6 +273,14 @@ pub enum SbeNumber {
 }
 
 impl SbeNumber {
+    /// Returns whether a number is less than another. NaN is not less than any number.
+    pub fn is_less(self, other: Self) -> bool {
+        match (self.as_i128(), other.as_i128()) {
+            (Some(one), Some(two)) => one < two,
+            _ => self.as_f64() < other.as_f64(),
+        }
+    }
+
     /// Returns the value as a signed integer, or `None` if it is a float or too large.
     pub fn as_i64(self) -> Option<i64> {
         match self {

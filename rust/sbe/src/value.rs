@@ -35,6 +35,20 @@ pub enum SbeValue<'a> {
     Struct(Vec<SbeValue<'a>>),
 }
 
+impl SbeValue<'_> {
+    /// Returns mantissa and exponent of the same decimal, without zeros at the end of the mantissa.
+    pub fn stripped(mantissa: i128, exponent: i32) -> (i128, i32) {
+        let (mut mantissa, mut exponent) = (mantissa, exponent);
+        while mantissa != 0 && mantissa % 10 == 0 && exponent < i32::MAX {
+            (mantissa, exponent) = (mantissa / 10, exponent + 1);
+        }
+        match mantissa {
+            0 => (0, 0),
+            mantissa => (mantissa, exponent),
+        }
+    }
+}
+
 /// Values of a message or of a group entry, in the order of the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SbeRecord<'a> {

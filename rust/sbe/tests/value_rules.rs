@@ -184,7 +184,7 @@ fn a_field_of_an_enum_with_a_null_value_is_optional() {
     let required = one(types, "type=\"T\" presence=\"required\"");
     assert_eq!(
         read(&required, &[255]).unwrap(),
-        "Symbol { number: Unsigned(255), name: None }"
+        "Symbol { number: Unsigned(255), name: Some(\"nullValue\") }"
     );
     let types = "<type name=\"U\" primitiveType=\"uint8\" presence=\"optional\" nullValue=\"9\"/>\
                  <enum name=\"T\" encodingType=\"U\"><validValue name=\"x\">0</validValue></enum>";
@@ -451,7 +451,7 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
         ),
         (
             one("", "type=\"uint8\""),
-            SbeValue::from(1.0),
+            SbeValue::from(1.5),
             "needs an integer",
         ),
         (
@@ -480,7 +480,7 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
                 "type=\"T\"",
             ),
             SbeValue::from("abc"),
-            "length 3 is not the length 2",
+            "length 3 does not fit the length 2",
         ),
         (
             one(
@@ -504,7 +504,7 @@ fn missing_values_and_values_out_of_range_are_not_encoded() {
                 "type=\"T\"",
             ),
             SbeValue::List(vec![SbeValue::from(1u64)]),
-            "length 1 is not the length 2",
+            "length 1 does not fit the length 2",
         ),
         (
             one(

@@ -49,7 +49,11 @@ pub(super) fn sound_rows(
 ) -> (Vec<u8>, Vec<Message>) {
     let mut sound = SoundRows::default();
     let mut begin = range.start;
-    for message in messages {
+    let are_sound = match payload.rows_are_slices() {
+        true => vec![true; messages.len()],
+        false => payload.sound(values, range, messages),
+    };
+    for (message, is_sound) in messages.iter().zip(are_sound) {
         let whole = &values[begin..message.value_end];
         if payload.rows_are_slices() {
             let row_length = whole.len() / message.rows;
@@ -59,7 +63,7 @@ pub(super) fn sound_rows(
                     sound.add(message, message.first_row + row, value);
                 }
             }
-        } else if payload.is_sound(whole) {
+        } else if is_sound {
             sound.add_whole(message, whole);
         }
         begin = message.value_end;

@@ -167,7 +167,7 @@ impl Projection {
 
 /// All columns for payloads of a format.
 struct AvailableColumns {
-    /// Columns of the payload, and then the header columns that they do not hide.
+    /// Columns of the payload, the header columns that they do not hide, and the columns that only callers name.
     columns: Vec<(ColumnSource, Field)>,
     /// Number of columns of the payload that are among the default columns.
     defaults: usize,
@@ -178,15 +178,19 @@ impl AvailableColumns {
         let format = format.payload();
         let (fields, more) = (format.fields(), format.more_fields());
         let defaults = fields.len();
-        let fields = fields.into_iter().chain(more).enumerate();
-        let mut columns: Vec<_> = fields
-            .map(|(number, field)| (ColumnSource::Payload(number), field))
-            .collect();
+        let of_payload = |(number, field)| (ColumnSource::Payload(number), field);
+        let mut columns: Vec<_> = fields.into_iter().enumerate().map(of_payload).collect();
         let index = ("record_index", ColumnSource::RecordIndex);
         let index = format.has_record_index().then_some(index);
         for (name, column) in HEADER_COLUMNS.into_iter().chain(index) {
             if position(&columns, name).is_none() {
                 columns.push((column, Field::new(name, column.header_type(), true)));
+            }
+        }
+        // Columns that only callers name do not hide the columns of the header: they may be constants of any name.
+        for (number, field) in more.into_iter().enumerate() {
+            if position(&columns, field.name()).is_none() {
+                columns.push(of_payload((defaults + number, field)));
             }
         }
         Self { columns, defaults }

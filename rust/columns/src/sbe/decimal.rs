@@ -136,11 +136,7 @@ impl ExponentColumn {
         }
     }
 
-    fn append_row(
-        &mut self,
-        block: SbeBlock<'_>,
-        outer: &[SbeBlock<'_>],
-    ) -> Result<(), &'static str> {
+    fn append_row(&mut self, block: SbeBlock<'_>, outer: &[SbeBlock<'_>]) -> Result<(), String> {
         let bytes = block
             .bytes
             .get(self.offset..self.offset + self.field.length);
@@ -163,7 +159,12 @@ impl ExponentColumn {
             SbeDecimalColumn::Scale(scale) => {
                 let value = scaled(mantissa, exponent, scale);
                 self.decimals
-                    .push(value.ok_or("does not fit the decimal places of its column")?);
+                    .push(value.ok_or_else(|| {
+                        format!(
+                            "has {mantissa}e{exponent}, which needs rounding or more than {MAX_PRECISION} digits at \
+                             {scale} decimal places: choose another scale, or floats"
+                        )
+                    })?);
             }
         }
         self.nulls.append_non_null();
@@ -198,7 +199,7 @@ impl BlockColumn for ExponentColumn {
     ) -> Result<(), BadValueOfRow> {
         for (row, block) in blocks.iter().enumerate() {
             self.append_row(block, outer)
-                .map_err(|problem| bad(&self.field.name, row, problem))?;
+                .map_err(|problem| bad(&self.field.name, row, &problem))?;
         }
         Ok(())
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use aeron_sbe::plan::{SbePlan, SbeTemplate};
 use aeron_sbe::read::{SbeHeader, SbeMalformed};
-use arrow_array::{Array, ArrayRef, Int64Array, UInt32Array};
+use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_schema::Field;
 
+use super::budget::Budget;
 use super::column::BadValueOfRow;
 use super::entries::EntryCount;
 use super::fill::{Filling, PART_LENGTH};
@@ -17,22 +18,22 @@ use super::table::{BlockTable, Element};
 /// The columns of a template. Immutable.
 #[derive(Clone)]
 pub struct SbeColumns {
-    plan: Arc<SbePlan>,
-    template: usize,
-    options: SbeColumnOptions,
+    pub(super) plan: Arc<SbePlan>,
+    pub(super) template: usize,
+    pub(super) options: SbeColumnOptions,
     /// Index of the group whose entries are rows.
     pub(super) group: Option<usize>,
-    columns: Vec<Column>,
+    pub(super) columns: Vec<Column>,
     /// Number of columns that are among the default columns.
-    defaults: usize,
+    pub(super) defaults: usize,
     /// Header of a message of the schema's own version and block length.
     own_header: Vec<u8>,
 }
 
 #[derive(Debug, Clone)]
-struct Column {
-    field: Field,
-    source: Source,
+pub(super) struct Column {
+    pub(super) field: Field,
+    pub(super) source: Source,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,10 @@ pub(super) enum Source {
     Root(Element),
     /// The column with this index of the entries that are rows.
     Entry(usize),
+    /// The constant field of the root block with this index.
+    Constant(usize),
+    /// The constant field of the entries that are rows with this index.
+    EntryConstant(usize),
     TemplateId,
     SchemaId,
     Version,
@@ -55,6 +60,8 @@ pub struct SbeDecoded {
     pub rows: usize,
     /// Number of values of enums that the schema does not know. They are null.
     pub unknown: u64,
+    /// What is left for more messages of the same call.
+    pub(super) budget: Budget,
 }
 
 /// A message that no row can hold.
@@ -87,6 +94,19 @@ pub enum SbeColumnsError {
         name: String,
         /// Names of the groups.
         existing: String,
+    },
+    /// Two columns would have the same name. Spark ignores case.
+    #[error(
+        "message '{template}' would have two columns of one name: '{one}' and '{two}'; read entries without \
+             `group`, or rename the element"
+    )]
+    SameName {
+        /// Name of the template.
+        template: String,
+        /// Name of a column.
+        one: String,
+        /// Name of another column.
+        two: String,
     },
 }
 
@@ -123,7 +143,7 @@ impl SbeColumns {
             columns: Vec::new(),
             defaults: 0,
         };
-        columns.add_all();
+        columns.add_all()?;
         Ok(columns)
     }
 
@@ -138,8 +158,8 @@ impl SbeColumns {
         columns.map(|column| column.field.clone()).collect()
     }
 
-    /// Returns the columns of the header, which a caller gets only if it asks for them: `template_id`, `schema_id` and
-    /// `version`. Their indexes follow those of [`fields`](Self::fields).
+    /// Returns the columns that a caller gets only if it asks for them: constants, and `template_id`, `schema_id` and
+    /// `version` of the header. Their indexes follow those of [`fields`](Self::fields).
     pub fn header_fields(&self) -> Vec<Field> {
         let columns = self.columns[self.defaults..].iter();
         columns.map(|column| column.field.clone()).collect()
@@ -207,7 +227,19 @@ impl SbeColumns {
         ends: impl Iterator<Item = usize>,
         columns: &[usize],
     ) -> Result<SbeDecoded, SbeBadMessage> {
-        let mut filling = Filling::new(self, columns);
+        self.decode_within(Budget::default(), bytes, begin, ends, columns)
+    }
+
+    /// Decodes messages as [`decode`](Self::decode), after other messages of the same call.
+    pub(super) fn decode_within(
+        &self,
+        budget: Budget,
+        bytes: &[u8],
+        begin: usize,
+        ends: impl Iterator<Item = usize>,
+        columns: &[usize],
+    ) -> Result<SbeDecoded, SbeBadMessage> {
+        let mut filling = Filling::new(self, columns, budget);
         let mut ends = ends.peekable();
         let (mut begin, mut number) = (begin, 0);
         while let Some(end) = ends.next() {
@@ -254,7 +286,7 @@ impl SbeColumns {
         if length != own_length || !template.is_fixed() {
             return None;
         }
-        let mut filling = Filling::new(self, columns);
+        let mut filling = Filling::new(self, columns, Budget::default());
         filling.reserve(messages.len() / length);
         // The headers of a part are compared when its messages are read into the cache anyway.
         let part_length = (PART_LENGTH / length).max(1) * length;
@@ -279,52 +311,6 @@ impl SbeColumns {
                 reason: bad.reason,
             }),
         })
-    }
-
-    fn add_all(&mut self) {
-        let template = Arc::clone(&self.plan);
-        let plan = &template.templates[self.template].block;
-        let mut table = self.empty_table(&|_| true);
-        for element in Element::all(plan) {
-            if matches!(element, Element::Group(_)) && self.group.is_some() {
-                continue;
-            }
-            if let Some(empty) = table.finish(plan, element) {
-                self.add(element.name(plan), &empty, Source::Root(element));
-            }
-        }
-        if let Some(index) = self.group
-            && let Some(group) = table.group_mut(index)
-        {
-            let (_, entries) = group.entries(&plan.groups[index].block);
-            let name = plan.groups[index].name.clone();
-            for (number, field) in entries.fields().iter().enumerate() {
-                let is_taken = self.has(field.name());
-                let prefixed = format!("{name}_{}", field.name());
-                let field_name = if is_taken { &prefixed } else { field.name() };
-                self.add(field_name, entries.column(number), Source::Entry(number));
-            }
-        }
-        self.defaults = self.columns.len();
-        for (name, source) in [
-            ("template_id", Source::TemplateId),
-            ("schema_id", Source::SchemaId),
-            ("version", Source::Version),
-        ] {
-            if !self.has(name) {
-                self.add(name, &self.numbers(Vec::new()), source);
-            }
-        }
-    }
-
-    fn has(&self, name: &str) -> bool {
-        let mut columns = self.columns.iter();
-        columns.any(|column| column.field.name().eq_ignore_ascii_case(name))
-    }
-
-    fn add(&mut self, name: &str, empty: &ArrayRef, source: Source) {
-        let field = Field::new(name, empty.data_type().clone(), true);
-        self.columns.push(Column { field, source });
     }
 
     pub(super) fn empty_table(&self, is_selected: &dyn Fn(Element) -> bool) -> BlockTable {

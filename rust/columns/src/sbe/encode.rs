@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbeBlockPlan, SbeField, SbePlan, SbeTemplate};
-use aeron_sbe::schema::SbePresence;
 use aeron_sbe::value::{SbeRecord, SbeValue};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StructArray};
@@ -13,7 +12,8 @@ use arrow_schema::DataType;
 
 use super::SbeColumnsError;
 use super::decode::unknown_template;
-use super::values::{ValueReader, list_range, value_reader};
+use super::fixed;
+use super::values::{ValueReader, check_names, list_range, value_reader};
 use crate::write::{
     ENCODED_ROWS, EncodedRows, Payloads, RESERVED_VALUE, RowEncoding, RowSendError, STREAM_ID,
 };
@@ -61,6 +61,9 @@ impl SbeEncoder {
         offsets.push(0);
         let whole = |reason| RowSendError { row: None, reason };
         let columns = StructArray::from(rows.clone());
+        if fixed::is_by_column(template) {
+            return encode_by_column(template, &columns, encoded);
+        }
         let reader = BlockReader::new(&template.block, &columns).map_err(whole)?;
         for row in 0..rows.num_rows() {
             let in_row = |reason| RowSendError {
@@ -76,6 +79,27 @@ impl SbeEncoder {
         }
         Ok(())
     }
+}
+
+/// Encodes rows of which all messages have the same length.
+fn encode_by_column(
+    template: &SbeTemplate,
+    columns: &StructArray,
+    encoded: &mut EncodedRows,
+) -> Result<(), RowSendError> {
+    let whole = |reason| RowSendError { row: None, reason };
+    check_columns(&template.block, columns).map_err(whole)?;
+    let length = template.header.length + template.block.block_length;
+    let all = columns.len().saturating_mul(length);
+    if i32::try_from(all).is_err() {
+        return Err(whole("all messages are longer than 2 GiB".to_owned()));
+    }
+    let written = fixed::encode(template, columns, &mut encoded.bytes);
+    written.map_err(|(row, reason)| RowSendError { row, reason })?;
+    // All offsets fit, because the last one does.
+    let ends = (1..=columns.len()).map(|count| (count * length) as i32);
+    encoded.offsets.extend(ends);
+    Ok(())
 }
 
 impl RowEncoding for SbeEncoder {
@@ -114,23 +138,17 @@ struct BlockReader<'a> {
 type DataReader<'a> = Box<dyn Fn(usize) -> Option<Cow<'a, [u8]>> + 'a>;
 
 struct GroupReader<'a> {
+    name: &'a str,
     lists: &'a ArrayRef,
+    structures: &'a StructArray,
     entries: BlockReader<'a>,
 }
 
 impl<'a> BlockReader<'a> {
     fn new(plan: &'a SbeBlockPlan, columns: &'a StructArray) -> Result<Self, String> {
-        for name in columns.column_names() {
-            let is_data = plan.data.iter().any(|data| data.name == name);
-            if plan.field(name).is_none() && plan.group(name).is_none() && !is_data {
-                return Err(format!(
-                    "the message has no element '{name}': drop the column"
-                ));
-            }
-        }
+        check_columns(plan, columns)?;
         let field = |field: &'a SbeField| {
             let column = columns.column_by_name(&field.name);
-            let column = column.filter(|_| field.presence != SbePresence::Constant);
             column.map(|column| value_reader(field, column)).transpose()
         };
         let group = |group: &'a aeron_sbe::plan::SbeGroup| {
@@ -140,8 +158,15 @@ impl<'a> BlockReader<'a> {
             let entries = entries_of(lists).ok_or_else(|| {
                 format!("group '{}' is no column of lists of structures", group.name)
             })?;
-            let entries = BlockReader::new(&group.block, entries)?;
-            Ok(Some(GroupReader { lists, entries }))
+            let structures = entries;
+            let entries = BlockReader::new(&group.block, entries)
+                .map_err(|reason| format!("group '{}': {reason}", group.name))?;
+            Ok(Some(GroupReader {
+                name: &group.name,
+                lists,
+                structures,
+                entries,
+            }))
         };
         let data = |data: &'a aeron_sbe::plan::SbeData| {
             let column = columns.column_by_name(&data.name);
@@ -164,9 +189,12 @@ impl<'a> BlockReader<'a> {
         let fields =
             fields.map(|field| field.as_ref().map_or(Ok(SbeValue::Null), |read| read(row)));
         let groups = self.groups.iter().map(|group| match group {
-            Some(group) if group.lists.is_valid(row) => list_range(group.lists.as_ref(), row)
-                .map(|entry| group.entries.record(entry))
-                .collect(),
+            Some(group) if group.lists.is_valid(row) => {
+                let range = list_range(group.lists.as_ref(), row);
+                let first = range.start;
+                let entries = range.map(|entry| group.entry(entry, entry - first));
+                entries.collect()
+            }
             _ => Ok(Vec::new()),
         });
         let data = self.data.iter().map(|data| match data {
@@ -184,10 +212,30 @@ impl<'a> BlockReader<'a> {
     }
 }
 
+impl<'a> GroupReader<'a> {
+    /// Returns the entry at an index of all entries. `number` is its index in its message, for errors.
+    fn entry(&self, entry: usize, number: usize) -> Result<SbeRecord<'a>, String> {
+        let in_entry = |reason: &str| format!("group '{}', entry {number}: {reason}", self.name);
+        if self.structures.is_null(entry) {
+            return Err(in_entry("the entry is null"));
+        }
+        let record = self.entries.record(entry);
+        record.map_err(|reason| in_entry(&reason))
+    }
+}
+
+fn check_columns(plan: &SbeBlockPlan, columns: &StructArray) -> Result<(), String> {
+    check_names(columns, |name| {
+        let is_data = plan.data.iter().any(|data| data.name == name);
+        plan.field(name).is_some() || plan.group(name).is_some() || is_data
+    })
+}
+
 fn entries_of(lists: &ArrayRef) -> Option<&StructArray> {
     let entries = match lists.data_type() {
         DataType::List(_) => lists.as_list::<i32>().values(),
         DataType::LargeList(_) => lists.as_list::<i64>().values(),
+        DataType::FixedSizeList(..) => lists.as_fixed_size_list().values(),
         _ => return None,
     };
     entries.as_struct_opt()

@@ -1,11 +1,13 @@
 //! [`Filling`]: the columns of a template while messages are appended.
 
+use aeron_sbe::plan::SbeField;
 use aeron_sbe::read::{SbeBlocks, SbeMalformed};
-use arrow_array::{Array, ArrayRef, UInt64Array};
-use arrow_schema::ArrowError;
 
+use super::budget::{Budget, null_length};
 use super::column::BadValueOfRow;
+use super::constant::constant_column;
 use super::decode::{SbeBadMessage, SbeColumns, SbeDecoded, Source};
+use super::repeat::Repeats;
 use super::table::{Element, GroupColumn, TableVisitor};
 
 /// Length of messages that are decoded at a time, in bytes. It is that of the blocks of records.
@@ -18,10 +20,11 @@ pub(super) struct Filling<'a> {
     /// Version of each message; empty if no column has it.
     versions: Vec<u32>,
     has_versions: bool,
+    budget: Budget,
 }
 
 impl<'a> Filling<'a> {
-    pub(super) fn new(columns: &'a SbeColumns, selected: &[usize]) -> Self {
+    pub(super) fn new(columns: &'a SbeColumns, selected: &[usize], budget: Budget) -> Self {
         let sources = selected.iter().filter_map(|index| columns.source(*index));
         let sources: Vec<Source> = sources.collect();
         let has = |source: Source| sources.contains(&source);
@@ -34,6 +37,7 @@ impl<'a> Filling<'a> {
             root: GroupColumn::root(columns.empty_table(&is_selected)),
             versions: Vec::new(),
             has_versions: has(Source::Version),
+            budget,
         }
     }
 
@@ -90,12 +94,13 @@ impl<'a> Filling<'a> {
             "the block of each message is in its bytes"
         );
         let blocks = blocks.unwrap_or(SbeBlocks::none(block.version));
-        self.root.table.append(&blocks, &[])?;
+        self.budget.grow(length * count);
+        self.root.table.append(&blocks, &[], &mut self.budget)?;
         if template.is_fixed() {
             return Ok(());
         }
         let root = std::mem::take(&mut self.root);
-        let mut visitor = TableVisitor::new(root, block);
+        let mut visitor = TableVisitor::new(root, block, &mut self.budget);
         message.visit(&mut visitor).map_err(malformed)?;
         let (root, failed) = visitor.finish();
         self.root = root;
@@ -111,68 +116,49 @@ impl<'a> Filling<'a> {
             let group = self.root.table.group_mut(index)?;
             Some(group.entries(&plan.groups[index].block))
         });
-        let parents = entries.as_ref().map(|(offsets, _)| parents(offsets));
-        let rows = parents.as_ref().map_or(messages, UInt64Array::len);
-        let of_message = |array: ArrayRef| match &parents {
-            None => Ok(array),
-            Some(parents) => repeated(&array, parents),
-        };
+        let repeats = entries.as_ref().map(|(offsets, _)| Repeats::new(offsets));
+        let rows = repeats.as_ref().map_or(messages, Repeats::rows);
+        let mut budget = self.budget;
         let template = columns.template();
         let mut arrays = Vec::with_capacity(selected.len());
+        let refused = |reason: String| SbeBadMessage { message: 0, reason };
         for index in selected {
             let Some(source) = columns.source(*index) else {
                 continue;
+            };
+            let mut constant = |field: &SbeField| {
+                budget.add(rows, null_length(field)).map_err(refused)?;
+                Ok(constant_column(field, &columns.options, rows))
             };
             let array = match source {
                 Source::Entry(number) => {
                     let entries = entries.as_ref().map(|(_, entries)| entries);
                     entries.map(|entries| entries.column(number).clone())
                 }
-                Source::Root(element) => self
-                    .root
-                    .table
-                    .finish(plan, element)
-                    .map(of_message)
-                    .transpose()?,
+                Source::Root(element) => self.root.table.finish(plan, element),
+                Source::Constant(field) => constant(&plan.fields[field])?,
+                Source::EntryConstant(field) => {
+                    let group = columns.group.map(|group| &plan.groups[group].block);
+                    let field = group.and_then(|block| block.fields.get(field));
+                    field.map(constant).transpose()?.flatten()
+                }
                 Source::TemplateId => Some(columns.numbers(vec![template.id; rows])),
                 Source::SchemaId => Some(columns.numbers(vec![template.schema_id; rows])),
-                Source::Version => {
-                    let versions = columns.numbers(self.versions.clone());
-                    Some(of_message(versions)?)
-                }
+                Source::Version => Some(columns.numbers(self.versions.clone())),
             };
-            arrays.extend(array);
+            let is_of_message = matches!(source, Source::Root(_) | Source::Version);
+            arrays.extend(match (array, &repeats) {
+                (Some(array), Some(repeats)) if is_of_message => {
+                    Some(repeats.repeated(&array, &mut budget)?)
+                }
+                (array, _) => array,
+            });
         }
         Ok(SbeDecoded {
             columns: arrays,
             rows,
             unknown,
+            budget,
         })
     }
 }
-
-/// Returns the index of the message of each entry.
-fn parents(offsets: &[i32]) -> UInt64Array {
-    let mut parents = Vec::with_capacity(offsets.last().map_or(0, |last| *last as usize));
-    for (message, range) in offsets.windows(2).enumerate() {
-        let count = (range[1] - range[0]) as usize;
-        parents.resize(parents.len() + count, message as u64);
-    }
-    parents.into()
-}
-
-/// Returns the values of the messages for their entries.
-fn repeated(values: &ArrayRef, parents: &UInt64Array) -> Result<ArrayRef, SbeBadMessage> {
-    let refused = |reason: String| SbeBadMessage { message: 0, reason };
-    let length = values.get_array_memory_size() / values.len().max(1);
-    if length.saturating_mul(parents.len()) > MAX_REPEATED {
-        return Err(refused(format!(
-            "the values of messages, repeated for their entries, take more than {MAX_REPEATED} bytes: read fewer columns"
-        )));
-    }
-    let taken = arrow_select::take::take(values.as_ref(), parents, None);
-    taken.map_err(|error: ArrowError| refused(error.to_string()))
-}
-
-/// Most bytes of a column whose values are repeated.
-const MAX_REPEATED: usize = 1 << 30;

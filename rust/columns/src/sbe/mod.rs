@@ -3,18 +3,24 @@
 //! [`SbeColumns`] has the columns of a template and decodes messages. With
 //! [`ValueFormat::sbe`](crate::read::ValueFormat::sbe), a [`RowReader`](crate::read::RowReader) has the same columns.
 
+mod budget;
 mod column;
+mod constant;
 mod decimal;
 mod decode;
 mod encode;
 mod entries;
 mod fill;
+mod fixed;
+mod listing;
 mod names;
 mod nested;
 mod number;
 mod options;
 mod payload;
+mod repeat;
 mod select;
+mod sound;
 mod table;
 mod text;
 mod time;

@@ -31,6 +31,8 @@ pub(super) struct EnumColumn {
     refuses_unknown: bool,
     for_spark: bool,
     names: Arc<SbeEnum>,
+    /// Names of the values. A required field has `nullValue` too, because its null value is a value.
+    texts: Vec<String>,
     /// The key of each number of one byte; empty for longer numbers.
     keys_of_bytes: Vec<i32>,
     /// Indexes of values.
@@ -41,7 +43,11 @@ pub(super) struct EnumColumn {
 
 impl EnumColumn {
     pub(super) fn new(place: Place<'_>, scalar: SbeScalar, names: &Arc<SbeEnum>) -> Self {
+        let values = names.values.iter().map(|value| value.name.clone());
+        let null = names.name_of(names.null).filter(|_| !place.is_optional());
+        let null = null.filter(|_| names.has_null_value).map(str::to_owned);
         let mut column = Self {
+            texts: values.chain(null).collect(),
             name: place.field.name.clone(),
             offset: place.offset,
             scalar,
@@ -71,8 +77,10 @@ impl EnumColumn {
             return NULL;
         }
         match self.names.index_of(number) {
-            Some(index) if self.names.values[index].name == "nullValue" => NULL,
             Some(index) => index as i32,
+            None if !self.is_optional && self.names.name_of(number).is_some() => {
+                self.names.values.len() as i32
+            }
             None => UNKNOWN,
         }
     }
@@ -103,11 +111,13 @@ impl BlockColumn for EnumColumn {
         for (row, key) in keys.iter_mut().enumerate() {
             if *key == UNKNOWN {
                 if self.refuses_unknown {
-                    return Err(bad(
-                        &self.name,
-                        row,
-                        "has a number that the schema does not know",
-                    ));
+                    let mut bytes = blocks.slices(self.offset, self.scalar.length());
+                    let bytes = bytes.as_mut().and_then(|bytes| bytes.nth(row));
+                    let number = bytes.and_then(|bytes| self.scalar.read(bytes));
+                    let number = number.map_or(String::new(), |number| number.to_string());
+                    let problem =
+                        format!("has the number {number}, which the schema does not know");
+                    return Err(bad(&self.name, row, &problem));
                 }
                 self.unknown += 1;
             }
@@ -124,7 +134,7 @@ impl BlockColumn for EnumColumn {
 
     fn finish(&mut self) -> ArrayRef {
         let (keys, nulls) = (std::mem::take(&mut self.keys), self.nulls.finish());
-        let names = self.names.values.iter().map(|value| value.name.as_str());
+        let names = self.texts.iter().map(String::as_str);
         if self.for_spark {
             let names: Vec<&str> = names.collect();
             let is_valid = |row: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));

@@ -71,10 +71,10 @@ impl PayloadDecoder for SbePayloads {
         }
     }
 
-    fn is_sound(&self, message: &[u8]) -> bool {
-        let ends = std::iter::once(message.len());
+    fn sound(&self, values: &[u8], range: Range<usize>, messages: &[Message]) -> Vec<bool> {
+        let ends = messages.iter().map(|message| message.value_end);
+        let ends: Vec<usize> = ends.collect();
         self.columns
-            .decode(message, 0, ends, &self.selected)
-            .is_ok()
+            .sound(values, range.start, &ends, &self.selected)
     }
 }

@@ -1,5 +1,6 @@
 //! Decodes the messages of a template among messages of any kind.
 
+use std::borrow::Cow;
 use std::iter::repeat_n;
 
 use aeron_sbe::plan::SbePlan;
@@ -77,13 +78,7 @@ impl SbeColumns {
             None => self.accept(payloads, 0..payloads.count(), skip, mode)?,
             Some(candidates) => self.accept(payloads, candidates.iter().copied(), skip, mode)?,
         };
-        let decoded = match self.decode_accepted(payloads, &accepted, columns, skip) {
-            Err(_) if mode == Mode::DropMalformed => {
-                self.drop_malformed(payloads, &mut accepted, columns, skip);
-                self.decode_accepted(payloads, &accepted, columns, skip)
-            }
-            decoded => decoded,
-        };
+        let decoded = self.decode_accepted(payloads, &mut accepted, columns, skip, mode);
         let decoded = decoded.map_err(|bad| SbeBadMessage {
             message: accepted.indexes.get(bad.message).copied().unwrap_or(0),
             reason: bad.reason,
@@ -123,50 +118,54 @@ impl SbeColumns {
         Ok(accepted)
     }
 
+    /// Decodes the accepted messages. If a message is malformed and the mode is to drop, it is not accepted any more.
     fn decode_accepted(
-        &self,
-        payloads: &Payloads<'_>,
-        accepted: &Accepted,
-        columns: &[usize],
-        skip: usize,
-    ) -> Result<SbeDecoded, SbeBadMessage> {
-        let is_all = skip == 0 && accepted.indexes.len() == payloads.count();
-        if let (true, Some((bytes, begin))) = (is_all, payloads.consecutive()) {
-            let lengths = (0..payloads.count()).map(|index| payloads.at(index).len());
-            return self.decode(bytes, begin, ends(begin, lengths), columns);
-        }
-        let messages = accepted.indexes.iter();
-        let messages = messages.map(|index| message(payloads, *index, skip));
-        let lengths: Vec<usize> = messages.clone().map(<[u8]>::len).collect();
-        let mut bytes = Vec::with_capacity(lengths.iter().sum());
-        messages.for_each(|message| bytes.extend_from_slice(message));
-        self.decode(&bytes, 0, ends(0, lengths.into_iter()), columns)
-    }
-
-    /// Removes the messages that no row can hold.
-    fn drop_malformed(
         &self,
         payloads: &Payloads<'_>,
         accepted: &mut Accepted,
         columns: &[usize],
         skip: usize,
-    ) {
-        let is_sound = |index: &usize| {
-            let message = message(payloads, *index, skip);
-            let end = std::iter::once(message.len());
-            self.decode(message, 0, end, columns).is_ok()
+        mode: Mode,
+    ) -> Result<SbeDecoded, SbeBadMessage> {
+        let is_all = skip == 0 && accepted.indexes.len() == payloads.count();
+        let (bytes, begin) = match payloads.consecutive() {
+            Some((bytes, begin)) if is_all => (Cow::Borrowed(bytes), begin),
+            _ => (Cow::Owned(copied(payloads, &accepted.indexes, skip)), 0),
         };
-        let sound: Vec<bool> = accepted.indexes.iter().map(is_sound).collect();
-        let before = accepted.indexes.len();
-        let mut kept = sound.iter();
-        accepted.indexes.retain(|_| *kept.next().unwrap_or(&false));
-        let mut kept = sound.iter();
-        accepted.rows.retain(|_| *kept.next().unwrap_or(&false));
-        accepted.dropped += (before - accepted.indexes.len()) as u64;
+        let indexes = accepted.indexes.iter();
+        let lengths = indexes.map(|index| message(payloads, *index, skip).len());
+        let ends = lengths.scan(begin, |end, length| {
+            *end += length;
+            Some(*end)
+        });
+        match self.decode(&bytes, begin, ends.clone(), columns) {
+            Err(_) if mode == Mode::DropMalformed => {}
+            decoded => return decoded,
+        }
+        let ends: Vec<usize> = ends.collect();
+        let sound = self.sound(&bytes, begin, &ends, columns);
+        accepted.retain(&sound);
+        let bytes = copied(payloads, &accepted.indexes, skip);
+        let mut end = 0;
+        let ends = accepted.indexes.iter().map(|index| {
+            end += message(payloads, *index, skip).len();
+            end
+        });
+        self.decode(&bytes, 0, ends, columns)
     }
 }
 
 impl Accepted {
+    /// Drops the messages that are not sound.
+    fn retain(&mut self, sound: &[bool]) {
+        let before = self.indexes.len();
+        let mut kept = sound.iter();
+        self.indexes.retain(|_| *kept.next().unwrap_or(&false));
+        let mut kept = sound.iter();
+        self.rows.retain(|_| *kept.next().unwrap_or(&false));
+        self.dropped += (before - self.indexes.len()) as u64;
+    }
+
     fn message_of_each_row(&self) -> UInt64Array {
         if self.count > 0 {
             return UInt64Array::from_iter_values(0..self.count as u64);
@@ -212,9 +211,10 @@ fn message<'a>(payloads: &'a Payloads<'_>, index: usize, skip: usize) -> &'a [u8
     payloads.at(index).get(skip..).unwrap_or_default()
 }
 
-fn ends(begin: usize, lengths: impl Iterator<Item = usize>) -> impl Iterator<Item = usize> {
-    lengths.scan(begin, |end, length| {
-        *end += length;
-        Some(*end)
-    })
+/// Returns these messages one after the other.
+fn copied(payloads: &Payloads<'_>, indexes: &[usize], skip: usize) -> Vec<u8> {
+    let messages = indexes.iter().map(|index| message(payloads, *index, skip));
+    let mut bytes = Vec::with_capacity(messages.clone().map(<[u8]>::len).sum());
+    messages.for_each(|message| bytes.extend_from_slice(message));
+    bytes
 }

@@ -9,6 +9,7 @@ use arrow_array::{Array, ArrayRef, ListArray, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, FieldRef, Fields};
 
+use super::budget::{Budget, EMPTY_ROW, null_length};
 use super::column::{BadValueOfRow, BlockColumn, Place, bad, column_of};
 use super::options::SbeColumnOptions;
 use super::text::{SliceBuilder, TextColumn};
@@ -25,6 +26,8 @@ pub(super) struct BlockTable {
 struct FieldColumn {
     field: SbeField,
     column: Box<dyn BlockColumn>,
+    /// Length of a null, in bytes.
+    null_length: usize,
 }
 
 /// The entries of a group, and the end of each parent's entries.
@@ -49,7 +52,7 @@ pub(super) enum Element {
 }
 
 impl Element {
-    /// Returns all elements of a block that have columns. Constants take no bytes and have none.
+    /// Returns all elements of a block that have columns by default. Constants take no bytes and have none.
     pub(super) fn all(plan: &SbeBlockPlan) -> impl Iterator<Item = Self> + '_ {
         let is_encoded = |index: &usize| plan.fields[*index].presence != SbePresence::Constant;
         let fields = (0..plan.fields.len()).filter(is_encoded).map(Self::Field);
@@ -88,6 +91,7 @@ impl BlockTable {
                     options,
                     blocks,
                 }),
+                null_length: null_length(field),
                 field: field.clone(),
             })
         };
@@ -128,14 +132,22 @@ impl BlockTable {
         &mut self,
         blocks: &SbeBlocks<'_>,
         outer: &[SbeBlock<'_>],
+        budget: &mut Budget,
     ) -> Result<(), BadValueOfRow> {
-        for FieldColumn { field, column } in self.fields.iter_mut().flatten() {
-            match blocks.has(field) {
-                true => column.append(blocks, outer)?,
-                false => column.append_nulls(blocks.len()),
+        let count = blocks.len();
+        let beyond = |reason| BadValueOfRow { row: 0, reason };
+        if blocks.block_length() == 0 {
+            budget.add(count, EMPTY_ROW).map_err(beyond)?;
+        }
+        for field in self.fields.iter_mut().flatten() {
+            if blocks.has(&field.field) {
+                field.column.append(blocks, outer)?;
+            } else {
+                budget.add(count, field.null_length).map_err(beyond)?;
+                field.column.append_nulls(count);
             }
         }
-        self.rows += blocks.len();
+        self.rows += count;
         Ok(())
     }
 
@@ -206,7 +218,8 @@ impl BlockTable {
 }
 
 /// Fills the groups and data of one message into the columns.
-pub(super) struct TableVisitor<'a> {
+pub(super) struct TableVisitor<'a, 'b> {
+    budget: &'b mut Budget,
     /// The root and the groups that have begun; `None` for a group without a column.
     open: Vec<Option<OpenGroup>>,
     /// The current block of each level that has one.
@@ -220,10 +233,11 @@ struct OpenGroup {
     next_data: usize,
 }
 
-impl<'a> TableVisitor<'a> {
+impl<'a, 'b> TableVisitor<'a, 'b> {
     /// Creates the visitor of a message whose root block was appended to `root`.
-    pub(super) fn new(root: GroupColumn, block: SbeBlock<'a>) -> Self {
+    pub(super) fn new(root: GroupColumn, block: SbeBlock<'a>, budget: &'b mut Budget) -> Self {
         Self {
+            budget,
             open: vec![Some(OpenGroup::new(root))],
             blocks: vec![block],
             failed: None,
@@ -256,14 +270,26 @@ impl OpenGroup {
     }
 }
 
-impl<'a> SbeVisitor<'a> for TableVisitor<'a> {
-    fn begin_group(&mut self, _: &'a SbeGroup, _: usize) {
+impl TableVisitor<'_, '_> {
+    /// Takes an absent element from the budget: a writer gives it no bytes.
+    fn add_absent(&mut self) {
+        if let Err(reason) = self.budget.add(1, EMPTY_ROW) {
+            self.failed.get_or_insert(BadValueOfRow { row: 0, reason });
+        }
+    }
+}
+
+impl<'a> SbeVisitor<'a> for TableVisitor<'a, '_> {
+    fn begin_group(&mut self, _: &'a SbeGroup, count: usize) {
         let parent = self.open.last_mut().and_then(Option::as_mut);
         let column = parent.and_then(|parent| {
             let place = parent.column.table.groups.get_mut(parent.next_group);
             parent.next_group += 1;
             place?.take()
         });
+        if column.is_some() && count == 0 {
+            self.add_absent();
+        }
         self.open.push(column.map(OpenGroup::new));
     }
 
@@ -273,7 +299,10 @@ impl<'a> SbeVisitor<'a> for TableVisitor<'a> {
         if let Some(Some(open)) = self.open.last_mut() {
             open.restart();
             if self.failed.is_none() {
-                let appended = open.column.table.append(&entries, &self.blocks);
+                let appended = open
+                    .column
+                    .table
+                    .append(&entries, &self.blocks, self.budget);
                 self.failed = appended.err();
             }
         }
@@ -300,6 +329,12 @@ impl<'a> SbeVisitor<'a> for TableVisitor<'a> {
     }
 
     fn data(&mut self, _: &'a SbeData, bytes: Option<&'a [u8]>) {
+        if bytes.is_none() {
+            self.add_absent();
+        }
+        if self.failed.is_some() {
+            return;
+        }
         let Some(Some(open)) = self.open.last_mut() else {
             return;
         };

@@ -143,7 +143,7 @@ impl BlockColumn for TextColumn {
     }
 }
 
-/// Single characters. A NUL in a required field is a text of this one character.
+/// Single characters. A NUL in a required field is the empty text, as in texts of fixed length.
 pub(super) struct CharacterColumn {
     name: String,
     offset: usize,
@@ -180,7 +180,10 @@ impl BlockColumn for CharacterColumn {
                 continue;
             }
             let mut text = [0; 4];
-            let text = char::from(byte).encode_utf8(&mut text);
+            let text: &str = match byte {
+                0 => "",
+                byte => char::from(byte).encode_utf8(&mut text),
+            };
             let pushed = self.texts.push(text.as_bytes());
             pushed.map_err(|problem| bad(&self.name, row, problem))?;
         }

@@ -1,20 +1,21 @@
 //! Reads the values of Arrow columns as values of fields.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use aeron_sbe::number::SbeNumber;
-use aeron_sbe::plan::{SbeField, SbeKind, SbeTimeUnit};
-use aeron_sbe::schema::SbePresence;
+use aeron_sbe::plan::{SbeExponent, SbeField, SbeKind, SbeTimeUnit};
 use aeron_sbe::value::SbeValue;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, Time32MillisecondType, Time32SecondType, Time64MicrosecondType,
-    Time64NanosecondType, TimestampMicrosecondType, TimestampMillisecondType,
-    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, TimeUnit};
 
 use super::encode::integer;
@@ -78,7 +79,19 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
         DataType::UInt16 => numbers!(UInt16Type, Unsigned),
         DataType::UInt32 => numbers!(UInt32Type, Unsigned),
         DataType::UInt64 => numbers!(UInt64Type, Unsigned),
+        DataType::Float32 if matches!(field.kind, SbeKind::Decimal(_)) => {
+            // The shortest decimal of a float of 4 bytes has fewer digits than that of the same float of 8 bytes.
+            let values = column.as_primitive::<Float32Type>();
+            Box::new(move |row| {
+                let number = values.value(row).to_string().parse();
+                Ok(SbeValue::from(number.unwrap_or(f64::NAN)))
+            })
+        }
         DataType::Float32 => numbers!(Float32Type, Float),
+        DataType::Float16 => {
+            let values = column.as_primitive::<Float16Type>();
+            Box::new(move |row| Ok(SbeValue::from(f64::from(values.value(row)))))
+        }
         DataType::Float64 => numbers!(Float64Type, Float),
         DataType::Boolean => {
             let values = column.as_boolean();
@@ -95,6 +108,24 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
         DataType::Decimal128(_, scale) => {
             let (values, scale) = (column.as_primitive::<Decimal128Type>(), *scale);
             Box::new(move |row| Ok(decimal(field, values.value(row), -i32::from(scale))))
+        }
+        DataType::Decimal32(_, scale) => {
+            let (values, scale) = (column.as_primitive::<Decimal32Type>(), *scale);
+            Box::new(move |row| Ok(decimal(field, values.value(row).into(), -i32::from(scale))))
+        }
+        DataType::Decimal64(_, scale) => {
+            let (values, scale) = (column.as_primitive::<Decimal64Type>(), *scale);
+            Box::new(move |row| Ok(decimal(field, values.value(row).into(), -i32::from(scale))))
+        }
+        DataType::Decimal256(_, scale) => {
+            let (values, scale) = (column.as_primitive::<Decimal256Type>(), *scale);
+            Box::new(move |row| {
+                let value = values.value(row).to_i128();
+                let value = value.map(|value| decimal(field, value, -i32::from(scale)));
+                value.ok_or_else(|| {
+                    format!("field '{}': a decimal has more than 38 digits", field.name)
+                })
+            })
         }
         DataType::Date32 => {
             let values = column.as_primitive::<Date32Type>();
@@ -128,11 +159,20 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
     })
 }
 
-/// Returns a decimal; an integer for the fields of integers, which Spark has as decimals too.
+/// Returns a decimal; an integer for the fields of integers, which Spark has as decimals too. If the message has the
+/// exponent, the mantissa gets as few digits as possible: the scale of the column is not that of the value.
 fn decimal(field: &SbeField, mantissa: i128, exponent: i32) -> SbeValue<'static> {
+    let on_wire = match &field.kind {
+        SbeKind::Decimal(decimal) => matches!(decimal.exponent, SbeExponent::Wire { .. }),
+        _ => false,
+    };
     match (&field.kind, u64::try_from(mantissa)) {
-        (SbeKind::Number(_), Ok(number)) if exponent == 0 => {
+        (SbeKind::Number(_) | SbeKind::Set { .. }, Ok(number)) if exponent == 0 => {
             SbeValue::Number(SbeNumber::Unsigned(number))
+        }
+        _ if on_wire => {
+            let (mantissa, exponent) = SbeValue::stripped(mantissa, exponent);
+            SbeValue::Decimal { mantissa, exponent }
         }
         _ => SbeValue::Decimal { mantissa, exponent },
     }
@@ -201,14 +241,35 @@ fn of_list<'a>(
     }))
 }
 
+/// Checks that each name occurs once and is known.
+pub(super) fn check_names(
+    columns: &StructArray,
+    is_known: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    let mut names = HashSet::new();
+    for name in columns.column_names() {
+        if !is_known(name) {
+            return Err(format!("no element '{name}' exists: drop the column"));
+        }
+        if !names.insert(name) {
+            return Err(format!("two columns have the name '{name}'"));
+        }
+    }
+    Ok(())
+}
+
 /// Creates the reader of composites, or of sets as booleans.
 fn of_struct<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueReader<'a>, String> {
     let columns = column.as_struct();
     match &field.kind {
         SbeKind::Struct(composite) => {
+            check_names(columns, |name| {
+                let mut members = composite.members.iter();
+                members.any(|member| member.name == name)
+            })
+            .map_err(|reason| format!("column '{}': {reason}", field.name))?;
             let members = composite.members.iter().map(|member| {
                 let column = columns.column_by_name(&member.name);
-                let column = column.filter(|_| member.presence != SbePresence::Constant);
                 column
                     .map(|column| value_reader(member, column))
                     .transpose()
@@ -225,8 +286,13 @@ fn of_struct<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueReade
         SbeKind::Set { .. } => {
             let names = columns.column_names().into_iter();
             let flags = names.zip(columns.columns());
-            let flags = flags.filter_map(|(name, flags)| Some((name, flags.as_boolean_opt()?)));
-            let flags: Vec<_> = flags.collect();
+            let flags = flags.map(|(name, flags)| {
+                let flags = flags.as_boolean_opt();
+                let flags = flags
+                    .ok_or_else(|| format!("column '{}': '{name}' is not a boolean", field.name))?;
+                Ok((name, flags))
+            });
+            let flags: Vec<_> = flags.collect::<Result<_, String>>()?;
             Ok(Box::new(move |row| {
                 let set = flags
                     .iter()

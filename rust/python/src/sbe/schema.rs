@@ -241,6 +241,9 @@ impl PySbeSchema {
         let size = |name: &String| sizes.get(name).copied().unwrap_or_default();
         let groups: Vec<usize> = groups.map(size).collect();
         let data: Vec<usize> = data.map(size).collect();
+        template
+            .check_sizes(&groups, &data)
+            .map_err(|error| invalid(error.to_string()))?;
         Ok(template.encoded_length(&groups, &data))
     }
 

@@ -38,6 +38,7 @@ pub(super) fn plan(schema: &SbeSchema, options: &SbePlanOptions) -> Result<SbePl
     let templates: Vec<_> = templates.collect::<Result<_, _>>()?;
     builder.check_used()?;
     let ids = templates.iter().enumerate();
+    let names = ids.clone();
     Ok(SbePlan {
         schema_id: schema.id,
         version: schema.version,
@@ -45,6 +46,9 @@ pub(super) fn plan(schema: &SbeSchema, options: &SbePlanOptions) -> Result<SbePl
         header: schema.header.clone(),
         by_id: ids
             .map(|(index, template)| (u64::from(template.id), index))
+            .collect(),
+        by_name: names
+            .map(|(index, template)| (template.name.clone(), index))
             .collect(),
         templates,
         warnings: builder.warnings,
@@ -232,6 +236,9 @@ fn mantissa(field: &SbeField, scope: Scope<'_>, name: &str) -> Result<SbeKind, S
         SbeKind::Number(scalar) if is_wire_integer(field, scalar) => *scalar,
         _ => return Err("the field is not an integer".to_owned()),
     };
+    if name == field.name {
+        return Err("the field cannot be its own exponent".to_owned());
+    }
     let exponent = exponent_field(scope, name);
     let exponent = exponent.ok_or_else(|| format!("no integer field '{name}' exists"))?;
     Ok(SbeKind::Decimal(SbeDecimal {

@@ -18,6 +18,9 @@ pub use field::{
 pub use options::SbePlanOptions;
 pub use scalar::SbeScalar;
 
+/// Nanoseconds of a day.
+pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
+
 use crate::number::SbeByteOrder;
 use crate::schema::{SbeDataLayout, SbeDimension, SbeHeaderLayout, SbeSchema};
 
@@ -37,6 +40,7 @@ pub struct SbePlan {
     /// Attributes `exponent` of the schema that have no effect, because no such field exists.
     pub warnings: Vec<SbePlanError>,
     pub(crate) by_id: HashMap<u64, usize>,
+    pub(crate) by_name: HashMap<String, usize>,
 }
 
 impl SbePlan {
@@ -50,7 +54,12 @@ impl SbePlan {
 
     /// Returns the template of a name.
     pub fn template(&self, name: &str) -> Option<&SbeTemplate> {
-        self.templates.iter().find(|template| template.name == name)
+        Some(&self.templates[self.position(name)?])
+    }
+
+    /// Returns the index in [`Self::templates`] of a name.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
     }
 
     /// Returns the index in [`Self::templates`] of a template id.

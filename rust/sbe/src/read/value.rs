@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::number::SbeNumber;
 use crate::plan::{
-    SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeUnit, SbeUnitSource,
+    DAY_NS, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeKind, SbeTimeUnit,
+    SbeUnitSource,
 };
 use crate::read::{SbeBlock, SbeMalformed};
 use crate::schema::{SbeConstant, SbePresence};
@@ -97,11 +98,8 @@ impl SbeField {
             }
             SbeKind::Enum { scalar, names } => {
                 let number = scalar.read(bytes).unwrap_or(scalar.null);
-                let index = names.index_of(number);
-                SbeValue::Symbol {
-                    number,
-                    name: index.map(|index| names.values[index].name.as_str()),
-                }
+                let name = names.name_of(number);
+                SbeValue::Symbol { number, name }
             }
             SbeKind::Decimal(decimal) => self.decimal(decimal, bytes)?,
             SbeKind::Time(time) => SbeValue::from(self.time(time, bytes)?),
@@ -143,7 +141,8 @@ impl SbeField {
     /// Returns a time of the field in its unit. `bytes` has exactly the field's length.
     ///
     /// # Errors
-    /// [`SbeMalformed::Value`] if the time does not fit a signed integer of 64 bits, or its unit is unknown.
+    /// [`SbeMalformed::Value`] if the time does not fit a signed integer of 64 bits, if its unit is unknown, or if a
+    /// time of a day is not in the day.
     pub fn time(&self, time: &SbeTime, bytes: &[u8]) -> Result<i64, SbeMalformed> {
         let number = bytes
             .get(time.offset..)
@@ -151,14 +150,20 @@ impl SbeField {
         let number = number.unwrap_or(time.scalar.null);
         let beyond = || self.malformed(number, "is beyond the times of 64 bits");
         let value = number.as_i64().ok_or_else(beyond)?;
+        let in_day = |value: i64, day: i64| {
+            let is_in_day = time.kind != SbeTimeKind::TimeOfDay || (0..day).contains(&value);
+            let outside = || self.malformed(number, "is not a time of a day");
+            is_in_day.then_some(value).ok_or_else(outside)
+        };
         let SbeUnitSource::Wire { scalar, offset } = time.unit else {
-            return Ok(value);
+            return in_day(value, DAY_NS / time.unit().nanoseconds());
         };
         let power = bytes.get(offset..).and_then(|bytes| scalar.read(bytes));
         let power = power.unwrap_or(scalar.null);
         let unit = power.as_u64().and_then(SbeTimeUnit::from_power);
         let unit = unit.ok_or_else(|| self.malformed(power, "is no unit of a time"))?;
-        value.checked_mul(unit.nanoseconds()).ok_or_else(beyond)
+        let ns = value.checked_mul(unit.nanoseconds()).ok_or_else(beyond)?;
+        in_day(ns, DAY_NS)
     }
 
     fn malformed(&self, value: SbeNumber, reason: &'static str) -> SbeMalformed {

@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::limits::{MAX_BLOCK_LENGTH, MAX_GROUP_DEPTH, MAX_TEMPLATE_FIELDS};
+use crate::limits::{MAX_BLOCK_LENGTH, MAX_GROUP_DEPTH, MAX_SCHEMA_FIELDS, MAX_TEMPLATE_FIELDS};
 use crate::number::{SbeNumber, SbePrimitive};
+use crate::plan::SbeTimeUnit;
 use crate::schema::SbeSchemaError;
 use crate::schema::element::Element;
 use crate::schema::messages::{
     SbeBlockType, SbeDataType, SbeFieldType, SbeGroupType, SbeMessageType,
 };
 use crate::schema::resolve::{Types, offset};
-use crate::schema::simple::{null_value, number, presence, text};
+use crate::schema::simple::{self, null_value, number, presence, text};
 use crate::schema::types::{SbeConstant, SbePresence, SbeSimpleType, SbeType};
 use crate::schema::wire::{SbeCounter, SbeDataLayout, SbeDimension};
 
@@ -21,6 +22,8 @@ pub(super) struct Blocks<'t, 'a> {
     pub version: u32,
     /// Fields of the message so far, with the members of composites.
     size: usize,
+    /// Messages so far, and the fields of all of them.
+    all: usize,
 }
 
 impl<'t, 'a> Blocks<'t, 'a> {
@@ -29,11 +32,14 @@ impl<'t, 'a> Blocks<'t, 'a> {
             types,
             version,
             size: 0,
+            all: 0,
         }
     }
 
     pub fn message(&mut self, element: &Element) -> Result<SbeMessageType, SbeSchemaError> {
         self.size = 0;
+        self.count_all(1, element)?;
+        symbolic(element, self.types)?;
         Ok(SbeMessageType {
             name: element.required("name")?.to_owned(),
             id: required_id(element)?,
@@ -66,6 +72,7 @@ impl<'t, 'a> Blocks<'t, 'a> {
                     return Err(child.error(format!("<{}> has no such element", element.name)));
                 }
             }
+            symbolic(child, self.types)?;
             if !names.insert(child.required("name")?) {
                 return Err(child.error("another element of the block has this name"));
             }
@@ -176,14 +183,22 @@ impl<'t, 'a> Blocks<'t, 'a> {
             SbeType::Simple(simple) => Some(simple),
             _ => None,
         };
+        let least = limit(element, "minValue", simple)?;
+        let most = limit(element, "maxValue", simple)?;
+        simple::check_limits(
+            element,
+            least.or(simple.and_then(|simple| simple.min)),
+            most.or(simple.and_then(|simple| simple.max)),
+        )?;
+        self.warn_of_unit(element);
         Ok(SbeFieldType {
             name: element.required("name")?.to_owned(),
             id: required_id(element)?,
             offset,
             presence,
             null: field_null(element, &kind)?,
-            min: limit(element, "minValue", simple)?,
-            max: limit(element, "maxValue", simple)?,
+            min: least,
+            max: most,
             constant,
             since_version: self.since(element)?,
             deprecated: element.number32("deprecated")?,
@@ -197,6 +212,16 @@ impl<'t, 'a> Blocks<'t, 'a> {
             description: text(element, "description"),
             kind,
         })
+    }
+
+    /// Warns of a unit of time that no reader knows: the integer stays one.
+    fn warn_of_unit(&mut self, element: &Element) {
+        if let Some(name) = element.attribute("timeUnit")
+            && SbeTimeUnit::from_name(name).is_none()
+        {
+            let note = format!("timeUnit '{name}' is unknown: the value stays an integer");
+            self.types.warnings.push(element.warning(note));
+        }
     }
 
     /// Returns the value of a constant field.
@@ -258,8 +283,33 @@ impl<'t, 'a> Blocks<'t, 'a> {
                 "the message has more fields than the limit {MAX_TEMPLATE_FIELDS}"
             )));
         }
+        self.count_all(size, element)
+    }
+
+    fn count_all(&mut self, size: usize, element: &Element) -> Result<(), SbeSchemaError> {
+        self.all += size;
+        if self.all > MAX_SCHEMA_FIELDS {
+            return Err(element.error(format!(
+                "the schema has more messages and fields than the limit {MAX_SCHEMA_FIELDS}"
+            )));
+        }
         Ok(())
     }
+}
+
+/// Warns of a name that the standard does not allow.
+fn symbolic(element: &Element, types: &mut Types<'_>) -> Result<(), SbeSchemaError> {
+    let name = element.required("name")?;
+    let is_letter = |character: char| character.is_ascii_alphabetic() || character == '_';
+    let is_symbolic = name.starts_with(is_letter)
+        && name
+            .chars()
+            .all(|character| is_letter(character) || character.is_ascii_digit());
+    if !is_symbolic {
+        let note = "the name is not symbolic: letters, digits and '_', not first a digit";
+        types.warnings.push(element.warning(note));
+    }
+    Ok(())
 }
 
 fn required_id(element: &Element) -> Result<u32, SbeSchemaError> {
@@ -278,7 +328,9 @@ fn field_presence(element: &Element, kind: &SbeType) -> Result<SbePresence, SbeS
     };
     match (own, inherited) {
         (Some(one), Some(two)) if one != two => Err(element.error(format!(
-            "presence {one:?} contradicts the presence {two:?} of the type '{}'",
+            "presence {} contradicts the presence {} of the type '{}'",
+            one.name(),
+            two.name(),
             kind.name()
         ))),
         (one, two) => Ok(one.or(two).unwrap_or(SbePresence::Required)),

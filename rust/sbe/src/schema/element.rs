@@ -6,7 +6,7 @@ use std::rc::Rc;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::limits::{MAX_SCHEMA_LENGTH, MAX_XML_DEPTH, MAX_XML_NODES};
-use crate::schema::{SbeSchemaError, SbeSchemaWarning};
+use crate::schema::{SbeSchemaError, SbeSchemaWarning, prescan};
 
 /// Names of SBE's elements. Schemas have them with any namespace.
 const NAMES: [&str; 15] = [
@@ -66,6 +66,11 @@ impl Element {
             );
             return Err(at(1, rule));
         }
+        prescan::check(text).map_err(|(at_byte, rule)| {
+            let before = &text.as_bytes()[..at_byte];
+            let line = before.iter().filter(|byte| **byte == b'\n').count() as u32 + 1;
+            at(line, rule)
+        })?;
         let options = ParsingOptions {
             allow_dtd: false,
             nodes_limit: MAX_XML_NODES,

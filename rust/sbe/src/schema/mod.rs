@@ -6,6 +6,7 @@ mod element;
 mod error;
 mod include;
 mod messages;
+mod prescan;
 mod resolve;
 mod simple;
 mod types;
@@ -107,6 +108,12 @@ impl SbeSchema {
         let version = root.number32("version")?.unwrap_or(0);
         let messages = messages(&elements, &mut Blocks::new(&mut types, version), &header)?;
         let id = root.number32("id")?.unwrap_or(0);
+        for name in ["id", "version"] {
+            if root.attribute(name).is_none() {
+                let note = format!("the attribute '{name}' is missing: it is taken to be 0");
+                types.warnings.push(root.warning(note));
+            }
+        }
         for (name, value, counter) in [
             ("id", id, &header.schema_id),
             ("version", version, &header.version),

@@ -7,7 +7,7 @@ use crate::number::{SbeNumber, SbePrimitive};
 use crate::schema::SbeSchemaError;
 use crate::schema::element::Element;
 use crate::schema::types::{
-    SbeChoice, SbeConstant, SbeEnum, SbeEnumValue, SbePresence, SbeSet, SbeSimpleType,
+    NULL_VALUE, SbeChoice, SbeConstant, SbeEnum, SbeEnumValue, SbePresence, SbeSet, SbeSimpleType,
 };
 
 /// Returns the presence that an element states.
@@ -85,20 +85,37 @@ pub(super) fn simple_type(
         }
         _ => None,
     };
+    let min = number(element, "minValue", primitive)?;
+    let max = number(element, "maxValue", primitive)?;
+    check_limits(element, min, max)?;
     Ok(SbeSimpleType {
         name,
         primitive,
         count,
         presence,
         null: null_value(element, primitive)?,
-        min: number(element, "minValue", primitive)?,
-        max: number(element, "maxValue", primitive)?,
+        min,
+        max,
         constant,
         character_encoding: text(element, "characterEncoding"),
         semantic_type: text(element, "semanticType"),
         time_unit: text(element, "timeUnit"),
         epoch: text(element, "epoch"),
     })
+}
+
+/// Checks that the least value is not above the greatest.
+pub(super) fn check_limits(
+    element: &Element,
+    min: Option<SbeNumber>,
+    max: Option<SbeNumber>,
+) -> Result<(), SbeSchemaError> {
+    match (min, max) {
+        (Some(min), Some(max)) if max.is_less(min) => {
+            Err(element.error(format!("minValue {min} is more than maxValue {max}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn constant(
@@ -159,6 +176,7 @@ pub(super) fn enumeration(
     }
     let mut null = null_value(element, primitive)?.or(encoding.null);
     let mut is_optional = encoding.is_optional;
+    let mut has_null_value = false;
     let mut values = Vec::new();
     let mut names = HashSet::new();
     let mut sorted = Vec::new();
@@ -171,7 +189,8 @@ pub(super) fn enumeration(
         if !names.insert(name.clone()) {
             return Err(child.error("another value of the enum has this name"));
         }
-        if name == "nullValue" {
+        if name == NULL_VALUE {
+            has_null_value = true;
             null = Some(number);
             is_optional = true;
             continue;
@@ -197,6 +216,7 @@ pub(super) fn enumeration(
         primitive,
         null: null.unwrap_or(primitive.default_null()),
         is_optional,
+        has_null_value,
         values,
         semantic_type: text(element, "semanticType"),
         sorted,

@@ -15,6 +15,17 @@ pub enum SbePresence {
     Constant,
 }
 
+impl SbePresence {
+    /// Returns the name as in schemas.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Optional => "optional",
+            Self::Constant => "constant",
+        }
+    }
+}
+
 /// Character set of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SbeCharacterSet {
@@ -241,6 +252,8 @@ pub struct SbeEnum {
     /// Whether fields without a stated presence are optional: a value is named `nullValue`, or the encoding type is
     /// optional.
     pub is_optional: bool,
+    /// Whether a value is named `nullValue`: it is `null`.
+    pub has_null_value: bool,
     /// Values in the order of the schema, without a value that is named `nullValue`.
     pub values: Vec<SbeEnumValue>,
     /// Semantic type.
@@ -259,12 +272,26 @@ impl SbeEnum {
         found.ok().map(|at| self.sorted[at].1)
     }
 
+    /// Returns the name of a number: also `nullValue`, if the schema has this value.
+    pub fn name_of(&self, number: SbeNumber) -> Option<&str> {
+        match self.index_of(number) {
+            Some(index) => Some(&self.values[index].name),
+            None => (self.has_null_value && number == self.null).then_some(NULL_VALUE),
+        }
+    }
+
     /// Returns the value of a name.
     pub fn value_of(&self, name: &str) -> Option<SbeNumber> {
+        if self.has_null_value && name == NULL_VALUE {
+            return Some(self.null);
+        }
         let found = self.values.iter().find(|value| value.name == name);
         found.map(|value| value.number)
     }
 }
+
+/// Name of the value of an enum that means null.
+pub(crate) const NULL_VALUE: &str = "nullValue";
 
 /// A named value of an enum.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Writes columns of numbers into blocks at equal distances.
 
 use crate::number::SbeByteOrder;
-use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeUnitSource};
+use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeTimeKind, SbeUnitSource};
 use crate::read::SbeWireNumber;
 use crate::schema::SbePresence;
 use crate::value::SbeValue;
@@ -97,6 +97,8 @@ impl SbeField {
                 _ => Some((&decimal.mantissa, self.offset + decimal.mantissa_offset)),
             },
             SbeKind::Time(time) => match time.unit {
+                // The general way checks times of a day.
+                _ if time.kind == SbeTimeKind::TimeOfDay => None,
                 SbeUnitSource::Wire { .. } => None,
                 SbeUnitSource::Constant(_) => Some((&time.scalar, self.offset + time.offset)),
             },

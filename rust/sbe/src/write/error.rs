@@ -40,7 +40,7 @@ pub enum SbeEncodeError {
         value: String,
     },
     /// A text, bytes or an array do not have the length of their field.
-    #[error("field '{field}': length {length} is not the length {limit} of the field")]
+    #[error("field '{field}': length {length} does not fit the length {limit} of the field")]
     Length {
         /// Name of the field.
         field: String,

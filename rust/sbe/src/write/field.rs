@@ -120,6 +120,10 @@ impl SbeField {
             (SbeKind::Number(scalar), SbeValue::Number(number)) => {
                 self.put_number(scalar, *number, bytes)
             }
+            (SbeKind::Number(scalar), SbeValue::Decimal { mantissa, exponent }) => {
+                let number = self.number_of(scalar, *mantissa, *exponent)?;
+                self.put_number(scalar, number, bytes)
+            }
             (SbeKind::Character(scalar), value) => self.put_character(scalar, value, bytes),
             (SbeKind::Numbers { item, count }, SbeValue::List(items)) => {
                 self.check_length(items.len(), *count)?;
@@ -165,6 +169,20 @@ impl SbeField {
             other => return Err(self.kind_error("a character", other)),
         };
         self.put_number(scalar, number, bytes)
+    }
+
+    /// Returns a decimal as the number of an integer or float field.
+    fn number_of(
+        &self,
+        scalar: &SbeScalar,
+        mantissa: i128,
+        exponent: i32,
+    ) -> Result<SbeNumber, SbeEncodeError> {
+        if scalar.primitive.is_integer() {
+            return self.integer_of(scalar, self.rescale(mantissa, exponent, 0)?);
+        }
+        let float = format!("{mantissa}e{exponent}").parse();
+        Ok(SbeNumber::Float(float.unwrap_or(f64::NAN)))
     }
 
     fn put_bytes(&self, value: &[u8], bytes: &mut [u8]) -> Result<(), SbeEncodeError> {
@@ -294,7 +312,7 @@ fn expected(kind: &SbeKind) -> &'static str {
         SbeKind::Text { .. } => "a text",
         SbeKind::Enum { .. } => "a name or number of an enum",
         SbeKind::Set { .. } => "names of choices, or bits",
-        SbeKind::Decimal(_) => "a decimal or an integer",
+        SbeKind::Decimal(_) => "a decimal or a finite number",
         SbeKind::Struct(_) => "values of the members",
     }
 }
@@ -310,7 +328,9 @@ fn shown(value: &SbeValue<'_>) -> String {
         } => mantissa.to_string(),
         SbeValue::Decimal { mantissa, exponent } => format!("{mantissa}e{exponent}"),
         SbeValue::Text(text) => format!("{text:?}"),
-        other => format!("{other:?}"),
+        SbeValue::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        SbeValue::List(items) => format!("a list of {} items", items.len()),
+        SbeValue::Struct(_) => "a structure".to_owned(),
     };
     match text.char_indices().nth(100) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -5,6 +5,7 @@ use crate::plan::{SbeBlockPlan, SbeData, SbeExponent, SbeField, SbeGroup, SbeKin
 use crate::schema::SbeCounter;
 use crate::value::{SbeRecord, SbeValue};
 use crate::write::SbeEncodeError;
+use crate::write::number::decimal_of;
 
 impl SbeTemplate {
     /// Returns the length of a message in bytes, with its header.
@@ -20,6 +21,20 @@ impl SbeTemplate {
             self.header.length + block.empty_length(),
             usize::saturating_add,
         )
+    }
+
+    /// Checks the sizes of [`encoded_length`](Self::encoded_length).
+    ///
+    /// # Errors
+    /// [`SbeEncodeError::Count`] if a dimension or length cannot hold its number.
+    pub fn check_sizes(&self, entries: &[usize], data: &[usize]) -> Result<(), SbeEncodeError> {
+        for (count, group) in entries.iter().zip(&self.block.groups) {
+            check_count(&group.name, *count, &group.dimension.num_in_group)?;
+        }
+        for (length, data) in data.iter().zip(&self.block.data) {
+            check_count(&data.name, *length, &data.layout.length)?;
+        }
+        Ok(())
     }
 
     /// Returns the length of a record's message in bytes, with its header.
@@ -242,13 +257,8 @@ fn mantissa(
     let SbeExponent::Field { levels_up, index } = decimal.exponent else {
         return Ok(None);
     };
-    let (mantissa, exponent) = match value {
-        SbeValue::Decimal { mantissa, exponent } => (*mantissa, *exponent),
-        SbeValue::Number(number) => match number.as_i128() {
-            Some(integer) => (integer, 0),
-            None => return Ok(None),
-        },
-        _ => return Ok(None),
+    let Some((mantissa, exponent)) = decimal_of(value) else {
+        return Ok(None);
     };
     let mut holder = Some(&level);
     for _ in 0..levels_up {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use aeron_sbe::number::{SbeNumber, SbePrimitive};
 use aeron_sbe::plan::{
-    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime,
+    SbeBlockPlan, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime, SbeTimeKind,
 };
 use aeron_sbe::schema::{SbeCharacterSet, SbePresence};
 use aeron_sbe::value::{SbeRecord, SbeValue};
@@ -165,7 +165,11 @@ fn decimal_value<'p>(choices: &mut Choices<'_>, decimal: &SbeDecimal) -> SbeValu
 }
 
 fn time_value(choices: &mut Choices<'_>, time: &SbeTime) -> SbeNumber {
-    match number(choices, &time.scalar).as_i128() {
+    let day = 86_400_000_000_000 / i128::from(time.unit().nanoseconds());
+    let is_suitable =
+        |value: &i128| time.kind != SbeTimeKind::TimeOfDay || (0..day).contains(value);
+    let value = number(choices, &time.scalar).as_i128();
+    match value.filter(is_suitable) {
         Some(value) if i64::try_from(value).is_ok() => SbeNumber::Signed(value as i64),
         _ => SbeNumber::Signed(1),
     }

@@ -78,10 +78,16 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
         messages: &[Message],
     ) -> Result<Vec<ArrayRef>, BadValue>;
 
-    /// Returns whether the columns can hold these bytes: a row, or a whole message if rows are not slices.
+    /// Returns whether the columns can hold the bytes of this row. It is called only if rows are slices.
     fn is_sound(&self, row: &[u8]) -> bool {
         let _ = row;
         true
+    }
+
+    /// Returns, for each message, whether the columns can hold it. It is called only if rows are not slices.
+    fn sound(&self, values: &[u8], range: Range<usize>, messages: &[Message]) -> Vec<bool> {
+        let _ = (values, range);
+        vec![true; messages.len()]
     }
 }
 
