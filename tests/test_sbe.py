@@ -186,7 +186,7 @@ def test_tables_and_dicts_are_encoded_to_the_same_messages(schema: Schema) -> No
 
 def test_a_table_with_a_wrong_column_is_refused_with_its_row(schema: Schema) -> None:
     table = schema["Trade"].to_arrow(schema["Trade"].encode([trade(1), trade(2)]))
-    with pytest.raises(aeron.InvalidArgumentError, match="no element 'depth': drop the column"):
+    with pytest.raises(aeron.InvalidArgumentError, match=r"no element 'depth'.*: drop the column"):
         schema["Trade"].encode(table.append_column("depth", [[1, 2]]))
     with pytest.raises(aeron.InvalidArgumentError, match=r"message 1: .*tradeId"):
         schema["Trade"].encode(table.set_column(1, "tradeId", [pa.array([1, None], pa.uint32())]))
