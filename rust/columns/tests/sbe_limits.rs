@@ -4,7 +4,7 @@ mod sbe_support;
 
 use std::sync::Arc;
 
-use aeron_columns::read::Mode;
+use aeron_columns::read::{Mode, Projection, ValueFormat};
 use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeSelected};
 use aeron_columns::write::Payloads;
 use aeron_sbe::plan::SbePlan;
@@ -224,4 +224,15 @@ fn constants_are_columns_if_a_caller_asks_for_them() {
     for (field, column) in columns.header_fields().iter().zip(&decoded.columns) {
         assert_eq!(field.data_type(), column.data_type());
     }
+}
+
+#[test]
+fn a_constant_does_not_hide_a_column_of_the_header() {
+    let elements =
+        r#"<field name="Position" id="1" type="three"/><field name="x" id="2" type="uint8"/>"#;
+    let format = ValueFormat::sbe(columns(elements, None));
+    let projection = Projection::of_columns(None, &format).expect("columns");
+    let position = projection.schema().field_with_name("position");
+    let position = position.expect("the position of the message");
+    assert_eq!(position.data_type(), &arrow_schema::DataType::Int64);
 }
