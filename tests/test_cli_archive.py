@@ -15,6 +15,7 @@ import pytest
 from tests.conftest import eventually
 
 import aeron
+from aeron.sbe import Schema
 from commands import Command, driver_directory, run
 from ports import free_port
 
@@ -44,11 +45,11 @@ class Scene:
         assert result.exit_code == 0, result.output
         return result.stdout
 
-    def record(self, stream_id: int, count: int) -> aeron.Recording:
-        """Records `count` messages, stops the recording and returns it."""
+    def record(self, stream_id: int, messages: int | list[bytes]) -> aeron.Recording:
+        """Records messages, or this number of messages, stops the recording and returns it."""
         publication = self.archive.add_recorded_exclusive_publication(CHANNEL, stream_id)
-        for number in range(count):
-            position = publication.publish(message(number), timeout=5)
+        for payload in map(message, range(messages)) if isinstance(messages, int) else messages:
+            position = publication.publish(payload, timeout=5)
         recording = self.archive.wait_recorded(publication, position, timeout=5)
         self.archive.stop_recording(publication)
         publication.close()
@@ -106,6 +107,19 @@ def test_replay_with_json_prints_the_messages_of_a_range(scene: Scene) -> None:
     messages = [json.loads(line) for line in shown.splitlines()]
     assert [each["position"] for each in messages] == [3072, 4096]
     assert bytes.fromhex(messages[0]["payload"]) == message(2)
+
+
+def test_replay_and_follow_print_the_values_of_sbe_messages(scene: Scene) -> None:
+    market = Path(__file__).parent / "sbe" / "market.xml"
+    values = {"transactTime": 5, "tradeId": 1, "side": "Buy", "price": 2, "symbol": "ES", "expiry": 9}
+    id = scene.record(2040, [Schema(market)["Trade"].encode_one(values), b"short"]).recording_id
+    trade, short = scene.run("replay", id, "--sbe", market).splitlines()
+    assert '<<Trade {"transactTime": 5, "tradeId": 1,' in trade
+    assert "<<cannot be decoded: " in short
+    rows = [json.loads(line) for line in scene.run("replay", id, "--sbe", market, "--json").splitlines()]
+    assert (rows[0]["template"], rows[0]["values"]["symbol"]) == ("Trade", "ES")
+    assert "error" in rows[1]
+    assert '<<Trade {"transactTime": 5' in scene.run("follow", id, "--sbe", market, "-m", 1)
 
 
 def test_replay_writes_the_bytes_of_messages_to_a_file(scene: Scene, tmp_path: Path) -> None:
