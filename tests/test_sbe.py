@@ -170,7 +170,7 @@ def test_a_value_of_an_enum_that_the_schema_does_not_know_is_null_its_number_or_
     table = schema["Trade"].to_arrow(message)
     assert (table["side"].to_pylist(), table.schema.metadata[b"sbe.unknown"]) == ([None], b"1")
     assert schema.decode(message).side == ord("X")  # type: ignore[attr-defined]
-    with pytest.raises(aeron.InvalidArgumentError, match="'side' has the number .*, which the schema does not know"):
+    with pytest.raises(aeron.InvalidArgumentError, match=r"'side' has the number .*, which the schema does not know"):
         schema["Trade"].to_arrow(message, refuse_unknown=True)
 
 
