@@ -42,6 +42,7 @@ ELSEWHERE = {
     "java_subscriber.py": "interop/test_java_example.py",
     "spark_archive.py": "spark/test_archive_example.py",
     "spark_bars.py": "spark/test_bars_example.py",
+    "spark_sbe.py": "spark/test_bars_example.py",
 }
 
 

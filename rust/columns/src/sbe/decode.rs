@@ -60,7 +60,7 @@ pub struct SbeDecoded {
     pub rows: usize,
     /// Number of values of enums that the schema does not know. They are null.
     pub unknown: u64,
-    /// What is left for more messages of the same call.
+    /// Budget that the next messages of the same call have.
     pub(super) budget: Budget,
 }
 
