@@ -14,7 +14,7 @@ const SIGNS: [&str; 5] = [
 ];
 
 /// Files that contain such a text for another reason.
-const OTHER_REASONS: [(&str, &str); 7] = [
+const OTHER_REASONS: [(&str, &str); 10] = [
     (
         "driver/src/media/udp/linux.rs",
         "memory for control messages of the kernel",
@@ -34,6 +34,15 @@ const OTHER_REASONS: [(&str, &str); 7] = [
         "the words of an encoded header, which a dying publisher stores one by one",
     ),
     ("simulator/src/payload.rs", "messages of the simulator"),
+    (
+        "sbe/src/number.rs",
+        "numbers of messages that a schema lays out",
+    ),
+    (
+        "sbe/src/read/block.rs",
+        "columns of numbers that a schema lays out",
+    ),
+    ("sbe/src/read/text.rs", "units of texts in UTF-16"),
 ];
 
 #[test]
