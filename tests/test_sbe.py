@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -247,3 +248,12 @@ def test_a_schema_can_be_pickled_with_its_included_files(tmp_path: Path) -> None
     (tmp_path / "outside.xml").write_text(text[:begin] + include.replace("types.xml", "../types.xml") + text[end:])
     with pytest.raises(aeron.InvalidArgumentError, match="not below the schema's folder"):
         Schema(tmp_path / "outside.xml")
+
+
+def test_a_name_that_a_message_does_not_have_is_an_error_with_its_names(schema: Schema) -> None:
+    decoded = schema.decode(schema["Trade"].encode_one(trade(1)))
+    with pytest.raises(AttributeError, match="a Trade has no 'cost': it has transactTime, "):
+        _ = decoded.cost
+    assert copy.deepcopy(decoded) == decoded
+    with pytest.raises(AttributeError, match="a DecodedMessage has no 'x'"):
+        _ = aeron.sbe.DecodedMessage({}).x

@@ -467,17 +467,18 @@ class DecodedMessage:
     template: Template
     """The template of the message."""
 
-    if TYPE_CHECKING:
-        # The attributes are those of the template. Type checkers cannot know them.
-        def __getattr__(self, name: str) -> Any:
-            """Returns the value with this name."""
-
     def __init__(self, values: dict[str, Any]) -> None:
         self._values = values
 
     def __reduce__(self) -> tuple[Callable[..., DecodedMessage], tuple[Template, dict[str, Any]]]:
         """Pickles the template and the values."""
         return _message_of, (self.template, self._values)
+
+    def __getattr__(self, name: str) -> Any:
+        """Raises an error that names the attributes of the message: each of them is found before."""
+        template = type(self).__dict__.get("template")
+        known = "" if template is None else f": it has {', '.join(template._attributes)}"
+        raise AttributeError(f"a {type(self).__name__} has no '{name}'{known}")
 
     def as_dict(self) -> dict[str, Any]:
         """Returns a copy of all values by name. Lists and dicts among the values are copies too."""
