@@ -26,7 +26,7 @@ def test_the_example_with_sbe_prints_three_bars(java: None) -> None:
     assert [name.strip() for name in header] == ["symbol", "start", "high", "low", "volume", "bought"]
     assert len(bars) == 3
     for symbol, start, *values in bars:
-        assert symbol == "ESZ6"
+        assert symbol.strip() == "ESZ6"
         assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", start)
         high, low, volume, bought = map(float, values)
         assert 99 < low <= high < 101
