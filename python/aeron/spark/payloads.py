@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,7 @@ _VALUE_HEADERS = ("stream_id", "session_id", "position", "reserved_value", "time
 _COLUMNS = "select value [, stream_id] [, reserved_value], or set valueFormat=struct"
 
 
-class PayloadFormat:
+class PayloadFormat(ABC):
     """The columns of a payload."""
 
     columns: Mapping[str, DataType]
@@ -48,9 +49,9 @@ class PayloadFormat:
         """The names of the columns in the default schema of a source."""
         return list(self.columns)
 
+    @abstractmethod
     def check_written(self, columns: Mapping[str, DataType]) -> None:
         """Refuses columns of a DataFrame that the sink cannot encode. Raises `AeronOptionError`."""
-        raise NotImplementedError
 
 
 class _Value(PayloadFormat):

@@ -20,16 +20,24 @@ pub(super) struct TextFormat;
 #[derive(Debug)]
 struct NoValue;
 
+/// Returns `decoder`, or a decoder that reads nothing if no column is wanted.
+fn decoder_of(
+    columns: &[usize],
+    decoder: impl PayloadDecoder + 'static,
+) -> Arc<dyn PayloadDecoder> {
+    match columns.is_empty() {
+        true => Arc::new(NoValue),
+        false => Arc::new(decoder),
+    }
+}
+
 impl PayloadFormat for BytesFormat {
     fn fields(&self) -> Vec<Field> {
         vec![Field::new("value", DataType::Binary, true)]
     }
 
     fn decoder(&self, columns: Vec<usize>) -> Arc<dyn PayloadDecoder> {
-        match columns.is_empty() {
-            true => Arc::new(NoValue),
-            false => Arc::new(Self),
-        }
+        decoder_of(&columns, Self)
     }
 }
 
@@ -39,10 +47,7 @@ impl PayloadFormat for TextFormat {
     }
 
     fn decoder(&self, columns: Vec<usize>) -> Arc<dyn PayloadDecoder> {
-        match columns.is_empty() {
-            true => Arc::new(NoValue),
-            false => Arc::new(Self),
-        }
+        decoder_of(&columns, Self)
     }
 }
 
