@@ -58,9 +58,9 @@ def archive_process(driver: Driver, stream_id: int = 10, kind: str = "ours") -> 
         shutil.rmtree(parent)
 
 
-def fill_command_buffer(client: aeron.Aeron) -> list[object]:
+def fill_command_buffer(client: aeron.Aeron) -> list[aeron.PendingOperation[aeron.Counter]]:
     """Sends commands until not even a short command has room. Returns the pending operations."""
-    pending: list[object] = []
+    pending: list[aeron.PendingOperation[aeron.Counter]] = []
     for label in ("x" * 380, ""):
         with suppress(aeron.AeronError):
             while True:

@@ -639,6 +639,29 @@ def test_handlers_of_signals_and_errors_may_call_the_archive(
             archive.signals()
 
 
+def test_an_error_that_waits_for_the_gil_while_the_program_closes_the_session_is_not_shown(
+    driver: aeron.MediaDriver, server: aeron.Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[BaseException | None] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: shown.append(unraisable.exc_value))
+    interval_s = sys.getswitchinterval()
+    for _ in range(10):
+        client = aeron.connect(driver)
+        archive = aeron.connect_archive(client, error_handler=lambda error: None)
+        sys.setswitchinterval(10)
+        try:
+            client.close()
+            # The thread of the archive's client finds the error, and waits for the GIL.
+            busy_until = time.monotonic() + 0.02
+            while time.monotonic() < busy_until:
+                pass
+            archive.close()
+        finally:
+            sys.setswitchinterval(interval_s)
+    time.sleep(0.1)
+    assert shown == []
+
+
 def test_an_iterator_of_signals_raises_after_the_archive_has_ended_the_session(
     server: aeron.Archive, client: aeron.Aeron, stream_id: int
 ) -> None:

@@ -137,10 +137,9 @@ fn poll(
     let Some(reporter) = &notices.errors else {
         return polled;
     };
-    let outcome = polled.and_then(|()| report_errors(archive, reporter));
-    match &outcome {
-        Err(error) if !is_stopped.load(Ordering::Acquire) => report(reporter, error),
-        _ => {}
+    let outcome = polled.and_then(|()| report_errors(archive, reporter, is_stopped));
+    if let Err(error) = &outcome {
+        report(reporter, error, is_stopped);
     }
     outcome
 }
@@ -160,13 +159,21 @@ fn poll_everything(archive: &AeronArchive) -> Result<(), ArchiveClientError> {
 fn report_errors(
     archive: &AeronArchive,
     reporter: &ErrorReporter,
+    is_stopped: &AtomicBool,
 ) -> Result<(), ArchiveClientError> {
     while let Some(error) = archive.poll_for_error_response()? {
-        report(reporter, &error);
+        report(reporter, &error, is_stopped);
     }
     Ok(())
 }
 
-fn report(reporter: &ErrorReporter, error: &ArchiveClientError) {
-    attach(|py| reporter.report(py, from_archive(error)));
+/// Reports the error unless the program has closed the session.
+fn report(reporter: &ErrorReporter, error: &ArchiveClientError, is_stopped: &AtomicBool) {
+    attach(|py| {
+        // The thread may have waited for the GIL while the program closed the session. The program's handler is gone
+        // then, and `sys.unraisablehook` would show an error that nobody is interested in.
+        if !is_stopped.load(Ordering::Acquire) {
+            reporter.report(py, from_archive(error));
+        }
+    });
 }
