@@ -28,6 +28,7 @@ from tests.recorded import SEGMENT_LENGTH, Recorder, recorder
 
 import aeron
 from aeron import export as export_module
+from aeron.sbe import Schema
 from commands import Command, run
 
 LAYOUT = "n i64, price f64"
@@ -91,6 +92,8 @@ def test_a_file_has_the_rows_the_schema_and_the_origin_of_the_recording(
         to_position=trades.stop_position or 0,
         rows=COUNT,
         malformed=0,
+        skipped=0,
+        unknown=0,
         files=(path,),
         file_bytes=path.stat().st_size,
     )
@@ -466,9 +469,36 @@ def test_the_command_exports_and_prints_the_result(
         "to_position": 12800,
         "rows": 100,
         "malformed": 0,
+        "skipped": 0,
+        "unknown": 0,
         "files": [str(path)],
         "file_bytes": path.stat().st_size,
     }
+
+
+def test_the_command_exports_the_messages_of_an_sbe_template(recordings: Recorder, tmp_path: Path) -> None:
+    market = Path(__file__).parent / "sbe" / "market.xml"
+    trade, book = (Schema(market)[name] for name in ("Trade", "BookUpdate"))
+    values = {"transactTime": 5, "tradeId": 1, "side": "Buy", "price": 1, "symbol": "ES", "expiry": 9}
+    known = trade.encode_one(values)
+    messages = [known, book.encode_one({"transactTime": 5, "flags": []}), known[:20] + b"?" + known[21:], known[:-1]]
+    id = recordings.record(next(stream_ids), messages).recording_id
+    path = tmp_path / "trades.parquet"
+    command = ["archive", "export", recordings.directory, id, path, "--sbe", market]
+    result = run(*command, "--template", "Trade", "--malformed", "keep")
+    assert result.exit_code == 0, result.output
+    counts = "1 malformed messages and records, 1 messages of other templates, 1 unknown values of enums"
+    assert result.stdout.endswith(f"bytes; {counts}\n")
+    table = pa.parquet.read_table(path)
+    assert table["side"].to_pylist() == ["Buy", None, None]
+    assert table["_corrupt_record"].to_pylist() == [None, None, messages[3]]
+    for more, text in (
+        ([], "--sbe needs --template: name one of Trade, BookUpdate"),
+        (["--template", "trade"], "has no message 'trade': name one of Trade"),
+    ):
+        refused = run(*command, *more)
+        assert (refused.exit_code, text in refused.stderr) == (1, True), refused.stderr
+    assert "--template needs --sbe" in run(*command[:5], "--template", "Trade").stderr
 
 
 def test_the_command_has_the_options_of_the_method(
@@ -477,9 +507,9 @@ def test_the_command_has_the_options_of_the_method(
     id, output = trades.recording_id, tmp_path / "trades"
     command = ["archive", "export", recordings.directory, id, output, "--format", "arrow", "--compression", "none"]
     limits = ["--max-bytes-per-file", "100k", "--max-rows-per-file", "3000", "--row-group-rows", "500"]
-    result = run(*command, *limits, "--layout", "a i8, b i16", "--drop-malformed")
+    result = run(*command, *limits, "--layout", "a i8, b i16", "--malformed", "drop")
     assert result.exit_code == 0, result.output
-    assert f"left out {COUNT} malformed messages and records" in result.stdout
+    assert f"bytes; {COUNT:,} malformed messages and records" in result.stdout
     result = run(*command, *limits, "--force")
     assert f"bytes in {len(left_in(output))} files\n" in result.stdout
     assert len(left_in(output)) > 4

@@ -58,7 +58,7 @@ def test_records_become_columns_of_their_fields(segment: Segment) -> None:
     segment.frame(struct.pack("<iB", 3, 7))
     options = {"value_format": "struct", "value_schema": "id i32, up bool"}
     schema = pa.schema({"record_index": pa.int32(), "up": pa.bool_(), "id": pa.int32()})
-    reader = _aeron.PartitionReader(segment.partition(), schema, mode="DROPMALFORMED", **options)
+    reader = _aeron.PartitionReader(segment.partition(), schema, malformed="drop", **options)
     rows = [row for batch in reader for row in pa.record_batch(batch).to_pylist()]
     assert [list(row.values()) for row in rows] == [[0, True, 1], [1, False, 2]]
     assert reader.malformed == 1
@@ -72,7 +72,6 @@ def test_contradictory_options_are_refused(segment: Segment) -> None:
         {"value_format": "struct"},
         {"value_schema": "a i8"},
         {"value_format": "arrow"},
-        {"mode": "failfast"},
     ):
         with pytest.raises(ValueError, match=f"'{next(iter(options.values()))}'|'binary'"):
             batches(partition, VALUE, **options)

@@ -180,7 +180,7 @@ def test_columns_can_be_selected_and_a_field_replaces_a_column_of_the_same_name(
 
 def test_text_messages_become_a_column_of_strings(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), ["grüße".encode(), b"\xff", b""])
-    batches = read(recordings, recording, text=True, drop_malformed=True)
+    batches = read(recordings, recording, text=True, malformed="drop")
     assert pa.table(batches)["value"].to_pylist() == ["grüße", ""]
     assert batches.malformed == 1
     with pytest.raises(aeron.InvalidArgumentError, match="not UTF-8 from byte 0 on: correct the layout"):
@@ -204,7 +204,7 @@ def test_sbe_messages_of_a_template_become_columns_beside_their_positions(record
 
 def test_malformed_messages_are_an_error_or_are_dropped_and_counted(recordings: Recorder) -> None:
     recording = recordings.record(next(stream_ids), [trade(1), b"seven.." * 2, trade(2)])
-    dropped = read(recordings, recording, layout=TRADE, drop_malformed=True)
+    dropped = read(recordings, recording, layout=TRADE, malformed="drop")
     assert pa.table(dropped)["n"].to_pylist() == [1, 2]
     assert dropped.malformed == 1
     failing = read(recordings, recording, layout=TRADE)
@@ -361,7 +361,7 @@ def test_the_error_for_an_invalid_value_names_the_argument(
         ({"layout": 7}, "7 is not a layout: pass its text"),
         ({"text": "yes"}, "text='yes' is not True or False"),
         ({"columns": "value"}, "columns='value' is not a list of str"),
-        ({"drop_malformed": None}, "drop_malformed=None is not True or False"),
+        ({"malformed": None}, 'malformed=None is not "fail", "drop" or "keep"'),
     ],
 )
 def test_a_value_of_another_type_is_a_type_error(

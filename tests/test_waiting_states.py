@@ -206,7 +206,7 @@ def test_if_a_command_has_no_room_the_next_attempts_follow_after_longer_pauses_a
         assert all("the ring buffer to the media driver is full" in str(error) for error, _ in reader.errors)
         if pause.is_live:
             # The archive sends commands too. They have room again when the driver has read the last command.
-            eventually(lambda: pending[-1].done())
+            eventually(pending[-1].done)
             source.resume(rig.client)
         reader.until_live()
         eventually(lambda: source.offer() >= 10)

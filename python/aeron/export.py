@@ -44,7 +44,9 @@ class RecordingExport:
         to_position: Position up to which all messages were exported. A later export with this position as its
             ``from_position`` continues without a gap.
         rows: Number of exported rows.
-        malformed: Number of messages and records that were left out, because they do not fit the layout.
+        malformed: Number of malformed messages and records: left out, or kept as rows without values.
+        skipped: Number of messages that were left out because they have another template or schema.
+        unknown: Number of values of enums that the SBE schema does not know. They are null.
         files: Paths of the files.
         file_bytes: Length of all files, in bytes.
     """
@@ -54,6 +56,8 @@ class RecordingExport:
     to_position: int
     rows: int
     malformed: int
+    skipped: int
+    unknown: int
     files: tuple[Path, ...]
     file_bytes: int
 
@@ -114,6 +118,8 @@ def export(
         to_position=batches.position,
         rows=rows,
         malformed=batches.malformed,
+        skipped=batches.skipped,
+        unknown=batches.unknown,
         files=output.files,
         file_bytes=sum(path.stat().st_size for path in output.files),
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from aeron.export import RecordingExport
     from aeron.sbe import Template
-    from aeron.types import ExportFormat
+    from aeron.types import ExportFormat, MalformedTreatment
 
 __all__ = ["RecordedBatches", "read_recording"]
 
@@ -31,7 +31,7 @@ def read_recording(
     layout: str | npt.DTypeLike | None = None,
     text: bool = False,
     columns: Sequence[str] | None = None,
-    drop_malformed: bool = False,
+    malformed: MalformedTreatment = "fail",
     verify_checksums: bool = True,
     sbe: Template | None = None,
 ) -> RecordedBatches:
@@ -56,8 +56,9 @@ def read_recording(
             structured numpy dtype. `None` reads the payloads as bytes.
         text: Whether payloads are UTF-8 text, so that ``value`` is a column of strings.
         columns: Names of the columns, in the order of the result. `None` selects the columns above.
-        drop_malformed: Whether messages and records that do not fit the layout are left out and counted. By default
-            they raise `InvalidArgumentError`.
+        malformed: Treatment of messages and records that do not fit the layout: ``"fail"`` raises
+            `InvalidArgumentError`, and ``"drop"`` leaves them out. ``"keep"`` gives a row without values for each of
+            them, with its bytes in the column ``_corrupt_record``.
         verify_checksums: Whether a frame with a wrong checksum is an error, if the archive has written checksums.
         sbe: Template of an SBE schema, ``schema["Trade"]``: its fields, groups and data are columns, as in
             `Template.to_arrow`. Messages of other templates are left out.
@@ -87,7 +88,7 @@ def read_recording(
             layout=layout if layout is None or isinstance(layout, str) else layout_text(layout),
             text=text,
             columns=columns,
-            drop_malformed=drop_malformed,
+            malformed=malformed,
             verify_checksums=verify_checksums,
             sbe=sbe if sbe is None else _sbe_format(sbe),
         )
@@ -150,8 +151,18 @@ class RecordedBatches:
 
     @property
     def malformed(self) -> int:
-        """Number of messages and records that were left out so far, because they do not fit the layout."""
+        """Number of malformed messages and records so far: left out, or kept as rows without values."""
         return self._rows.malformed
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages so far that were left out because they have another template or schema."""
+        return self._rows.skipped
+
+    @property
+    def unknown(self) -> int:
+        """Number of values of enums so far that the SBE schema does not know. They are null."""
+        return self._rows.unknown
 
     def __iter__(self) -> Self:
         """Returns itself."""

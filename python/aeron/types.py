@@ -54,6 +54,7 @@ __all__ = [
     "ExportFormat",
     "FragmentHandler",
     "ImageHandler",
+    "MalformedTreatment",
     "Message",
     "Messages",
     "Offsets",
@@ -136,6 +137,9 @@ The function is first called with ``None``, and again with the archive's challen
 """
 ExportFormat: TypeAlias = Literal["parquet", "arrow"]
 """The format of exported files: Parquet, or Arrow IPC, which is also known as Feather."""
+MalformedTreatment: TypeAlias = Literal["fail", "drop", "keep"]
+"""Treatment of malformed messages: an error, no row, or a row without values that has the message's bytes in the column
+``_corrupt_record``."""
 SourceLocation: TypeAlias = Literal["LOCAL", "REMOTE"]
 """The source of a stream that an archive records.
 

@@ -10,6 +10,7 @@ from tests.conftest import eventually
 
 import aeron
 from aeron import _aeron
+from aeron.sbe import Schema
 from live.conftest import Start
 from live.query import Query
 
@@ -18,17 +19,17 @@ pa = pytest.importorskip("pyarrow")
 RECORD, TOO_SHORT = b"12345678", b"123"
 
 
+MARKET = Path(__file__).parents[1] / "sbe" / "market.xml"
+
+
 def drop_malformed(partitions: list[str]) -> int:
     """Reads partitions as a task does. Returns the number of rows."""
     rows = 0
     schema = pa.schema([("id", pa.int64())])
     for text in partitions:
-        reader = _aeron.PartitionReader(
-            text, schema, value_format="struct", value_schema="id i64", mode="DROPMALFORMED"
-        )
+        reader = _aeron.PartitionReader(text, schema, value_format="struct", value_schema="id i64", malformed="drop")
         rows += sum(len(batch) for batch in reader)
-        if reader.malformed:
-            reader.report_malformed()
+        reader.report_counts()
     return rows
 
 
@@ -98,3 +99,32 @@ def test_after_a_restart_only_batches_that_are_read_again_count_again(
         assert drop_malformed(pieces(query, 1)) == 4
     publish_more(query, client, stream_id)
     assert query.report()["malformed"] == 3
+
+
+def test_a_finished_batch_counts_messages_of_other_templates_and_unknown_values_of_enums(
+    start: Start, client: aeron.Aeron, stream_id: int
+) -> None:
+    """08-63"""
+    trade = Schema(MARKET)["Trade"]
+    values = {"transactTime": 5, "tradeId": 1, "side": "Buy", "price": 1, "symbol": "ES", "expiry": 9}
+    known = trade.encode_one(values)
+    unknown = known[:20] + b"?" + known[21:]
+    other = trade.schema["BookUpdate"].encode_one({"transactTime": 5, "flags": []})
+    schema = pa.schema([trade.arrow_schema().field("side")])
+    query = start(min_partitions=2)
+    query.run_batch()
+    with client.add_exclusive_publication("aeron:ipc", stream_id) as publication:
+        messages = [known, other, unknown, other, unknown, other]
+        for payload in messages:
+            publication.publish(payload, timeout=10)
+        eventually(lambda: query.report()["retainedBytes"] > 0)
+        while len(query.rows()) < len(messages):
+            query.run_batch()
+        for text in pieces(query, 1):
+            reader = _aeron.PartitionReader(text, schema, value_format="sbe", value_schema=trade._format_text())
+            list(reader)
+            reader.report_counts()
+        publication.publish(RECORD, timeout=10)
+        query.run_until(len(messages) + 1)
+        report = query.report()
+    assert (report["malformed"], report["skipped"], report["unknownEnums"]) == (0, 3, 2)

@@ -140,6 +140,25 @@ def test_malformed_messages_fail_the_task_or_are_dropped(tmp_path: Path) -> None
         rows(messages, tmp_path, **TRADES)
     table = rows(messages, tmp_path, **TRADES, mode="DROPMALFORMED")
     assert table["tradeId"].to_pylist() == [1, 4]
+    table = rows(messages, tmp_path, **TRADES, mode="PERMISSIVE")
+    assert table["tradeId"].to_pylist() == [1, None, None, 4]
+    assert table["_corrupt_record"].to_pylist() == [None, late, messages[2], None]
+
+
+@needs_boot_id
+def test_a_kept_message_with_a_group_is_one_row(tmp_path: Path) -> None:
+    good = book("1", "2")
+    bad = good[:8] + b"\xff" * 8 + good[16:]
+    for group, indexes in ({"sbe.group": "entries"}, [0, 1, 0, 0, 1]), ({}, [0, 0, 0]):
+        options = {**BOOKS, **group, "mode": "PERMISSIVE", "includeHeaders": "true"}
+        (tmp_path / str(len(group))).mkdir()
+        table = rows([good, bad, good], tmp_path / str(len(group)), **options)
+        kept = table["_corrupt_record"].to_pylist()
+        assert [row for row in kept if row is not None] == [bad]
+        assert kept.index(bad) == len(kept) // 2
+        if group:
+            assert table["record_index"].to_pylist() == indexes
+        assert table.num_rows == len(indexes)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from aeron._stubs.driver_files import ErrorObservation
 from aeron._stubs.extensions import CopiedRange
 from aeron._stubs.pipeline import ColumnBatch
 from aeron._stubs.recordings import Recording
+from aeron.types import MalformedTreatment
 
 @final
 class _ArchiveMark:
@@ -135,7 +136,7 @@ class _RecordedRows:
         layout: str | None = None,
         text: bool = False,
         columns: Sequence[str] | None = None,
-        drop_malformed: bool = False,
+        malformed: MalformedTreatment = "fail",
         verify_checksums: bool = True,
         sbe: str | None = None,
     ) -> Self: ...
@@ -153,7 +154,13 @@ class _RecordedRows:
         """Position up to which all complete messages were returned."""
     @property
     def malformed(self) -> int:
-        """Number of malformed messages and records that were dropped so far."""
+        """Number of malformed messages and records so far: left out, or kept as rows without values."""
+    @property
+    def skipped(self) -> int:
+        """Number of messages so far that were left out because they have another template or schema."""
+    @property
+    def unknown(self) -> int:
+        """Number of values of enums so far that the schema does not know. They are null."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
     def __arrow_c_schema__(self) -> object: ...

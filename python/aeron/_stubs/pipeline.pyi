@@ -6,7 +6,7 @@ from typing import Required, Self, TypedDict, final, type_check_only
 
 from typing_extensions import Buffer
 
-from aeron.types import ArrowArray, ArrowSchema
+from aeron.types import ArrowArray, ArrowSchema, MalformedTreatment
 
 @type_check_only
 class _ClientSettings(TypedDict, total=False):
@@ -95,7 +95,7 @@ class PartitionReader:
     * `schema` is any object with the method ``__arrow_c_schema__``.
     * `value_format` is ``"binary"``, ``"string"``, ``"struct"`` or ``"sbe"``. With ``"struct"``, `value_schema` is the
       record layout. With ``"sbe"``, it is a JSON object: the text of the schema, the template, and options of columns.
-    * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
+    * `malformed` is ``"fail"``, ``"drop"`` or ``"keep"``, as for `read_recording`.
     * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
     * With `verify_checksums`, a frame with a wrong checksum is an error.
 
@@ -109,19 +109,22 @@ class PartitionReader:
         *,
         value_format: str = "binary",
         value_schema: str | None = None,
-        mode: str = "FAILFAST",
+        malformed: MalformedTreatment = "fail",
         channel: str | None = None,
         verify_checksums: bool = True,
     ) -> Self: ...
     @property
     def malformed(self) -> int:
-        """Number of malformed messages and records that were dropped so far."""
+        """Number of malformed messages and records so far: left out, or kept as rows without values."""
     @property
     def skipped(self) -> int:
-        """Number of messages that were skipped because they have another template or schema."""
-    def report_malformed(self) -> None:
-        """Writes a file with the number of dropped messages and records into the archive directory, for the live source
-        that planned the partition. Raises ``OSError`` if the file cannot be created.
+        """Number of messages so far that were left out because they have another template or schema."""
+    @property
+    def unknown(self) -> int:
+        """Number of values of enums so far that the schema does not know. They are null."""
+    def report_counts(self) -> None:
+        """Writes files with the numbers above into the archive directory, for the live source that planned the partition.
+        Raises ``OSError`` if a file cannot be created.
         """
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
@@ -327,12 +330,18 @@ class SharedPartitionReader:
         directory: str | PathLike[str] | None = None,
         value_format: str = "binary",
         value_schema: str | None = None,
-        mode: str = "FAILFAST",
+        malformed: MalformedTreatment = "fail",
         verify_checksums: bool = True,
     ) -> Self: ...
     @property
     def malformed(self) -> int:
-        """Number of malformed messages and records that were dropped so far."""
+        """Number of malformed messages and records so far: left out, or kept as rows without values."""
+    @property
+    def skipped(self) -> int:
+        """Number of messages so far that were left out because they have another template or schema."""
+    @property
+    def unknown(self) -> int:
+        """Number of values of enums so far that the schema does not know. They are null."""
     @property
     def is_replay(self) -> bool:
         """Whether the rows are from a replay, and not from files."""

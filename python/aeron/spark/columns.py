@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import (
+    BinaryType,
     DataType,
     IntegerType,
     LongType,
@@ -17,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from aeron.spark.errors import AeronOptionError
-from aeron.spark.payloads import PayloadFormat, payload_of, sql
+from aeron.spark.payloads import payload_of, sql
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,12 +41,16 @@ HEADERS: Mapping[str, DataType] = {
 }
 """All columns of a message except its payload, in the order of the default schema."""
 
+CORRUPT_RECORD = "_corrupt_record"
+"""Column with the bytes of a malformed message or record, with ``mode=PERMISSIVE``. The name is Spark's."""
+
 
 def source_schema(options: SourceOptions) -> StructType:
     """Returns the default schema of a source. All columns are nullable."""
     payload = payload_of(options)
-    available = available_columns(payload)
-    names = list(available) if options.include_headers else payload.default_columns
+    available = available_columns(options)
+    kept = [CORRUPT_RECORD] if CORRUPT_RECORD in available else []
+    names = available if options.include_headers else dict.fromkeys([*payload.default_columns, *kept])
     return StructType([StructField(name, available[name], True) for name in names])
 
 
@@ -54,7 +59,7 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
 
     Raises :class:`~aeron.spark.errors.AeronOptionError`.
     """
-    available = available_columns(payload_of(options))
+    available = available_columns(options)
     types = {name.lower(): type_ for name, type_ in available.items()}
     seen = set()
     for field in schema.fields:
@@ -69,9 +74,12 @@ def check_schema(schema: StructType, options: SourceOptions) -> None:
             raise AeronOptionError(f"column '{field.name}' cannot be {found}; format aeron reads it as {right}")
 
 
-def available_columns(payload: PayloadFormat) -> dict[str, DataType]:
+def available_columns(options: SourceOptions) -> dict[str, DataType]:
     """Returns all columns of a source. A column of the payload hides a header column of the same name."""
+    payload = payload_of(options)
     headers = {**HEADERS, **payload.more_headers}
+    if options.mode == "PERMISSIVE":
+        headers[CORRUPT_RECORD] = BinaryType()
     return {**payload.columns, **{name: type_ for name, type_ in headers.items() if name not in payload.names}}
 
 

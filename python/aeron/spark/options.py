@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from aeron import ChannelUriBuilder
 from aeron.spark import option_values
 from aeron.spark.errors import AeronOptionError
+from aeron.types import MalformedTreatment
 
 __all__ = [
     "OPTIONS",
@@ -123,6 +124,9 @@ class Option:
 
 _TRUE_OR_FALSE = "expected true or false"
 _LIVE_ONLY = f"a live stream has no past: use latest; earliest and positions need {_CONTROL_CHANNEL}"
+
+MALFORMED: Mapping[str, MalformedTreatment] = {"FAILFAST": "fail", "DROPMALFORMED": "drop", "PERMISSIVE": "keep"}
+"""The treatments of malformed payloads by Spark's words for them."""
 
 OPTIONS: tuple[Option, ...] = (
     Option(
@@ -640,11 +644,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "mode",
         Use.SOURCE,
-        option_values.choice("FAILFAST", "DROPMALFORMED"),
-        "expected FAILFAST or DROPMALFORMED",
-        "Treatment of a payload that does not fit `valueFormat`: fail, or drop and count it.",
+        option_values.choice(*MALFORMED),
+        f"expected one of {', '.join(MALFORMED)}",
+        "Treatment of a payload that does not fit `valueFormat`: fail, drop it, or keep it as a row without values and "
+        "with its bytes in the column `_corrupt_record`. Dropped and kept payloads are counted.",
         "DROPMALFORMED",
-        ("PERMISSIVE", "unknown value"),
+        ("DROP", "unknown value"),
         default="FAILFAST",
     ),
     Option(

@@ -42,8 +42,8 @@ class Progress:
     For a running archive, only ``recordings``, ``backlog_bytes``, ``lag_bytes``, ``lost_bytes``, ``archive`` and
     ``rows_per_second`` are known. There, ``lost_bytes`` counts from the last start of the query.
 
-    Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``)
-    count from the first start of the query, because the private archive stores them.
+    Sums (``retention_full_ms``, ``gap_bytes``, ``unknown_gaps``, ``lost_bytes``, ``joined``, ``ended``, ``malformed``,
+    ``skipped``, ``unknown_enums``) count from the first start of the query, because the private archive stores them.
 
     After a restart, Spark may run a batch again. Spark then requests no report from the source. In the progress of such
     a batch, all numbers except ``rows_per_second`` and ``recordings`` are ``None``, which means *not known*. The
@@ -63,7 +63,9 @@ class Progress:
         lost_bytes: Bytes that were lost with ``failOnDataLoss=false``.
         joined: Number of images that began.
         ended: Number of images that ended.
-        malformed: Messages and records that ``mode=DROPMALFORMED`` dropped, in finished batches.
+        malformed: Malformed messages and records in finished batches, which ``mode`` dropped or kept.
+        skipped: Messages in finished batches that have another template or schema than ``sbe.template``.
+        unknown_enums: Values of enums in finished batches that the SBE schema does not know. They are null.
         archive: Directory of the private archive on the Spark driver's machine; ``None`` before it exists. For a
             running archive, its control channel.
         rows_per_second: Rows of the last batch divided by its duration; 0 if the batch had no rows.
@@ -85,6 +87,8 @@ class Progress:
     joined: int | None
     ended: int | None
     malformed: int | None
+    skipped: int | None
+    unknown_enums: int | None
     archive: str | None
     rows_per_second: float
     lag_bytes: Mapping[str, int]
@@ -147,6 +151,8 @@ def _of_source(source: Mapping[str, Any]) -> Progress | None:
         joined=report.get("joined"),
         ended=report.get("ended"),
         malformed=report.get("malformed"),
+        skipped=report.get("skipped"),
+        unknown_enums=report.get("unknownEnums"),
         archive=report.get("archive"),
         rows_per_second=rate,
         lag_bytes=report.get("lagBytes", {}),

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from aeron.spark.logs import logger
-from aeron.spark.options import ReadStreamOptions, SharedOptions, SourceOptions
+from aeron.spark.options import MALFORMED, ReadStreamOptions, SharedOptions, SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,18 +54,19 @@ def read_partition(
             expected,
             value_format=options.value_format,
             value_schema=payload_of(options).native_schema,
-            mode=options.mode,
+            malformed=MALFORMED[options.mode],
             verify_checksums=options.verify_checksums,
             channel=options.channel if isinstance(options, ReadStreamOptions) else None,
         )
     for batch in reader:
         yield pa.record_batch(batch)
+    if isinstance(reader, _pipeline.PartitionReader) and isinstance(options, ReadStreamOptions):
+        _report_counts(reader)
     if reader.malformed:
-        if isinstance(reader, _pipeline.PartitionReader) and isinstance(options, ReadStreamOptions):
-            _report_malformed(reader)
         piece = json.loads(partition.text)
         _log.warning(
-            "mode=DROPMALFORMED: dropped %d malformed messages or records of stream %d, session %d, positions %d to %d",
+            "mode=%s: %d malformed messages or records of stream %d, session %d, positions %d to %d",
+            options.mode,
             reader.malformed,
             piece["recording"]["stream_id"],
             piece["recording"]["session_id"],
@@ -88,16 +89,16 @@ def _shared(partition: AeronPartition, options: SharedOptions, schema: pa.Schema
         directory=options.archive_dir,
         value_format=options.value_format,
         value_schema=payload_of(options).native_schema,
-        mode=options.mode,
+        malformed=MALFORMED[options.mode],
         verify_checksums=options.verify_checksums,
     )
 
 
-def _report_malformed(reader: _pipeline.PartitionReader) -> None:
-    """Reports the number of malformed messages and records to the source. A failure is only logged, because the task
+def _report_counts(reader: _pipeline.PartitionReader) -> None:
+    """Reports the numbers of malformed and skipped messages to the source. A failure is only logged, because the task
     has already read its rows.
     """
     try:
-        reader.report_malformed()
+        reader.report_counts()
     except OSError as error:
-        _log.warning("malformed messages and records of this task are missing in the query's progress: %s", error)
+        _log.warning("malformed and skipped messages of this task are missing in the query's progress: %s", error)

@@ -231,7 +231,7 @@ fn a_constant_does_not_hide_a_column_of_the_header() {
     let elements =
         r#"<field name="Position" id="1" type="three"/><field name="x" id="2" type="uint8"/>"#;
     let format = ValueFormat::sbe(columns(elements, None));
-    let projection = Projection::of_columns(None, &format).expect("columns");
+    let projection = Projection::of_columns(None, &format, Mode::FailFast).expect("columns");
     let position = projection.schema().field_with_name("position");
     let position = position.expect("the position of the message");
     assert_eq!(position.data_type(), &arrow_schema::DataType::Int64);

@@ -38,7 +38,8 @@ fn main() {
             let fields: Vec<Field> = columns
                 .map(|(name, kind)| Field::new(name, kind, true))
                 .collect();
-            let projection = Projection::new(Arc::new(Schema::new(fields)), &format);
+            let projection =
+                Projection::new(Arc::new(Schema::new(fields)), &format, Mode::FailFast);
             let projection = projection.expect("known columns");
             report(name, rows, || read(&directory, &partition, &projection));
         }

@@ -5,7 +5,7 @@ use std::io;
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::storage::Storage;
 use aeron_archive::stream::StreamError;
-use aeron_columns::read::{ArrivalTimes, Frame, Frames, Mode, Projection, Recording};
+use aeron_columns::read::{ArrivalTimes, Frame, Frames, Mode, Projection, Recording, RowCounts};
 use arrow_array::RecordBatch;
 
 use crate::partition::Partition;
@@ -78,14 +78,9 @@ impl<S: Storage + Clone> PartitionRowReader<S> {
         })
     }
 
-    /// Returns the number of malformed messages and records that were dropped so far.
-    pub fn malformed(&self) -> u64 {
-        self.rows.malformed()
-    }
-
-    /// Returns the number of messages that were skipped because they have another template or schema.
-    pub fn skipped(&self) -> u64 {
-        self.rows.skipped()
+    /// Returns the numbers of messages, records and values so far that are not in the columns.
+    pub fn counts(&self) -> RowCounts {
+        self.rows.counts()
     }
 
     /// Returns the position up to which all complete messages were returned: see

@@ -63,7 +63,7 @@ fn reader(
     format: &ValueFormat,
     mode: Mode,
 ) -> PartitionRowReader<MemoryStorage> {
-    let projection = Projection::new(schema, format).unwrap();
+    let projection = Projection::new(schema, format, mode).unwrap();
     let storage = recording.storage.clone();
     PartitionRowReader::new(
         storage,
@@ -83,7 +83,7 @@ fn batches(
     while let Some(batch) = reader.next_batch()? {
         batches.push(batch);
     }
-    Ok((batches, reader.malformed()))
+    Ok((batches, reader.counts().malformed))
 }
 
 /// Returns the value and position of each row.
@@ -475,6 +475,74 @@ fn malformed_messages_and_records_are_an_error_or_dropped_and_counted() {
     assert_eq!((nothing.len(), malformed), (0, 1));
 }
 
+/// 08-63
+#[test]
+fn malformed_messages_and_records_are_kept_as_rows_without_values() {
+    let mut recording = Recording::new(TERM_LENGTH);
+    recording.message(&[1, 0, 2, 1], 0);
+    recording.message(&[1, 2, 3], 1);
+    recording.message(b"", 2);
+    recording.message(&[3, 0, 4, 7, 5, 1], 3);
+    recording.message(&[6, 9], 4);
+    let columns = schema([
+        ("reserved_value", DataType::Int64),
+        ("record_index", DataType::Int32),
+        ("id", DataType::Int16),
+        ("_corrupt_record", DataType::Binary),
+    ]);
+    let format = records("id u8, flag bool");
+    let partition = recording.whole();
+    for flag in [true, false] {
+        // Without the column `flag`, its values are not looked at.
+        let mut fields = columns.fields().to_vec();
+        if flag {
+            fields.push(Arc::new(Field::new("flag", DataType::Boolean, true)));
+        }
+        let columns = Arc::new(Schema::new(fields));
+        let reader = reader(&recording, &partition, columns, &format, Mode::Permissive);
+        let (kept, malformed) = batches(reader).unwrap();
+        assert_eq!(int64s(&kept, 0), [0, 0, 1, 2, 3, 3, 3, 4]);
+        assert_eq!(int32s(&kept, 1), [0, 1, 0, 0, 0, 1, 2, 0]);
+        let ids = kept[0].column(2).as_primitive::<Int16Type>();
+        let corrupt = kept[0].column(3).as_binary::<i32>();
+        let rows: Vec<_> = ids.iter().zip(corrupt.iter()).collect();
+        let sound = |id| (Some(id), None);
+        let kept_bytes = |bytes: &'static [u8]| (None, Some(bytes));
+        let expected = match flag {
+            true => [kept_bytes(&[4, 7]), sound(5), kept_bytes(&[6, 9])],
+            false => [sound(4), sound(5), sound(6)],
+        };
+        assert_eq!(
+            rows[..5],
+            [
+                sound(1),
+                sound(2),
+                kept_bytes(&[1, 2, 3]),
+                kept_bytes(&[]),
+                sound(3)
+            ]
+        );
+        assert_eq!(rows[5..], expected);
+        assert_eq!(malformed, if flag { 4 } else { 2 });
+    }
+}
+
+#[test]
+fn without_malformed_messages_the_column_of_their_bytes_has_nulls() {
+    let mut recording = Recording::new(TERM_LENGTH);
+    recording.message(b"a", 0);
+    let partition = recording.whole();
+    let columns = schema([
+        ("_corrupt_record", DataType::Binary),
+        ("value", DataType::Utf8),
+    ]);
+    let text = ValueFormat::text();
+    assert!(Projection::new(columns.clone(), &text, Mode::DropMalformed).is_err());
+    let reader = reader(&recording, &partition, columns, &text, Mode::Permissive);
+    let (kept, malformed) = batches(reader).unwrap();
+    assert_eq!((kept[0].column(0).null_count(), malformed), (1, 0));
+}
+
 #[test]
 fn a_message_that_is_longer_than_the_maximum_is_an_error() {
     let mut recording = Recording::new(64 * 1024 * 1024);
@@ -500,7 +568,7 @@ fn a_message_that_is_longer_than_the_maximum_is_an_error() {
 #[test]
 fn columns_that_do_not_exist_or_have_another_type_are_refused() {
     let refused = |column, format: &ValueFormat| {
-        let error = Projection::new(schema([column]), format).unwrap_err();
+        let error = Projection::new(schema([column]), format, Mode::FailFast).unwrap_err();
         error.to_string()
     };
     assert_eq!(
@@ -523,7 +591,7 @@ fn columns_that_do_not_exist_or_have_another_type_are_refused() {
     );
     // A field of the record hides the header column with the same name. Names are compared without regard to case.
     let field = schema([("POSITION", DataType::Float64)]);
-    assert!(Projection::new(field, &records("position f64")).is_ok());
+    assert!(Projection::new(field, &records("position f64"), Mode::FailFast).is_ok());
 }
 
 /// Generates a frame. The values are the flags and the length of the payload, or `None` for padding.
@@ -661,7 +729,7 @@ proptest! {
 fn names(columns: Option<&[&str]>, format: &ValueFormat) -> Result<Vec<String>, String> {
     let columns: Option<Vec<String>> =
         columns.map(|names| names.iter().map(|&name| name.into()).collect());
-    let projection = Projection::of_columns(columns.as_deref(), format);
+    let projection = Projection::of_columns(columns.as_deref(), format, Mode::FailFast);
     let projection = projection.map_err(|error| error.to_string())?;
     let fields = projection.schema().fields().iter();
     Ok(fields.map(|field| field.name().clone()).collect())

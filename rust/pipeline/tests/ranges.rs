@@ -57,7 +57,8 @@ fn read(archive: &Archive, range: PositionRange) -> (Vec<usize>, i64) {
     let planned = planned(archive, range);
     let storage = Directory::new(archive.path());
     let value = [String::from("value")];
-    let projection = Projection::of_columns(Some(&value), &ValueFormat::binary()).unwrap();
+    let projection =
+        Projection::of_columns(Some(&value), &ValueFormat::binary(), Mode::FailFast).unwrap();
     let partition = &planned.partition;
     let mut reader =
         PartitionRowReader::new(storage, partition, projection, Mode::FailFast, None, true)

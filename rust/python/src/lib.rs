@@ -36,6 +36,7 @@ mod interpreter;
 mod log_file;
 mod logs;
 mod loss_report;
+mod malformed;
 mod offer;
 mod operations;
 mod pipeline;

@@ -21,11 +21,13 @@ from aeron.cli.archive.files import (
     progress_bar,
 )
 from aeron.cli.options import size
+from aeron.cli.sbe_text import schema_in
 from aeron.cli.text import printable
 from aeron.export import COMPRESSIONS
 
 if TYPE_CHECKING:
-    from aeron.types import ExportFormat
+    from aeron.sbe import Template
+    from aeron.types import ExportFormat, MalformedTreatment
 
 _COUNT = click.IntRange(min=1)
 
@@ -51,7 +53,16 @@ _COUNT = click.IntRange(min=1)
 )
 @click.option("--from", "from_position", type=POSITION, help="Leave out messages before this position.")
 @click.option("--to", "to_position", type=POSITION, help="Leave out messages from this position on.")
-@click.option("--drop-malformed", is_flag=True, help="Leave out messages that do not fit the layout, and count them.")
+@click.option("--sbe", type=click.Path(dir_okay=False), help="File with the SBE schema of the messages.")
+@click.option("--template", metavar="NAME", help="Message of the SBE schema: its fields are the columns.")
+@click.option(
+    "--malformed",
+    type=click.Choice(get_args(aeron.MalformedTreatment)),
+    default="fail",
+    show_default=True,
+    help="Treatment of messages that do not fit the layout or the schema: fail, drop them, or keep their bytes in the "
+    "column _corrupt_record.",
+)
 @click.option(
     "--verify-checksums/--no-verify-checksums",
     default=True,
@@ -92,7 +103,9 @@ def export(
     columns: str | None,
     from_position: int | None,
     to_position: int | None,
-    drop_malformed: bool,
+    sbe: str | None,
+    template: str | None,
+    malformed: MalformedTreatment,
     verify_checksums: bool,
     compression: str,
     row_group_rows: int,
@@ -107,6 +120,7 @@ def export(
     gets its name when it is complete, so an interrupted export leaves no file.
     """
     check_directory(directory)
+    chosen = _template(sbe, template)
     with explained(), _with_pyarrow(), aeron.ShutdownSignalBarrier() as stop:
         batches = aeron.read_recording(
             directory,
@@ -116,7 +130,8 @@ def export(
             layout=layout,
             text=text,
             columns=None if columns is None else [name.strip() for name in columns.split(",")],
-            drop_malformed=drop_malformed,
+            malformed=malformed,
+            sbe=chosen,
             verify_checksums=verify_checksums,
         )
         length = batches.to_position - batches.from_position
@@ -135,6 +150,19 @@ def export(
         print_json(_as_json(exported))
     else:
         click.echo(_line(exported, output))
+
+
+def _template(path: str | None, name: str | None) -> Template | None:
+    """Returns the template that the options name."""
+    if path is None:
+        if name is not None:
+            raise click.UsageError("--template needs --sbe: pass the file with the schema too")
+        return None
+    schema = schema_in(path)
+    if name is not None and name in schema:
+        return schema[name]
+    problem = "--sbe needs --template" if name is None else f"{printable(path)} has no message '{printable(name)}'"
+    raise click.UsageError(f"{problem}: name one of {printable(', '.join(schema))}")
 
 
 @contextlib.contextmanager
@@ -160,15 +188,26 @@ def _as_json(exported: aeron.RecordingExport) -> dict[str, object]:
         "to_position": exported.to_position,
         "rows": exported.rows,
         "malformed": exported.malformed,
+        "skipped": exported.skipped,
+        "unknown": exported.unknown,
         "files": [str(path) for path in exported.files],
         "file_bytes": exported.file_bytes,
     }
 
 
 def _line(exported: aeron.RecordingExport, output: str) -> str:
-    dropped = f"; left out {exported.malformed} malformed messages and records" if exported.malformed else ""
+    notes = [
+        f"{count:,} {what}"
+        for count, what in (
+            (exported.malformed, "malformed messages and records"),
+            (exported.skipped, "messages of other templates"),
+            (exported.unknown, "unknown values of enums"),
+        )
+        if count
+    ]
+    counts = f"; {', '.join(notes)}" if notes else ""
     files = "" if len(exported.files) == 1 else f" in {len(exported.files)} files"
     return (
         f"(recordingId={exported.recording_id}) {exported.rows:,} rows from position {exported.from_position} to "
-        f"{exported.to_position}: {printable(output)}, {exported.file_bytes:,} bytes{files}{dropped}"
+        f"{exported.to_position}: {printable(output)}, {exported.file_bytes:,} bytes{files}{counts}"
     )

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use aeron_memory::log::position::Positions;
 use arrow_array::{
-    ArrayRef, Int16Array, Int32Array, Int64Array, StringArray, TimestampMicrosecondArray,
+    ArrayRef, BinaryArray, Int16Array, Int32Array, Int64Array, StringArray,
+    TimestampMicrosecondArray,
 };
 use arrow_buffer::NullBuffer;
 
@@ -38,6 +39,8 @@ pub(super) struct MessageRows<'a> {
     /// Number of rows of all messages.
     pub(super) count: usize,
     pub(super) payload: Vec<ArrayRef>,
+    /// Bytes of the malformed rows; `None` if there are none.
+    pub(super) corrupt: Option<BinaryArray>,
 }
 
 /// Returns the rows of `messages` whose values a column can hold, with their payloads one after the other.
@@ -115,6 +118,7 @@ impl<'a> MessageRows<'a> {
             count: row_count(&messages),
             messages,
             payload,
+            corrupt: None,
         }
     }
 
@@ -155,6 +159,10 @@ impl<'a> MessageRows<'a> {
                 Arc::new(Int16Array::new(flags.into(), None))
             }
             ColumnSource::RecordIndex => int32s(self.record_indexes()),
+            ColumnSource::CorruptRecord => Arc::new(match &self.corrupt {
+                Some(corrupt) => corrupt.clone(),
+                None => BinaryArray::new_null(count),
+            }),
             ColumnSource::Timestamp => self.timestamps(arrivals)?,
         })
     }

@@ -7,7 +7,13 @@ pub enum Mode {
     FailFast,
     /// Malformed messages and records are dropped and counted.
     DropMalformed,
+    /// A malformed message or record is a row without values, which has its bytes in the column
+    /// [`CORRUPT_RECORD`]. Such rows are counted.
+    Permissive,
 }
+
+/// Name of the column with the bytes of malformed messages and records. The name is Spark's.
+pub const CORRUPT_RECORD: &str = "_corrupt_record";
 
 /// A message that cannot become a row, or that contains a record that cannot become a row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,23 +33,31 @@ pub struct Malformed {
     pub reason: String,
 }
 
-/// Drops or reports malformed messages according to the mode, and counts them.
+/// Drops, keeps or reports malformed messages according to the mode, and counts what is not in the columns.
 #[derive(Debug)]
 pub(super) struct MalformedPolicy {
     pub(super) mode: Mode,
     pub(super) recording_id: i64,
     pub(super) stream_id: i32,
     pub(super) session_id: i32,
-    /// Number of messages and records that were dropped.
-    pub(super) dropped: u64,
-    /// Number of messages that are not of the format, and were skipped.
-    pub(super) skipped: u64,
+    pub(super) counts: RowCounts,
+}
+
+/// Numbers of messages, records and values that are not in the columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Malformed messages and records. They were dropped, or kept as rows without values.
+    pub malformed: u64,
+    /// Messages that were skipped because they have another template or schema.
+    pub skipped: u64,
+    /// Values of enums that the schema does not know. They are null.
+    pub unknown: u64,
 }
 
 impl MalformedPolicy {
-    /// Drops `count` messages or records, or returns an error for the first of them, according to the mode.
+    /// Counts `count` malformed messages or records, or returns an error for the first of them, according to the mode.
     ///
-    /// `position` is the end of the first dropped message, or of the message with the first dropped record.
+    /// `position` is the end of the first malformed message, or of the message with the first malformed record.
     #[cold]
     pub(super) fn judge(
         &mut self,
@@ -53,8 +67,8 @@ impl MalformedPolicy {
     ) -> Result<(), Malformed> {
         match self.mode {
             Mode::FailFast => Err(self.malformed(position, reason)),
-            Mode::DropMalformed => {
-                self.dropped += count as u64;
+            Mode::DropMalformed | Mode::Permissive => {
+                self.counts.malformed += count as u64;
                 Ok(())
             }
         }

@@ -9,6 +9,7 @@
 mod build;
 mod format;
 mod frames;
+mod kept;
 mod malformed;
 mod projection;
 mod reader;
@@ -18,9 +19,9 @@ mod walk;
 
 pub use build::Recording;
 pub use format::ValueFormat;
-pub(crate) use format::{BadValue, PayloadDecoder, PayloadFormat};
+pub(crate) use format::{BadValue, DecodedPayloads, PayloadDecoder, PayloadFormat};
 pub use frames::{ArrivalTimes, Frame, Frames};
-pub use malformed::{Malformed, Mode};
+pub use malformed::{CORRUPT_RECORD, Malformed, Mode, RowCounts};
 pub use projection::{Projection, ProjectionError};
 pub use reader::RowReader;
 pub use row_error::RowReadError;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::format::{PayloadDecoder, ValueFormat};
+use super::malformed::{CORRUPT_RECORD, Mode};
 use crate::layout::timestamp_type;
 
 /// The columns of record batches: a selection of the existing columns, in any order, nullable or not.
@@ -67,6 +68,7 @@ pub(super) enum ColumnSource {
     TermOffset,
     Flags,
     RecordIndex,
+    CorruptRecord,
 }
 
 /// Columns of every row, for every format of the payload.
@@ -89,15 +91,17 @@ const DEFAULT_HEADER_COLUMNS: usize = 5;
 impl Projection {
     /// Creates the projection to the columns with these names, for payloads of `format`. Case in names is ignored. If
     /// `names` is `None`, the columns are the columns of the payload, and then `stream_id`, `session_id`, `position`,
-    /// `reserved_value` and `timestamp`. A field of a record hides a header column of the same name.
+    /// `reserved_value` and `timestamp`. A field of a record hides a header column of the same name. The column
+    /// [`CORRUPT_RECORD`] exists only in the mode [`Mode::Permissive`], and is the last of all columns.
     ///
     /// # Errors
     /// A column that does not exist or is named twice, or no column at all.
     pub fn of_columns(
         names: Option<&[String]>,
         format: &ValueFormat,
+        mode: Mode,
     ) -> Result<Self, ProjectionError> {
-        let available = AvailableColumns::of(format);
+        let available = AvailableColumns::of(format, mode);
         let fields = match names {
             Some(names) => available.named(names)?,
             None => available.default_fields(),
@@ -111,7 +115,7 @@ impl Projection {
             let name = twice.name().clone();
             return Err(ProjectionError::Twice { name });
         }
-        Self::new(Arc::new(Schema::new(fields)), format)
+        Self::new(Arc::new(Schema::new(fields)), format, mode)
     }
 
     /// Returns the projection with this metadata in its schema, and so in each record batch.
@@ -122,12 +126,17 @@ impl Projection {
     }
 
     /// Creates the projection to the columns of `schema`, for payloads of `format`. Case in names is ignored. A field
-    /// of a record hides a header column of the same name.
+    /// of a record hides a header column of the same name. The columns are those of
+    /// [`of_columns`](Self::of_columns).
     ///
     /// # Errors
     /// A column that does not exist, or has another type.
-    pub fn new(schema: SchemaRef, format: &ValueFormat) -> Result<Self, ProjectionError> {
-        let available = AvailableColumns::of(format);
+    pub fn new(
+        schema: SchemaRef,
+        format: &ValueFormat,
+        mode: Mode,
+    ) -> Result<Self, ProjectionError> {
+        let available = AvailableColumns::of(format, mode);
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut decoded = Vec::new();
         for field in schema.fields() {
@@ -174,7 +183,7 @@ struct AvailableColumns {
 }
 
 impl AvailableColumns {
-    fn of(format: &ValueFormat) -> Self {
+    fn of(format: &ValueFormat, mode: Mode) -> Self {
         let format = format.payload();
         let (fields, more) = (format.fields(), format.more_fields());
         let defaults = fields.len();
@@ -192,6 +201,10 @@ impl AvailableColumns {
             if position(&columns, field.name()).is_none() {
                 columns.push(of_payload((defaults + number, field)));
             }
+        }
+        if mode == Mode::Permissive && position(&columns, CORRUPT_RECORD).is_none() {
+            let field = Field::new(CORRUPT_RECORD, DataType::Binary, true);
+            columns.push((ColumnSource::CorruptRecord, field));
         }
         Self { columns, defaults }
     }
@@ -211,12 +224,13 @@ impl AvailableColumns {
         fields.map(|found| Ok(found?.1.clone())).collect()
     }
 
-    /// Returns the columns of the payload, and the default header columns.
+    /// Returns the columns of the payload, the default header columns, and the column of malformed rows.
     fn default_fields(&self) -> Vec<Field> {
         let headers = HEADER_COLUMNS[..DEFAULT_HEADER_COLUMNS].iter();
         let headers: Vec<_> = headers.map(|(_, column)| *column).collect();
         let is_default = |column: ColumnSource| match column {
             ColumnSource::Payload(number) => number < self.defaults,
+            ColumnSource::CorruptRecord => true,
             header => headers.contains(&header),
         };
         let columns = self.columns.iter();
@@ -244,6 +258,7 @@ impl ColumnSource {
             Self::Timestamp => timestamp_type(),
             Self::Channel => DataType::Utf8,
             Self::Flags => DataType::Int16,
+            Self::CorruptRecord => DataType::Binary,
             _ => DataType::Int32,
         }
     }

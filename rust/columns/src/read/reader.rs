@@ -2,15 +2,16 @@
 
 use std::borrow::Cow;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use super::build::{MessageRows, Recording, sound_rows};
 use super::format::PayloadDecoder;
 use super::frames::{ArrivalTimes, Frames};
-use super::malformed::{Malformed, MalformedPolicy, Mode};
+use super::kept::kept_rows;
+use super::malformed::{Malformed, MalformedPolicy, Mode, RowCounts};
 use super::projection::Projection;
 use super::row_error::RowReadError;
-use super::staged::{StagedMessages, row_count};
+use super::staged::{Message, StagedMessages, row_count};
 use super::walk::Walk;
 
 /// Reads the rows of a range of frames. Only one thread at a time may use a reader.
@@ -41,22 +42,16 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
                 recording_id: recording.id,
                 stream_id: recording.stream_id,
                 session_id: recording.session_id,
-                dropped: 0,
-                skipped: 0,
+                counts: RowCounts::default(),
             },
             recording,
             arrivals,
         }
     }
 
-    /// Returns the number of messages and records that were dropped because they are malformed.
-    pub fn malformed(&self) -> u64 {
-        self.judge.dropped
-    }
-
-    /// Returns the number of messages that were skipped because they have another template or schema.
-    pub fn skipped(&self) -> u64 {
-        self.judge.skipped
+    /// Returns the numbers of messages, records and values so far that are not in the columns.
+    pub fn counts(&self) -> RowCounts {
+        self.judge.counts
     }
 
     /// Returns the position up to which all complete messages were returned. A reader that begins there continues
@@ -93,7 +88,7 @@ impl<F: Frames, A: ArrivalTimes> RowReader<F, A> {
     }
 }
 
-/// Returns the rows of the next staged messages, without the dropped rows.
+/// Returns the rows of the next staged messages. Malformed rows are dropped, or have no values.
 fn take_rows<'a>(
     staged: &'a mut StagedMessages,
     row_limit: usize,
@@ -101,23 +96,46 @@ fn take_rows<'a>(
     judge: &mut MalformedPolicy,
 ) -> Result<MessageRows<'a>, Malformed> {
     let (messages, range) = staged.take(row_limit);
-    let messages = &staged.messages[messages];
-    let bad = match payload.columns(&mut staged.values, range.clone(), messages) {
-        Ok(columns) => return Ok(MessageRows::new(Cow::Borrowed(messages), columns)),
+    if staged.has_malformed(&messages) {
+        return kept_rows(staged, messages, range, payload, judge);
+    }
+    let taken = &staged.messages[messages.clone()];
+    let bad = match payload.columns(&mut staged.values, range.clone(), taken) {
+        Ok(decoded) => {
+            judge.counts.unknown += decoded.unknown;
+            return Ok(MessageRows::new(Cow::Borrowed(taken), decoded.columns));
+        }
         Err(bad) => bad,
     };
-    let (mut values, sound) = sound_rows(payload, &staged.values, range, messages);
-    let position = messages[bad.message].end_position;
-    judge.judge(
-        row_count(messages) - row_count(&sound),
-        position,
-        bad.reason,
-    )?;
-    let range = 0..values.len();
-    let columns = payload
-        .columns(&mut values, range, &sound)
-        .map_err(|bad| judge.malformed(sound[bad.message].end_position, bad.reason))?;
+    if judge.mode == Mode::Permissive {
+        return kept_rows(staged, messages, range, payload, judge);
+    }
+    let (mut values, sound) = sound_rows(payload, &staged.values, range, taken);
+    let position = taken[bad.message].end_position;
+    let dropped = match payload.rows_are_slices() {
+        true => row_count(taken) - row_count(&sound),
+        false => taken.len() - sound.len(),
+    };
+    judge.judge(dropped, position, bad.reason)?;
+    let columns = sound_columns(payload, &mut values, &sound, judge)?;
     Ok(MessageRows::new(Cow::Owned(sound), columns))
+}
+
+/// Returns the columns of messages of which each was found to be sound.
+pub(super) fn sound_columns(
+    payload: &dyn PayloadDecoder,
+    values: &mut Vec<u8>,
+    sound: &[Message],
+    judge: &mut MalformedPolicy,
+) -> Result<Vec<ArrayRef>, Malformed> {
+    let range = 0..values.len();
+    match payload.columns(values, range, sound) {
+        Ok(decoded) => {
+            judge.counts.unknown += decoded.unknown;
+            Ok(decoded.columns)
+        }
+        Err(bad) => Err(judge.malformed(sound[bad.message].end_position, bad.reason)),
+    }
 }
 
 impl Projection {

@@ -10,6 +10,8 @@ pub(super) struct StagedMessages {
     /// Payloads of the messages, followed by the payload of the open message so far.
     pub(super) values: Vec<u8>,
     pub(super) messages: Vec<Message>,
+    /// Indexes of the malformed messages, which are kept as rows without values.
+    malformed: Vec<usize>,
     /// Number of rows of all messages.
     rows: usize,
     /// Number of messages that were taken.
@@ -121,6 +123,27 @@ impl StagedMessages {
         }
     }
 
+    /// Ends the open message, which is malformed and becomes a row without values.
+    pub(super) fn end_malformed(&mut self, end_position: i64) {
+        self.malformed.push(self.messages.len());
+        self.end_row(end_position);
+    }
+
+    /// Returns whether the message with this index is malformed.
+    pub(super) fn is_malformed(&self, message: usize) -> bool {
+        self.malformed.binary_search(&message).is_ok()
+    }
+
+    /// Returns whether a message of the range is malformed.
+    pub(super) fn has_malformed(&self, messages: &Range<usize>) -> bool {
+        let first = self
+            .malformed
+            .partition_point(|index| *index < messages.start);
+        self.malformed
+            .get(first)
+            .is_some_and(|index| *index < messages.end)
+    }
+
     /// Ends the open message, which consists of `rows` rows, at least one. If it has more than `limit` rows, which are
     /// of the same length, it is split into several messages, so that no record batch gets too long.
     pub(super) fn end_rows(&mut self, end_position: i64, rows: usize, limit: usize) {
@@ -166,6 +189,7 @@ impl StagedMessages {
         self.open = None;
         self.values.clear();
         self.messages.clear();
+        self.malformed.clear();
         self.rows = 0;
         self.taken = 0;
         self.value_begin = 0;

@@ -5,7 +5,7 @@ use aeron_memory::log::frame::flags;
 use super::BATCH_LENGTH;
 use super::format::PayloadDecoder;
 use super::frames::Frames;
-use super::malformed::{Malformed, MalformedPolicy};
+use super::malformed::{Malformed, MalformedPolicy, Mode};
 use super::row_error::RowReadError;
 use super::staged::{MessageStart, StagedMessages};
 
@@ -142,11 +142,14 @@ impl<F: Frames> Walk<F> {
             }
             Ok(rows) => {
                 self.staged.abandon();
-                judge.skipped += u64::from(rows.is_none());
+                judge.counts.skipped += u64::from(rows.is_none());
             }
             Err(reason) => {
-                self.staged.abandon();
                 judge.judge(1, end_position, reason)?;
+                match judge.mode {
+                    Mode::Permissive => self.staged.end_malformed(end_position),
+                    _ => self.staged.abandon(),
+                }
             }
         }
         Ok(())

@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::Field;
 
 use super::SbeColumns;
-use crate::read::{BadValue, Message, PayloadDecoder, PayloadFormat};
+use crate::read::{BadValue, DecodedPayloads, Message, PayloadDecoder, PayloadFormat};
 
 impl PayloadFormat for SbeColumns {
     fn fields(&self) -> Vec<Field> {
@@ -57,13 +56,16 @@ impl PayloadDecoder for SbePayloads {
         values: &mut Vec<u8>,
         range: Range<usize>,
         messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
+    ) -> Result<DecodedPayloads, BadValue> {
         let ends = messages.iter().map(|message| message.value_end);
         let decoded = self
             .columns
             .decode(values, range.start, ends, &self.selected);
         match decoded {
-            Ok(decoded) => Ok(decoded.columns),
+            Ok(decoded) => Ok(DecodedPayloads {
+                columns: decoded.columns,
+                unknown: decoded.unknown,
+            }),
             Err(bad) => Err(BadValue {
                 message: bad.message,
                 reason: bad.reason,

@@ -99,7 +99,7 @@ impl QueryState {
             return;
         }
         recorder.set_taken(start.recordings());
-        recorder.count_malformed(self.begun.as_ref(), start);
+        recorder.count_notes(self.begun.as_ref(), start);
         self.begun = Some(start.clone());
     }
 }

@@ -15,7 +15,7 @@ use aeron_archive::mark_file::MARK_FILE;
 use aeron_archive::ownership::{OwnershipLock, OwnershipLockAttempt};
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 
-use super::malformed::MalformedNote;
+use super::notes::RowNotes;
 use super::roots;
 use super::totals::{NEW_TOTALS_FILE, TOTALS_FILE};
 use super::{ARCHIVE_TTL_HOURS, LOCK_FILE, PrivateArchiveId, PrivateError};
@@ -118,7 +118,7 @@ fn is_ours(name: &str) -> bool {
     let is_segment = SegmentFileName::parse(name).is_some_and(|file| {
         [SEGMENT_EXTENSION, INDEX_EXTENSION, NEW_INDEX_EXTENSION].contains(&file.extension)
     });
-    is_fixed || is_error_log || is_segment || MalformedNote::parse(name).is_some()
+    is_fixed || is_error_log || is_segment || RowNotes::parse(name).is_some()
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::error::{LiveCode, LiveError};
 use crate::offsets::{Offset, RecordingOffset};
 use crate::partition::ArchiveLocation;
 use crate::private::{
-    ArchiveRoots, KnownRecording, MalformedNote, PrivateArchiveId, RecordingGap, RecordingInfo,
+    ArchiveRoots, KnownRecording, PrivateArchiveId, RecordingGap, RecordingInfo, RowNotes,
     take_notes,
 };
 
@@ -188,22 +188,25 @@ impl StreamRecorder {
         self.shared.add_line(line);
     }
 
-    /// Counts the messages and records that workers dropped as malformed in the batches after `from` and up to `to`. If
-    /// `from` is `None`, counts from the first batch.
-    pub(crate) fn count_malformed(&self, from: Option<&Offset>, to: &Offset) {
-        let position = |offset: &Offset, note: &MalformedNote| offset.position(note.recording_id);
+    /// Counts the messages and values that are not in the rows of the batches after `from` and up to `to`. If `from` is
+    /// `None`, counts from the first batch.
+    pub(crate) fn count_notes(&self, from: Option<&Offset>, to: &Offset) {
+        let position = |offset: &Offset, note: &RowNotes| offset.position(note.recording_id);
         let counted = take_notes(&self.storage(), |note| {
             let is_counted = from.is_some_and(|from| position(from, note) >= Some(note.to));
             !is_counted && position(to, note) >= Some(note.to)
         });
         match counted {
-            Ok(count) => {
-                let count = i64::try_from(count).unwrap_or(i64::MAX);
-                self.shared.statistics.malformed.add(count);
+            Ok(counts) => {
+                let number = |count| i64::try_from(count).unwrap_or(i64::MAX);
+                let statistics = &self.shared.statistics;
+                statistics.malformed.add(number(counts.malformed));
+                statistics.skipped.add(number(counts.skipped));
+                statistics.unknown_enums.add(number(counts.unknown));
             }
-            Err(error) => self
-                .shared
-                .add_line(format!("malformed messages cannot be counted: {error}")),
+            Err(error) => self.shared.add_line(format!(
+                "malformed and skipped messages cannot be counted: {error}"
+            )),
         }
     }
 

@@ -42,14 +42,18 @@ pub struct Statistics {
     pub joined: Number,
     /// Images that became unavailable.
     pub ended: Number,
-    /// Malformed messages and records that workers dropped, in finished batches.
+    /// Malformed messages and records that workers found, in finished batches.
     pub malformed: Number,
     /// Number of gaps of unknown length.
     pub unknown_gaps: Number,
+    /// Messages of other templates and schemas that workers skipped, in finished batches.
+    pub skipped: Number,
+    /// Values of enums that the schema does not know, in finished batches.
+    pub unknown_enums: Number,
 }
 
 /// Names of the numbers, in the order in which they are shown.
-pub const STATISTICS: [&str; 11] = [
+pub const STATISTICS: [&str; 13] = [
     "images",
     "backlogBytes",
     "backlogMessages",
@@ -61,6 +65,8 @@ pub const STATISTICS: [&str; 11] = [
     "ended",
     "malformed",
     "unknownGaps",
+    "skipped",
+    "unknownEnums",
 ];
 
 /// Number of statistics at the start of [`STATISTICS`] that describe the current state. The others are sums and
@@ -82,6 +88,8 @@ impl Statistics {
             &self.ended,
             &self.malformed,
             &self.unknown_gaps,
+            &self.skipped,
+            &self.unknown_enums,
         ]
     }
 

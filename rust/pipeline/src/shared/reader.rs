@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use aeron_archive::reader::ReadError;
-use aeron_columns::read::{Mode, Projection, Recording, RowReadError, RowReader};
+use aeron_columns::read::{Mode, Projection, Recording, RowCounts, RowReadError, RowReader};
 use aeron_objects::reading::CopiedDirectory;
 use arrow_array::RecordBatch;
 
@@ -84,11 +84,11 @@ impl SharedPartitionReader {
         matches!(self.rows, Rows::Replay(_))
     }
 
-    /// Returns the number of malformed messages and records that were dropped so far.
-    pub fn malformed(&self) -> u64 {
+    /// Returns the numbers of messages, records and values so far that are not in the columns.
+    pub fn counts(&self) -> RowCounts {
         match &self.rows {
-            Rows::Files(rows) => rows.malformed(),
-            Rows::Replay(rows) => rows.malformed(),
+            Rows::Files(rows) => rows.counts(),
+            Rows::Replay(rows) => rows.counts(),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aeron_columns::layout::RecordLayout;
-use aeron_columns::read::{Mode, Projection, RowReadError, ValueFormat};
+use aeron_columns::read::{Projection, RowCounts, RowReadError, ValueFormat};
 use aeron_objects::reading::CopiedDirectory;
 use aeron_pipeline::recordings::{PositionRange, RecordingsError, plan_range};
 use aeron_pipeline::rows::{PartitionReadError, PartitionRowReader};
@@ -20,6 +20,7 @@ use super::recording::PyRecording;
 use crate::argument;
 use crate::arrow::{STREAM_CAPSULE, schema_capsule_of};
 use crate::errors::raise;
+use crate::malformed::MalformedTreatment;
 use crate::pipeline::PyColumnBatch;
 use crate::sbe::sbe_format;
 
@@ -67,7 +68,7 @@ impl PyRecordedRows {
     #[new]
     #[pyo3(signature = (
         directory, recording_id, *, from_position = None, to_position = None, layout = None, text = false,
-        columns = None, drop_malformed = false, verify_checksums = true, sbe = None
+        columns = None, malformed = MalformedTreatment::FAIL, verify_checksums = true, sbe = None
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -79,17 +80,14 @@ impl PyRecordedRows {
         #[pyo3(from_py_with = argument::layout)] layout: Option<String>,
         #[pyo3(from_py_with = argument::text)] text: bool,
         #[pyo3(from_py_with = argument::columns)] columns: Option<Vec<String>>,
-        #[pyo3(from_py_with = argument::drop_malformed)] drop_malformed: bool,
+        #[pyo3(from_py_with = argument::malformed)] malformed: MalformedTreatment,
         #[pyo3(from_py_with = argument::verify_checksums)] verify_checksums: bool,
         sbe: Option<&str>,
     ) -> PyResult<Self> {
+        let mode = malformed.0;
         let format = value_format(layout.as_deref(), text, sbe)?;
-        let projection = Projection::of_columns(columns.as_deref(), &format)
+        let projection = Projection::of_columns(columns.as_deref(), &format, mode)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
-        let mode = match drop_malformed {
-            true => Mode::DropMalformed,
-            false => Mode::FailFast,
-        };
         let range = PositionRange {
             from: from_position,
             to: to_position,
@@ -132,10 +130,22 @@ impl PyRecordedRows {
         py.detach(|| self.rows.lock().reader.position())
     }
 
-    /// Number of malformed messages and records that were dropped so far.
+    /// Number of malformed messages and records so far: left out, or kept as rows without values.
     #[getter]
     fn malformed(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.rows.lock().reader.malformed())
+        self.counts(py).malformed
+    }
+
+    /// Number of messages so far that were left out because they have another template or schema.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> u64 {
+        self.counts(py).skipped
+    }
+
+    /// Number of values of enums so far that the schema does not know. They are null.
+    #[getter]
+    fn unknown(&self, py: Python<'_>) -> u64 {
+        self.counts(py).unknown
     }
 
     fn __iter__(slf: Py<Self>) -> Py<Self> {
@@ -164,6 +174,12 @@ impl PyRecordedRows {
         let _ = requested_schema;
         let stream = FFI_ArrowArrayStream::new(Box::new(RowStream(self.rows.clone())));
         PyCapsule::new_with_value(py, stream, STREAM_CAPSULE)
+    }
+}
+
+impl PyRecordedRows {
+    fn counts(&self, py: Python<'_>) -> RowCounts {
+        py.detach(|| self.rows.lock().reader.counts())
     }
 }
 

@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use aeron_columns::read::{Mode, Projection, ValueFormat};
+use aeron_columns::read::{Mode, Projection, RowCounts, ValueFormat};
 use aeron_objects::reading::CopiedDirectory;
 use aeron_pipeline::partition::Partition;
-use aeron_pipeline::private::{self, MalformedNote};
+use aeron_pipeline::private::{self, RowNotes};
 use aeron_pipeline::rows::PartitionRowReader;
 use pyo3::prelude::*;
 
 use super::column_batch::PyColumnBatch;
 use super::{layout, spark_error};
+use crate::argument;
 use crate::arrow::schema_of;
 use crate::errors::raise;
+use crate::malformed::MalformedTreatment;
 
 /// An iterator over the rows of a partition, as record batches with exactly the given schema.
 ///
@@ -20,7 +22,7 @@ use crate::errors::raise;
 /// * `schema` is any object with the method ``__arrow_c_schema__``.
 /// * `value_format` is ``"binary"``, ``"string"``, ``"struct"`` or ``"sbe"``. With ``"struct"``, `value_schema` is the
 ///   record layout. With ``"sbe"``, it is a JSON object: the text of the schema, the template, and options of columns.
-/// * `mode` is ``"FAILFAST"`` or ``"DROPMALFORMED"``.
+/// * `malformed` is ``"fail"``, ``"drop"`` or ``"keep"``, as for `read_recording`.
 /// * `channel` is the value of the column `channel` if the partition does not name the channel of its recording.
 /// * With `verify_checksums`, a frame with a wrong checksum is an error.
 ///
@@ -37,7 +39,7 @@ pub struct PyPartitionReader {
 impl PyPartitionReader {
     #[new]
     #[pyo3(signature = (
-        partition, schema, *, value_format = "binary", value_schema = None, mode = "FAILFAST", channel = None,
+        partition, schema, *, value_format = "binary", value_schema = None, malformed = MalformedTreatment::FAIL, channel = None,
         verify_checksums = true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
@@ -46,17 +48,17 @@ impl PyPartitionReader {
         schema: &Bound<'_, PyAny>,
         value_format: &str,
         value_schema: Option<&str>,
-        mode: &str,
+        #[pyo3(from_py_with = argument::malformed)] malformed: MalformedTreatment,
         channel: Option<&str>,
         verify_checksums: bool,
     ) -> PyResult<Self> {
         let partition = Partition::from_json(partition)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
-        let projection = projection_of(schema, value_format, value_schema)?;
+        let mode = malformed.0;
+        let projection = projection_of(schema, value_format, value_schema, mode)?;
         let directory = private::visible(&partition.archive)
             .map_err(|error| spark_error("NOT_VISIBLE", &error.to_string()))?;
         let directory = CopiedDirectory::new(directory.path());
-        let mode = mode_of(mode)?;
         let reader = PartitionRowReader::new(
             directory.clone(),
             &partition,
@@ -73,28 +75,34 @@ impl PyPartitionReader {
         })
     }
 
-    /// Number of malformed messages and records that were dropped so far.
+    /// Number of malformed messages and records so far: left out, or kept as rows without values.
     #[getter]
     fn malformed(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.lock().malformed())
+        self.counts(py).malformed
     }
 
-    /// Number of messages that were skipped because they have another template or schema.
+    /// Number of messages so far that were left out because they have another template or schema.
     #[getter]
     fn skipped(&self, py: Python<'_>) -> u64 {
-        py.detach(|| self.lock().skipped())
+        self.counts(py).skipped
     }
 
-    /// Writes a file with the number of dropped messages and records into the archive directory, for the live source
-    /// that planned the partition. Raises ``OSError`` if the file cannot be created.
-    fn report_malformed(&self, py: Python<'_>) -> PyResult<()> {
-        let note = MalformedNote {
+    /// Number of values of enums so far that the schema does not know. They are null.
+    #[getter]
+    fn unknown(&self, py: Python<'_>) -> u64 {
+        self.counts(py).unknown
+    }
+
+    /// Writes files with the numbers above into the archive directory, for the live source that planned the partition.
+    /// Raises ``OSError`` if a file cannot be created.
+    fn report_counts(&self, py: Python<'_>) -> PyResult<()> {
+        let notes = RowNotes {
             recording_id: self.partition.recording.id,
             from: self.partition.from,
             to: self.partition.to,
-            count: self.malformed(py),
+            counts: self.counts(py),
         };
-        py.detach(|| note.leave(&self.directory))?;
+        py.detach(|| notes.leave(&self.directory))?;
         Ok(())
     }
 
@@ -112,6 +120,10 @@ impl PyPartitionReader {
 }
 
 impl PyPartitionReader {
+    fn counts(&self, py: Python<'_>) -> RowCounts {
+        py.detach(|| self.lock().counts())
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, PartitionRowReader<CopiedDirectory>> {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,9 +134,10 @@ pub(super) fn projection_of(
     schema: &Bound<'_, PyAny>,
     value_format: &str,
     value_schema: Option<&str>,
+    mode: Mode,
 ) -> PyResult<Projection> {
     let format = value_format_of(value_format, value_schema)?;
-    Projection::new(Arc::new(schema_of(schema)?), &format)
+    Projection::new(Arc::new(schema_of(schema)?), &format, mode)
         .map_err(|error| spark_error("OPTION", &error.to_string()))
 }
 
@@ -139,17 +152,6 @@ fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
             format!(
                 "value_format '{name}': expected binary or string without a value_schema, or struct or sbe with a value_schema"
             ),
-        )),
-    }
-}
-
-pub(super) fn mode_of(name: &str) -> PyResult<Mode> {
-    match name {
-        "FAILFAST" => Ok(Mode::FailFast),
-        "DROPMALFORMED" => Ok(Mode::DropMalformed),
-        _ => Err(raise(
-            "InvalidArgumentError",
-            format!("mode '{name}' is not FAILFAST or DROPMALFORMED"),
         )),
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use aeron_columns::read::RowCounts;
 use aeron_pipeline::error::{LiveCode, LiveError};
 use aeron_pipeline::planning::{PlanLimits, RangeCutting, RowKind};
 use aeron_pipeline::shared::{
@@ -17,12 +18,13 @@ use pyo3::pybacked::PyBackedBytes;
 use super::client::ClientSettings;
 use super::column_batch::PyColumnBatch;
 use super::embedded::EmbeddedDriver;
-use super::partition::{mode_of, projection_of};
+use super::partition::projection_of;
 use super::spark_error;
 use crate::argument;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
+use crate::malformed::MalformedTreatment;
 use crate::signals::{interruption, is_interrupted};
 
 /// Settings of the connection to an archive, read from a Python dictionary.
@@ -399,7 +401,7 @@ impl PySharedPartitionReader {
     #[new]
     #[pyo3(signature = (
         connections, archive, partition, schema, *, directory = None, value_format = "binary", value_schema = None,
-        mode = "FAILFAST", verify_checksums = true
+        malformed = MalformedTreatment::FAIL, verify_checksums = true
     ))]
     #[allow(clippy::too_many_arguments, reason = "keywords of a Python class")]
     fn new(
@@ -411,13 +413,13 @@ impl PySharedPartitionReader {
         directory: Option<PathBuf>,
         value_format: &str,
         value_schema: Option<&str>,
-        mode: &str,
+        #[pyo3(from_py_with = argument::malformed)] malformed: MalformedTreatment,
         verify_checksums: bool,
     ) -> PyResult<Self> {
         let partition = SharedPartition::from_json(partition)
             .map_err(|error| raise("InvalidArgumentError", error.to_string()))?;
-        let projection = projection_of(schema, value_format, value_schema)?;
-        let mode = mode_of(mode)?;
+        let mode = malformed.0;
+        let projection = projection_of(schema, value_format, value_schema, mode)?;
         let Access {
             access,
             connections,
@@ -440,11 +442,22 @@ impl PySharedPartitionReader {
         })
     }
 
-    /// Number of malformed messages and records that were dropped so far.
+    /// Number of malformed messages and records so far: left out, or kept as rows without values.
     #[getter]
     fn malformed(&self, py: Python<'_>) -> PyResult<u64> {
-        let reader = self.reader.get()?;
-        Ok(py.detach(|| lock(reader).malformed()))
+        Ok(self.counts(py)?.malformed)
+    }
+
+    /// Number of messages so far that were left out because they have another template or schema.
+    #[getter]
+    fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.counts(py)?.skipped)
+    }
+
+    /// Number of values of enums so far that the schema does not know. They are null.
+    #[getter]
+    fn unknown(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.counts(py)?.unknown)
     }
 
     /// Whether the rows are from a replay, and not from files.
@@ -464,6 +477,13 @@ impl PySharedPartitionReader {
             Ok(batch) => Ok(batch.map(PyColumnBatch::new)),
             Err(error) => Err(from_live(&error)),
         }
+    }
+}
+
+impl PySharedPartitionReader {
+    fn counts(&self, py: Python<'_>) -> PyResult<RowCounts> {
+        let reader = self.reader.get()?;
+        Ok(py.detach(|| lock(reader).counts()))
     }
 }
 

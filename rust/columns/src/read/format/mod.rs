@@ -76,7 +76,7 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
         values: &mut Vec<u8>,
         range: Range<usize>,
         messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue>;
+    ) -> Result<DecodedPayloads, BadValue>;
 
     /// Returns whether the columns can hold the bytes of this row. It is called only if rows are slices.
     fn is_sound(&self, row: &[u8]) -> bool {
@@ -88,6 +88,23 @@ pub(crate) trait PayloadDecoder: Debug + Send + Sync {
     fn sound(&self, values: &[u8], range: Range<usize>, messages: &[Message]) -> Vec<bool> {
         let _ = (values, range);
         vec![true; messages.len()]
+    }
+}
+
+/// The columns for payloads.
+#[derive(Debug, Default)]
+pub(crate) struct DecodedPayloads {
+    pub(crate) columns: Vec<ArrayRef>,
+    /// Number of values that are null because the schema does not know them.
+    pub(crate) unknown: u64,
+}
+
+impl From<Vec<ArrayRef>> for DecodedPayloads {
+    fn from(columns: Vec<ArrayRef>) -> Self {
+        Self {
+            columns,
+            unknown: 0,
+        }
     }
 }
 

@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_schema::Field;
 
-use super::{BadValue, PayloadDecoder, PayloadFormat};
+use super::{BadValue, DecodedPayloads, PayloadDecoder, PayloadFormat};
 use crate::layout::{RecordDecoder, RecordLayout};
 use crate::read::staged::Message;
 use crate::read::{BATCH_LENGTH, BATCH_ROWS};
@@ -50,12 +49,13 @@ impl PayloadDecoder for RecordDecoder {
         values: &mut Vec<u8>,
         range: Range<usize>,
         messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
-        self.decode(&values[range]).map_err(|malformed| {
+    ) -> Result<DecodedPayloads, BadValue> {
+        let decoded = self.decode(&values[range]).map_err(|malformed| {
             let (message, record) = message_of_row(messages, malformed.record);
             let reason = format!("record {record}: {malformed}");
             BadValue { message, reason }
-        })
+        })?;
+        Ok(decoded.into())
     }
 
     fn is_sound(&self, row: &[u8]) -> bool {

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BinaryArray, StringArray};
+use arrow_array::{Array, BinaryArray, StringArray};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::{BadValue, PayloadDecoder, PayloadFormat};
+use super::{BadValue, DecodedPayloads, PayloadDecoder, PayloadFormat};
 use crate::read::staged::Message;
 
 #[derive(Debug)]
@@ -61,8 +61,8 @@ impl PayloadDecoder for NoValue {
         _: &mut Vec<u8>,
         _: Range<usize>,
         _: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
-        Ok(Vec::new())
+    ) -> Result<DecodedPayloads, BadValue> {
+        Ok(DecodedPayloads::default())
     }
 }
 
@@ -72,9 +72,9 @@ impl PayloadDecoder for BytesFormat {
         values: &mut Vec<u8>,
         _: Range<usize>,
         messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
+    ) -> Result<DecodedPayloads, BadValue> {
         let values = BinaryArray::new(value_offsets(messages), take(values), None);
-        Ok(vec![Arc::new(values)])
+        Ok(one(values))
     }
 }
 
@@ -84,15 +84,19 @@ impl PayloadDecoder for TextFormat {
         values: &mut Vec<u8>,
         _: Range<usize>,
         messages: &[Message],
-    ) -> Result<Vec<ArrayRef>, BadValue> {
+    ) -> Result<DecodedPayloads, BadValue> {
         check_texts(values, messages)?;
         let values = StringArray::new(value_offsets(messages), take(values), None);
-        Ok(vec![Arc::new(values)])
+        Ok(one(values))
     }
 
     fn is_sound(&self, row: &[u8]) -> bool {
         std::str::from_utf8(row).is_ok()
     }
+}
+
+fn one(column: impl Array + 'static) -> DecodedPayloads {
+    DecodedPayloads::from(vec![Arc::new(column) as _])
 }
 
 /// Moves all bytes into a buffer for a column, and leaves an empty vector with the same capacity.

@@ -1,0 +1,155 @@
+//! Keeps malformed messages and records as rows without values.
+
+use std::borrow::Cow;
+use std::iter::{Peekable, repeat_n};
+use std::ops::Range;
+use std::slice::Iter;
+
+use arrow_array::builder::BinaryBuilder;
+use arrow_array::{ArrayRef, UInt32Array};
+use arrow_schema::ArrowError;
+use arrow_select::take::take;
+
+use super::build::{MessageRows, sound_rows};
+use super::format::PayloadDecoder;
+use super::malformed::{Malformed, MalformedPolicy};
+use super::reader::sound_columns;
+use super::staged::{Message, StagedMessages};
+
+/// Returns the rows of the taken messages. A malformed row has nulls as its values, and its bytes are kept.
+///
+/// The messages that are staged as malformed were counted before. Those that no column can hold are counted here.
+pub(super) fn kept_rows<'a>(
+    staged: &StagedMessages,
+    taken: Range<usize>,
+    range: Range<usize>,
+    payload: &dyn PayloadDecoder,
+    judge: &mut MalformedPolicy,
+) -> Result<MessageRows<'a>, Malformed> {
+    let messages = &staged.messages[taken.clone()];
+    let (candidate_values, candidates) = candidates(staged, taken, range.start);
+    let all = 0..candidate_values.len();
+    let (mut values, sound) = sound_rows(payload, &candidate_values, all, &candidates);
+    let columns = sound_columns(payload, &mut values, &sound, judge)?;
+    let mut kept = KeptRows::default();
+    let mut sound = sound.iter().peekable();
+    let mut begin = range.start;
+    for message in messages {
+        let whole = &staged.values[begin..message.value_end];
+        begin = message.value_end;
+        match payload.rows_are_slices() {
+            true => kept.add_slices(message, whole, &mut sound),
+            false => kept.add_whole(message, whole, &mut sound),
+        }
+    }
+    let counted_before = messages.len() - candidates.len();
+    judge.counts.malformed += (kept.bad_rows() - counted_before) as u64;
+    let last = messages.last().map_or(0, |message| message.end_position);
+    let rows = kept.finish(&columns);
+    rows.map_err(|error| judge.malformed(last, error.to_string()))
+}
+
+/// Returns the taken messages that are not staged as malformed, with their payloads one after the other. The payload of
+/// the first taken message begins at `begin`.
+fn candidates(
+    staged: &StagedMessages,
+    taken: Range<usize>,
+    mut begin: usize,
+) -> (Vec<u8>, Vec<Message>) {
+    let mut values = Vec::new();
+    let mut messages = Vec::with_capacity(taken.len());
+    for index in taken {
+        let message = staged.messages[index];
+        if !staged.is_malformed(index) {
+            values.extend_from_slice(&staged.values[begin..message.value_end]);
+            messages.push(Message {
+                value_end: values.len(),
+                ..message
+            });
+        }
+        begin = message.value_end;
+    }
+    (values, messages)
+}
+
+/// Sound messages that are not yet among the rows.
+type Sound<'a> = Peekable<Iter<'a, Message>>;
+
+/// The rows of messages, sound and malformed.
+#[derive(Default)]
+struct KeptRows {
+    messages: Vec<Message>,
+    /// Index of each row among the sound rows; `None` for a malformed row.
+    rows: Vec<Option<u32>>,
+    /// Number of sound rows.
+    sound: u32,
+    corrupt: BinaryBuilder,
+}
+
+impl KeptRows {
+    /// Adds a message of which each row is a part of its bytes.
+    fn add_slices(&mut self, message: &Message, whole: &[u8], sound: &mut Sound<'_>) {
+        self.messages.push(*message);
+        let row_length = whole.len() / message.rows;
+        for row in 0..message.rows {
+            let number = message.first_row + row;
+            let found = sound.peek().filter(|sound| {
+                let rows = sound.first_row..sound.first_row + sound.rows;
+                sound.end_position == message.end_position && rows.contains(&number)
+            });
+            match found {
+                Some(found) => {
+                    if found.first_row + found.rows == number + 1 {
+                        sound.next();
+                    }
+                    self.add_sound(1);
+                }
+                None => self.add_malformed(&whole[row * row_length..][..row_length]),
+            }
+        }
+    }
+
+    /// Adds a message that is decoded as a whole. If it is malformed, it is one row.
+    fn add_whole(&mut self, message: &Message, whole: &[u8], sound: &mut Sound<'_>) {
+        if sound
+            .next_if(|sound| sound.end_position == message.end_position)
+            .is_some()
+        {
+            self.messages.push(*message);
+            self.add_sound(message.rows);
+            return;
+        }
+        self.messages.push(Message {
+            first_row: 0,
+            rows: 1,
+            ..*message
+        });
+        self.add_malformed(whole);
+    }
+
+    fn add_sound(&mut self, rows: usize) {
+        let begin = self.sound;
+        self.sound += rows as u32;
+        self.rows.extend((begin..self.sound).map(Some));
+        self.corrupt.extend(repeat_n(None::<&[u8]>, rows));
+    }
+
+    fn add_malformed(&mut self, bytes: &[u8]) {
+        self.rows.push(None);
+        self.corrupt.append_value(bytes);
+    }
+
+    fn bad_rows(&self) -> usize {
+        self.rows.len() - self.sound as usize
+    }
+
+    /// Returns the rows with the columns of the sound rows, which get a null for each malformed row.
+    fn finish<'a>(mut self, columns: &[ArrayRef]) -> Result<MessageRows<'a>, ArrowError> {
+        let indexes = UInt32Array::from(self.rows);
+        let columns = columns.iter().map(|column| take(column, &indexes, None));
+        let columns = columns.collect::<Result<_, _>>()?;
+        let mut rows = MessageRows::new(Cow::Owned(self.messages), columns);
+        rows.corrupt = Some(self.corrupt.finish());
+        Ok(rows)
+    }
+}
