@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench import PROJECT
-from interop import toolchain
+from interop import sbe_codecs, toolchain
 
 PEER_PACKAGES = ("pyaeron==0.1.0", "pyzmq==27.3.0", "iceoryx2==0.10.0", "uvloop==0.23.0", "numpy")
 _BUILD_TIMEOUT_S = 1800
@@ -91,6 +91,26 @@ def java_lister():
     classes = toolchain.CACHE / "bench-java"
     _run("javac", "-cp", toolchain.jar(), "-d", classes, PEERS / "ListRecordings.java")
     return java("ListRecordings", classes)
+
+
+@functools.cache
+def java_sbe():
+    """Returns the command of the Java program that reads SBE messages with the reference implementation."""
+    home = toolchain.CACHE / "bench-java-sbe"
+    sbe_codecs.generate_codecs(home, [PEERS / "sbe.xml"])
+    jars = toolchain.libraries("sbe", sbe_codecs.SBE_TOOL)
+    sources = [PEERS / "DecodeSbe.java", *(home / "codecs").rglob("*.java")]
+    _run("javac", "-nowarn", "-cp", ":".join(map(str, jars)), "-d", home / "classes", *sources)
+    options = ("--add-opens", "java.base/jdk.internal.misc=ALL-UNNAMED")
+    return toolchain.java_program([home / "classes", *jars], options, "DecodeSbe")
+
+
+@functools.cache
+def sbe_messages(role):
+    """Returns the path of a file with messages that our package has encoded."""
+    file = toolchain.CACHE / f"bench-sbe-{role}"
+    _run(ours(), PEERS / "ours_sbe.py", f"write-{role}", "-", f"files={file}")
+    return file
 
 
 @functools.cache

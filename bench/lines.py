@@ -8,6 +8,7 @@ from bench.archive.lines import ARCHIVE_GROUPS
 from bench.goals import Goal, Group, Part
 from bench.measure import STOCK, BareMemory, Idle, JavaSample, OneWay, RoundTrip
 from bench.placement import PLACEMENTS
+from bench.sbe_lines import SBE_GROUPS, VERSIONS
 from bench.spark import kafka_broker
 from bench.spark.lines import KAFKA_GROUPS, SPARK_GROUPS
 from bench.spark.session import missing, versions
@@ -223,6 +224,7 @@ PARTS = {
         versions=lambda: (toolchain.JAR,),
         missing=server.missing,
     ),
+    "sbe": Part("sbe", SBE_GROUPS, seconds=0.7, minutes=15, versions=lambda: VERSIONS),
     "spark": Part(
         "spark",
         SPARK_GROUPS,

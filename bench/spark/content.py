@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from aeron.sbe import Schema
+from bench.environments import PEERS
+
 RING = 4096
 BATCH_ROWS, BATCH_BYTES = 4096, 1 << 20
 """Limits of a record batch of our source: number of rows and number of bytes. A batch ends at the limit that it reaches
@@ -27,6 +30,7 @@ TYPED_SCHEMA = "ts TIMESTAMP, px DOUBLE, qty BIGINT, sym INT, side INT, seq BIGI
 BINARY_SCHEMA = (
     "value BINARY, stream_id INT, session_id INT, position BIGINT, reserved_value BIGINT, timestamp TIMESTAMP"
 )
+SBE_SCHEMA = PEERS / "sbe.xml"
 JSON_SCHEMA = "ts LONG, px DOUBLE, qty LONG, sym INT, side INT, seq LONG, flags LONG"
 _START_NS = 1_700_000_000_000_000_000
 
@@ -52,7 +56,7 @@ class Kind:
     def columns(self):
         """Names of the columns with content. Columns from Aeron's frame headers are left out."""
         names = [field.split()[0] for field in self.schema.split(", ")]
-        return names if self is TYPED else ["value"]
+        return names if self in (TYPED, SBE) else ["value"]
 
     @property
     def batch_rows(self):
@@ -63,6 +67,12 @@ class Kind:
         if self is JSON:
             names = TYPED_TYPE.names
             return [json.dumps(dict(zip(names, row.item(), strict=True))).encode() for row in typed_ring()]
+        if self is SBE:
+            return (
+                Schema(SBE_SCHEMA)["Trade"]
+                .encode([dict(zip(TYPED_TYPE.names, row.item(), strict=True)) for row in typed_ring()])
+                .to_pylist()
+            )
         return typed_ring() if self.length == TYPED_TYPE.itemsize else byte_ring(self.length)
 
 
@@ -71,6 +81,13 @@ LARGE = Kind("1 KiB", 1024, 500_000)
 TYPED = Kind("48 B typed", 48, 4_000_000, TYPED_SCHEMA, (("valueFormat", "struct"), ("valueSchema", LAYOUT)))
 PLAIN = Kind("48 B binary", 48, 1_500_000)
 JSON = Kind("JSON text", 110, 400_000, BINARY_SCHEMA.replace("BINARY", "STRING"), (("valueFormat", "string"),))
+SBE = Kind(
+    "SBE trades",
+    56,
+    3_000_000,
+    TYPED_SCHEMA,
+    (("valueFormat", "sbe"), ("sbe.schema", str(SBE_SCHEMA)), ("sbe.template", "Trade")),
+)
 KINDS = (SMALL, LARGE, TYPED)
 
 

@@ -4,7 +4,7 @@ import tempfile
 
 from bench.goals import Goal, Group
 from bench.spark import content
-from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SMALL, TYPED
+from bench.spark.content import JSON, JSON_SCHEMA, KINDS, LARGE, PLAIN, SBE, SMALL, TYPED
 from bench.spark.kafka import AeronDrain, AeronLatency, KafkaDrain, KafkaLatency, SharedArchiveDrain
 from bench.spark.session import DEFAULT_BYTES_PER_BATCH, NO_LIMIT
 from bench.spark.sink import CountingSink, EachRow, PrebuiltRound, Round, Sink, by_offer, by_zmq
@@ -76,7 +76,8 @@ def _from_json(frame):
 
 
 def _typed():
-    """Returns a group of cells that read typed columns, decode JSON text, and decode binary values in a UDF."""
+    """Returns a group of cells that read typed columns and SBE messages, decode JSON text, and decode binary values in
+    a UDF."""
 
     def by_udf(frame):
         import pyarrow as pa
@@ -88,12 +89,14 @@ def _typed():
         return frame.select(arrow_udf(decode, JSON_SCHEMA)("value").alias("record")).select("record.*")
 
     ours = Drain("typed columns", TYPED)
+    sbe = Drain("SBE columns", SBE)
     json, udf = Drain("from_json", JSON, change=_from_json), Drain("arrow_udf", PLAIN, change=by_udf)
     goals = [
         _goal("typed decode, compared with from_json", ours, json, 5),
         _goal("typed decode, compared with arrow_udf", ours, udf, 1.3),
+        _goal("SBE decode, compared with typed columns", sbe, ours, 0.7),
     ]
-    return Group([ours, json, udf], goals)
+    return Group([ours, json, udf, sbe], goals)
 
 
 def _sink():
