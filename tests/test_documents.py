@@ -26,7 +26,7 @@ DOCUMENTS = ROOT / "docs"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "examples/README.md"))]
 PAGES += [path for path in sorted(DOCUMENTS.rglob("*.md")) if path.parent.name != "spec"]
 LANGUAGES = {"", "console", "python", "rust", "sh", "text", "toml", "yaml"}
-RUN_ELSEWHERE = {"docs/spark.md"}
+RUN_ELSEWHERE = {"docs/spark.md", "docs/tutorial-sbe.md"}
 
 # A block that contains a fence has a longer fence itself. So a block ends only at a fence that equals its first one.
 _BLOCK = re.compile(
