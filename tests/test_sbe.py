@@ -126,8 +126,36 @@ def test_a_malformed_message_is_an_error_with_its_index_or_dropped_and_counted(s
         schema["Trade"].to_arrow(mixed)
     with pytest.raises(aeron.InvalidArgumentError, match=r"message 2: .*transactTime"):
         schema["Trade"].to_arrow(mixed.take(pa.array([0, 3, 2])))
-    table = schema["Trade"].to_arrow(mixed, drop_malformed=True)
+    table = schema["Trade"].to_arrow(mixed, malformed="drop")
     assert (table.num_rows, table.schema.metadata[b"sbe.malformed"]) == (2, b"2")
+
+
+@pytest.mark.parametrize("group", [None, "entries"])
+def test_malformed_messages_can_be_kept_with_their_bytes(schema: Schema, group: str | None) -> None:
+    """13-31. One is found by its length, and the other one by its values."""
+    book = schema["BookUpdate"]
+    entry = {"price": 1, "size": 1, "securityId": 5, "action": "New", "side": "Buy", "orders": []}
+    good = book.encode_one({"transactTime": 7000, "flags": [], "entries": [entry, entry]})
+    late = good[:8] + b"\xff" * 8 + good[16:]
+    mixed = [late, good, good[:-1], schema["Trade"].encode_one(trade(1)), good, late]
+    table = book.to_arrow(
+        pa.array([b"12" + each for each in mixed], pa.binary()), group=group, malformed="keep", skip=2
+    )
+    sound = 2 if group else 1
+    kept = [b"12" + late, *[None] * sound, b"12" + good[:-1], *[None] * sound, b"12" + late]
+    assert table["_corrupt_record"].to_pylist() == kept
+    assert [time is None for time in table["transactTime"].to_pylist()] == [row is not None for row in kept]
+    assert table.schema.metadata[b"sbe.malformed"] == b"3"
+    chosen = book.to_arrow(pa.array(mixed, pa.binary()), columns=["_corrupt_record", "flags"], malformed="keep")
+    assert chosen.column_names == ["_corrupt_record", "flags"]
+    # Without the time, its values are not looked at.
+    assert chosen["_corrupt_record"].to_pylist() == [None, None, good[:-1], None, None]
+    tables = schema.to_arrow(pa.array([*mixed, b"x"], pa.binary()), malformed="keep")
+    assert tables["BookUpdate"]["message_index"].to_pylist() == [0, 1, 2, 4, 5]
+    assert tables["Trade"]["_corrupt_record"].to_pylist() == [None]
+    assert tables.malformed == 4
+    with pytest.raises(aeron.ArgumentTypeError, match='malformed=True is not "fail", "drop" or "keep"'):
+        book.to_arrow(good, malformed=True)  # type: ignore[arg-type]
 
 
 def test_bytes_are_one_message_and_may_begin_behind_other_bytes(schema: Schema) -> None:

@@ -127,7 +127,7 @@ def test_messages_without_a_header_and_of_other_templates_are_not_hidden() -> No
         schema.to_arrow(mixed)
     with pytest.raises(aeron.InvalidArgumentError, match="message 0: it is shorter than its header"):
         schema.to_arrow(b"")
-    tables = schema.to_arrow(pa.array([good, other, b"x", good[:-1], good], pa.binary()), drop_malformed=True)
+    tables = schema.to_arrow(pa.array([good, other, b"x", good[:-1], good], pa.binary()), malformed="drop")
     assert tables["M"]["message_index"].to_pylist() == [0, 4]
     assert (tables.skipped, tables.malformed) == (1, 2)
 

@@ -26,6 +26,8 @@ from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from aeron.types import MalformedTreatment
+
 __all__ = ["DecodedMessage", "DecodedTables", "Schema", "Template"]
 
 _INDEX = "message_index"
@@ -148,7 +150,7 @@ class Schema(Mapping[str, "Template"]):
         messages: Any,
         *,
         skip: int = 0,
-        drop_malformed: bool = False,
+        malformed: MalformedTreatment = "fail",
         decimal_scale: int | None = 9,
         sets: SetColumn = "names",
         refuse_unknown: bool = False,
@@ -158,7 +160,7 @@ class Schema(Mapping[str, "Template"]):
         Args:
             messages: As for `Template.to_arrow`.
             skip: Number of bytes before the header of each message.
-            drop_malformed: Whether malformed messages are dropped and counted.
+            malformed: As for `Template.to_arrow`. A message without a whole header is in no table.
             decimal_scale: As for `Template.to_arrow`.
             sets: As for `Template.to_arrow`.
             refuse_unknown: As for `Template.to_arrow`.
@@ -172,14 +174,14 @@ class Schema(Mapping[str, "Template"]):
         """
         taken = parts(messages)
         found, others, short = self._native.split(taken, not_negative("skip", skip))
-        if short and not drop_malformed:
+        if short and malformed == "fail":
             raise InvalidArgumentError(f"message {short[0]}: it is shorter than its header")
         options = column_options(decimal_scale, sets, refuse_unknown)
         tables = DecodedTables(others, len(short))
         for name, of in found:
             template = self[name]
             columns = template._columns(None, options)
-            tables[name] = table = template._table(columns, taken, None, skip, drop_malformed, index=_INDEX, of=of)
+            tables[name] = table = template._table(columns, taken, None, skip, malformed, index=_INDEX, of=of)
             tables.malformed += int((table.schema.metadata or {})[b"sbe.malformed"])
         return tables
 
@@ -230,7 +232,7 @@ class DecodedTables(dict[str, "pa.Table"]):
     skipped: int
     """Number of messages of templates that the schema does not have."""
     malformed: int
-    """Number of malformed messages that were dropped."""
+    """Number of malformed messages: left out, or kept as rows without values."""
 
     def __init__(self, skipped: int, malformed: int) -> None:
         super().__init__()
@@ -299,7 +301,7 @@ class Template:
         columns: Sequence[str] | None = None,
         group: str | None = None,
         skip: int = 0,
-        drop_malformed: bool = False,
+        malformed: MalformedTreatment = "fail",
         decimal_scale: int | None = 9,
         sets: SetColumn = "names",
         refuse_unknown: bool = False,
@@ -317,7 +319,9 @@ class Template:
             group: A group of which each entry becomes a row, with the fields of its message. By default, a group is a
                 column of lists.
             skip: Number of bytes before the header of each message.
-            drop_malformed: Whether malformed messages are dropped and counted.
+            malformed: Treatment of malformed messages: ``"fail"`` raises `InvalidArgumentError`, and ``"drop"`` leaves
+                them out. ``"keep"`` gives a row without values for each of them, with its bytes in the column
+                ``_corrupt_record``.
             decimal_scale: Decimal places of decimals with their exponents in the messages, 0 to 38. `None` gives
                 floats.
             sets: Whether a set is a list of names, a structure of booleans, or an integer.
@@ -331,7 +335,7 @@ class Template:
             InvalidArgumentError: If a message is malformed, or a column or group does not exist.
         """
         native = self._columns(group, column_options(decimal_scale, sets, refuse_unknown))
-        return self._table(native, parts(messages), columns, not_negative("skip", skip), drop_malformed)
+        return self._table(native, parts(messages), columns, not_negative("skip", skip), malformed)
 
     def arrow_schema(
         self,
@@ -361,13 +365,13 @@ class Template:
         messages: Any,
         columns: Sequence[str] | None,
         skip: int,
-        drop: bool,
+        malformed: MalformedTreatment,
         **more: Any,
     ) -> pa.Table:
         import pyarrow as pa
 
         names = None if columns is None else list(columns)
-        batches, *counts = native.decode(messages, columns=names, skip=skip, drop=drop, **more)
+        batches, *counts = native.decode(messages, columns=names, skip=skip, malformed=malformed, **more)
         table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
         keys = ("sbe.skipped", "sbe.malformed", "sbe.unknown")
         return table.replace_schema_metadata({key: str(count) for key, count in zip(keys, counts, strict=True)})

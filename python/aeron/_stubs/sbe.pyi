@@ -6,7 +6,7 @@ from typing import Any, Literal, Self, final
 from typing_extensions import Buffer
 
 from aeron._stubs.pipeline import ColumnBatch
-from aeron.types import ArrowArray, ArrowStream
+from aeron.types import ArrowArray, ArrowStream, MalformedTreatment
 
 @final
 class _SbeSchema:
@@ -86,7 +86,7 @@ class _SbeColumns:
         *,
         columns: Sequence[str] | None = None,
         skip: int = 0,
-        drop: bool = False,
+        malformed: MalformedTreatment = "fail",
         index: str | None = None,
         of: Sequence[Sequence[int]] | None = None,
     ) -> tuple[list[ColumnBatch], int, int, int]:

@@ -95,8 +95,8 @@ fn messages_that_add_too_much_are_dropped_and_the_others_are_read() {
     let mut messages = vec![empty_entries(2000); 5];
     messages.insert(2, empty_entries(60_000));
     let selected = decode(&columns, &messages, Mode::DropMalformed).expect("messages are dropped");
-    assert!(selected.dropped() >= 1);
-    assert_eq!(selected.decoded.rows as u64 + selected.dropped(), 6);
+    assert!(selected.malformed() >= 1);
+    assert_eq!(selected.decoded.rows as u64 + selected.malformed(), 6);
     assert!(!selected.indexes().values().contains(&2));
 }
 
@@ -143,7 +143,7 @@ fn a_long_text_of_many_entries_is_refused_with_its_message() {
         "{reason}"
     );
     let selected = decode(&columns, &messages, Mode::DropMalformed).expect("one is dropped");
-    assert_eq!((selected.decoded.rows, selected.dropped()), (0, 1));
+    assert_eq!((selected.decoded.rows, selected.malformed()), (0, 1));
 }
 
 #[test]
@@ -159,12 +159,12 @@ fn malformed_messages_among_many_are_dropped_and_their_indexes_are_missing() {
         messages[index] = bad.clone();
     }
     let selected = decode(&columns, &messages, Mode::DropMalformed).expect("bad ones are dropped");
-    assert_eq!((selected.decoded.rows, selected.dropped()), (4995, 5));
+    assert_eq!((selected.decoded.rows, selected.malformed()), (4995, 5));
     let indexes = selected.indexes();
     assert_eq!(&indexes.values()[..3], &[1, 2, 3]);
     assert_eq!(indexes.values()[1022], 1025);
     let every = decode(&columns, &vec![bad; 3000], Mode::DropMalformed).expect("all are dropped");
-    assert_eq!((every.decoded.rows, every.dropped()), (0, 3000));
+    assert_eq!((every.decoded.rows, every.malformed()), (0, 3000));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::slice::Iter;
 
 use arrow_array::builder::BinaryBuilder;
-use arrow_array::{ArrayRef, UInt32Array};
+use arrow_array::{ArrayRef, BinaryArray, UInt32Array};
 use arrow_schema::ArrowError;
 use arrow_select::take::take;
 
@@ -43,7 +43,7 @@ pub(super) fn kept_rows<'a>(
         }
     }
     let counted_before = messages.len() - candidates.len();
-    judge.counts.malformed += (kept.bad_rows() - counted_before) as u64;
+    judge.counts.malformed += (kept.rows.malformed() - counted_before) as u64;
     let last = messages.last().map_or(0, |message| message.end_position);
     let rows = kept.finish(&columns);
     rows.map_err(|error| judge.malformed(last, error.to_string()))
@@ -79,6 +79,12 @@ type Sound<'a> = Peekable<Iter<'a, Message>>;
 #[derive(Default)]
 struct KeptRows {
     messages: Vec<Message>,
+    rows: MixedRows,
+}
+
+/// Sound and malformed rows in their order.
+#[derive(Debug, Default)]
+pub(crate) struct MixedRows {
     /// Index of each row among the sound rows; `None` for a malformed row.
     rows: Vec<Option<u32>>,
     /// Number of sound rows.
@@ -102,9 +108,11 @@ impl KeptRows {
                     if found.first_row + found.rows == number + 1 {
                         sound.next();
                     }
-                    self.add_sound(1);
+                    self.rows.add_sound(1);
                 }
-                None => self.add_malformed(&whole[row * row_length..][..row_length]),
+                None => self
+                    .rows
+                    .add_malformed(&whole[row * row_length..][..row_length]),
             }
         }
     }
@@ -116,7 +124,7 @@ impl KeptRows {
             .is_some()
         {
             self.messages.push(*message);
-            self.add_sound(message.rows);
+            self.rows.add_sound(message.rows);
             return;
         }
         self.messages.push(Message {
@@ -124,32 +132,47 @@ impl KeptRows {
             rows: 1,
             ..*message
         });
-        self.add_malformed(whole);
+        self.rows.add_malformed(whole);
     }
 
-    fn add_sound(&mut self, rows: usize) {
+    /// Returns the rows with the columns of the sound rows.
+    fn finish<'a>(self, columns: &[ArrayRef]) -> Result<MessageRows<'a>, ArrowError> {
+        let (columns, corrupt) = self.rows.finish(columns)?;
+        let mut rows = MessageRows::new(Cow::Owned(self.messages), columns);
+        rows.corrupt = Some(corrupt);
+        Ok(rows)
+    }
+}
+
+impl MixedRows {
+    pub(crate) fn add_sound(&mut self, rows: usize) {
         let begin = self.sound;
         self.sound += rows as u32;
         self.rows.extend((begin..self.sound).map(Some));
         self.corrupt.extend(repeat_n(None::<&[u8]>, rows));
     }
 
-    fn add_malformed(&mut self, bytes: &[u8]) {
+    pub(crate) fn add_malformed(&mut self, bytes: &[u8]) {
         self.rows.push(None);
         self.corrupt.append_value(bytes);
     }
 
-    fn bad_rows(&self) -> usize {
+    /// Returns the number of all rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn malformed(&self) -> usize {
         self.rows.len() - self.sound as usize
     }
 
-    /// Returns the rows with the columns of the sound rows, which get a null for each malformed row.
-    fn finish<'a>(mut self, columns: &[ArrayRef]) -> Result<MessageRows<'a>, ArrowError> {
+    /// Returns the columns of the sound rows with a null for each malformed row, and the bytes of the malformed rows.
+    pub(crate) fn finish(
+        mut self,
+        columns: &[ArrayRef],
+    ) -> Result<(Vec<ArrayRef>, BinaryArray), ArrowError> {
         let indexes = UInt32Array::from(self.rows);
         let columns = columns.iter().map(|column| take(column, &indexes, None));
-        let columns = columns.collect::<Result<_, _>>()?;
-        let mut rows = MessageRows::new(Cow::Owned(self.messages), columns);
-        rows.corrupt = Some(self.corrupt.finish());
-        Ok(rows)
+        Ok((columns.collect::<Result<_, _>>()?, self.corrupt.finish()))
     }
 }

@@ -21,6 +21,7 @@ pub use build::Recording;
 pub use format::ValueFormat;
 pub(crate) use format::{BadValue, DecodedPayloads, PayloadDecoder, PayloadFormat};
 pub use frames::{ArrivalTimes, Frame, Frames};
+pub(crate) use kept::MixedRows;
 pub use malformed::{CORRUPT_RECORD, Malformed, Mode, RowCounts};
 pub use projection::{Projection, ProjectionError};
 pub use reader::RowReader;

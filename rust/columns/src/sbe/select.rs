@@ -1,14 +1,15 @@
 //! Decodes the messages of a template among messages of any kind.
 
 use std::borrow::Cow;
-use std::iter::repeat_n;
+use std::iter::{repeat, repeat_n};
 
 use aeron_sbe::plan::SbePlan;
 use aeron_sbe::read::SbeHeader;
-use arrow_array::UInt64Array;
+use arrow_array::{BinaryArray, UInt64Array};
+use arrow_schema::ArrowError;
 
 use super::{SbeBadMessage, SbeColumns, SbeDecoded};
-use crate::read::Mode;
+use crate::read::{MixedRows, Mode};
 use crate::write::Payloads;
 
 /// The columns for the messages of a template, and the numbers of messages without rows.
@@ -16,6 +17,8 @@ use crate::write::Payloads;
 pub struct SbeSelected {
     /// The columns.
     pub decoded: SbeDecoded,
+    /// The bytes of malformed messages that were kept as rows without values; `None` if there are none.
+    pub corrupt: Option<BinaryArray>,
     accepted: Accepted,
 }
 
@@ -30,9 +33,21 @@ impl SbeSelected {
         self.accepted.skipped
     }
 
-    /// Returns the number of malformed messages that were dropped.
-    pub fn dropped(&self) -> u64 {
-        self.accepted.dropped
+    /// Returns the number of malformed messages that were dropped or kept.
+    pub fn malformed(&self) -> u64 {
+        self.accepted.malformed.len() as u64
+    }
+}
+
+impl SbeSelected {
+    /// Keeps the malformed messages as rows without values.
+    fn keep(&mut self, payloads: &Payloads<'_>) -> Result<(), ArrowError> {
+        let rows = self.accepted.with_malformed(|index| payloads.at(index));
+        self.decoded.rows = rows.len();
+        let (columns, corrupt) = rows.finish(&self.decoded.columns)?;
+        self.decoded.columns = columns;
+        self.corrupt = Some(corrupt);
+        Ok(())
     }
 }
 
@@ -46,7 +61,8 @@ struct Accepted {
     /// Number of rows of each message, if it may differ from 1.
     rows: Vec<usize>,
     skipped: u64,
-    dropped: u64,
+    /// Indexes of the malformed messages.
+    malformed: Vec<usize>,
 }
 
 impl SbeColumns {
@@ -68,6 +84,7 @@ impl SbeColumns {
         {
             return Ok(SbeSelected {
                 decoded,
+                corrupt: None,
                 accepted: Accepted {
                     count: payloads.count(),
                     ..Accepted::default()
@@ -83,7 +100,19 @@ impl SbeColumns {
             message: accepted.indexes.get(bad.message).copied().unwrap_or(0),
             reason: bad.reason,
         })?;
-        Ok(SbeSelected { decoded, accepted })
+        let mut selected = SbeSelected {
+            decoded,
+            corrupt: None,
+            accepted,
+        };
+        if mode == Mode::Permissive && selected.malformed() > 0 {
+            let kept = selected.keep(payloads);
+            kept.map_err(|error| SbeBadMessage {
+                message: selected.accepted.malformed[0],
+                reason: error.to_string(),
+            })?;
+        }
+        Ok(selected)
     }
 
     fn accept(
@@ -106,19 +135,19 @@ impl SbeColumns {
                     }
                 }
                 Ok(None) => accepted.skipped += 1,
-                Err(_) if mode == Mode::DropMalformed => accepted.dropped += 1,
-                Err(malformed) => {
+                Err(malformed) if mode == Mode::FailFast => {
                     return Err(SbeBadMessage {
                         message: index,
                         reason: malformed.to_string(),
                     });
                 }
+                Err(_) => accepted.malformed.push(index),
             }
         }
         Ok(accepted)
     }
 
-    /// Decodes the accepted messages. If a message is malformed and the mode is to drop, it is not accepted any more.
+    /// Decodes the accepted messages. If a message is malformed and this is no error, it is not accepted any more.
     fn decode_accepted(
         &self,
         payloads: &Payloads<'_>,
@@ -139,7 +168,7 @@ impl SbeColumns {
             Some(*end)
         });
         match self.decode(&bytes, begin, ends.clone(), columns) {
-            Err(_) if mode == Mode::DropMalformed => {}
+            Err(_) if mode != Mode::FailFast => {}
             decoded => return decoded,
         }
         let ends: Vec<usize> = ends.collect();
@@ -158,12 +187,44 @@ impl SbeColumns {
 impl Accepted {
     /// Drops the messages that are not sound.
     fn retain(&mut self, sound: &[bool]) {
-        let before = self.indexes.len();
         let mut kept = sound.iter();
-        self.indexes.retain(|_| *kept.next().unwrap_or(&false));
+        let (kept_indexes, malformed) = std::mem::take(&mut self.indexes)
+            .into_iter()
+            .partition::<Vec<_>, _>(|_| *kept.next().unwrap_or(&false));
+        self.indexes = kept_indexes;
+        self.malformed.extend(malformed);
         let mut kept = sound.iter();
         self.rows.retain(|_| *kept.next().unwrap_or(&false));
-        self.dropped += (before - self.indexes.len()) as u64;
+    }
+
+    /// Returns the rows of accepted and malformed messages in the order of the messages, and accepts the malformed
+    /// messages with one row each.
+    fn with_malformed<'a>(&mut self, message: impl Fn(usize) -> &'a [u8]) -> MixedRows {
+        let mut rows = MixedRows::default();
+        let mut malformed = self.malformed.clone();
+        malformed.sort_unstable();
+        let mut malformed = malformed.into_iter().peekable();
+        let mut all = Self::default();
+        let counts = self.rows.iter().copied().chain(repeat(1));
+        for (index, count) in self.indexes.iter().copied().zip(counts) {
+            while let Some(bad) = malformed.next_if(|bad| *bad < index) {
+                all.add(bad, 1);
+                rows.add_malformed(message(bad));
+            }
+            all.add(index, count);
+            rows.add_sound(count);
+        }
+        for bad in malformed {
+            all.add(bad, 1);
+            rows.add_malformed(message(bad));
+        }
+        (self.indexes, self.rows) = (all.indexes, all.rows);
+        rows
+    }
+
+    fn add(&mut self, index: usize, rows: usize) {
+        self.indexes.push(index);
+        self.rows.push(rows);
     }
 
     fn message_of_each_row(&self) -> UInt64Array {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_columns::read::Mode;
+use aeron_columns::read::{CORRUPT_RECORD, Mode};
 use aeron_columns::sbe::{SbeColumns, messages_of_templates};
 use aeron_columns::write::{Payloads, plain};
 use aeron_sbe::plan::SbePlan;
@@ -15,9 +15,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 
 use super::schema::invalid;
+use crate::argument;
 use crate::arrow::{arrays_of, schema_capsule_of, value_error};
 use crate::buffers::View;
 use crate::errors::raise;
+use crate::malformed::MalformedTreatment;
 use crate::pipeline::PyColumnBatch;
 
 /// The columns of a template. Immutable, so thread-safe.
@@ -27,7 +29,7 @@ pub struct PySbeColumns {
     all: Vec<Field>,
 }
 
-/// Record batches, and the numbers of skipped messages, dropped messages and unknown values of enums.
+/// Record batches, and the numbers of skipped messages, malformed messages and unknown values of enums.
 type Decoded = (Vec<PyColumnBatch>, u64, u64, u64);
 
 impl PySbeColumns {
@@ -39,13 +41,18 @@ impl PySbeColumns {
         }
     }
 
-    fn indexes(&self, names: Option<&[String]>) -> PyResult<Vec<usize>> {
+    /// Returns the indexes of the columns with these names, or of the default columns. In the mode `Permissive` there
+    /// is one more column, that of malformed messages.
+    fn indexes(&self, names: Option<&[String]>, mode: Mode) -> PyResult<Vec<usize>> {
+        let corrupt = (mode == Mode::Permissive).then_some(self.all.len());
         let Some(names) = names else {
-            return Ok((0..self.columns.fields().len()).collect());
+            let defaults = 0..self.columns.fields().len();
+            return Ok(defaults.chain(corrupt).collect());
         };
         let index = |name: &String| {
             let found = self.all.iter().position(|field| field.name() == name);
-            found.ok_or_else(|| {
+            let corrupt = corrupt.filter(|_| name == CORRUPT_RECORD);
+            found.or(corrupt).ok_or_else(|| {
                 let known = self.all.iter().map(|field| field.name().as_str());
                 let known = known.collect::<Vec<_>>().join(", ");
                 invalid(format!("column '{name}' does not exist; there are {known}"))
@@ -56,7 +63,11 @@ impl PySbeColumns {
 
     fn schema_of(&self, indexes: &[usize], index: Option<&str>) -> Arc<Schema> {
         let index = index.map(|name| Field::new(name, DataType::UInt64, true));
-        let fields = indexes.iter().map(|index| self.all[*index].clone());
+        let field = |index: &usize| match self.all.get(*index) {
+            Some(field) => field.clone(),
+            None => Field::new(CORRUPT_RECORD, DataType::Binary, true),
+        };
+        let fields = indexes.iter().map(field);
         Arc::new(Schema::new(
             index.into_iter().chain(fields).collect::<Vec<_>>(),
         ))
@@ -73,7 +84,7 @@ impl PySbeColumns {
 
     /// Decodes the messages of the template among `messages`: one message as bytes, or any Arrow data with a column of
     /// messages.
-    #[pyo3(signature = (messages, *, columns = None, skip = 0, drop = false, index = None, of = None))]
+    #[pyo3(signature = (messages, *, columns = None, skip = 0, malformed = MalformedTreatment::FAIL, index = None, of = None))]
     #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn decode(
         &self,
@@ -81,17 +92,17 @@ impl PySbeColumns {
         messages: &Bound<'_, PyAny>,
         columns: Option<Vec<String>>,
         skip: usize,
-        drop: bool,
+        #[pyo3(from_py_with = argument::malformed)] malformed: MalformedTreatment,
         index: Option<&str>,
         of: Option<Vec<Vec<usize>>>,
     ) -> PyResult<Decoded> {
-        let indexes = self.indexes(columns.as_deref())?;
+        let mode = malformed.0;
+        let indexes = self.indexes(columns.as_deref(), mode)?;
         let schema = self.schema_of(&indexes, index);
+        let decoded_columns = indexes.iter().copied();
+        let decoded_columns = decoded_columns.filter(|index| *index < self.all.len());
+        let decoded_columns: Vec<usize> = decoded_columns.collect();
         let arrays = messages_of(messages)?;
-        let mode = match drop {
-            true => Mode::DropMalformed,
-            false => Mode::FailFast,
-        };
         let decode = || -> PyResult<Decoded> {
             let mut decoded = (Vec::with_capacity(arrays.len()), 0, 0, 0);
             let mut first = 0;
@@ -102,7 +113,7 @@ impl PySbeColumns {
                 let payloads = payloads_of(array)?;
                 let found = self
                     .columns
-                    .decode_messages(&payloads, candidates, &indexes, skip, mode)
+                    .decode_messages(&payloads, candidates, &decoded_columns, skip, mode)
                     .map_err(|bad| {
                         let message = first as usize + bad.message;
                         invalid(format!("message {message}: {}", bad.reason))
@@ -114,9 +125,19 @@ impl PySbeColumns {
                     Arc::new(indexes) as ArrayRef
                 });
                 decoded.1 += found.skipped();
-                decoded.2 += found.dropped();
-                let columns = message_indexes.into_iter().chain(found.decoded.columns);
-                let options = RecordBatchOptions::new().with_row_count(Some(found.decoded.rows));
+                decoded.2 += found.malformed();
+                let rows = found.decoded.rows;
+                let corrupt = || -> ArrayRef {
+                    let corrupt = found.corrupt.clone();
+                    Arc::new(corrupt.unwrap_or_else(|| BinaryArray::new_null(rows)))
+                };
+                let mut of_message = found.decoded.columns.into_iter();
+                let columns = indexes.iter().filter_map(|index| match index {
+                    index if *index < self.all.len() => of_message.next(),
+                    _ => Some(corrupt()),
+                });
+                let columns = message_indexes.into_iter().chain(columns);
+                let options = RecordBatchOptions::new().with_row_count(Some(rows));
                 let batch = RecordBatch::try_new_with_options(
                     Arc::clone(&schema),
                     columns.collect(),
