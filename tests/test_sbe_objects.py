@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pytest
 
@@ -130,6 +131,16 @@ def test_messages_without_a_header_and_of_other_templates_are_not_hidden() -> No
     tables = schema.to_arrow(pa.array([good, other, b"x", good[:-1], good], pa.binary()), malformed="drop")
     assert tables["M"]["message_index"].to_pylist() == [0, 4]
     assert (tables.skipped, tables.malformed) == (1, 2)
+
+
+def test_data_frames_are_encoded_and_messages_in_them_are_decoded() -> None:
+    book = Schema(Path(__file__).parent / "sbe" / "market.xml")["BookUpdate"]
+    entry = {"price": 1, "size": 1, "securityId": 5, "action": "New", "side": "Buy"}
+    entries = [{**entry, "orders": [{"orderId": 1, "quantity": 2}]}, {**entry, "price": None, "orders": []}]
+    messages = book.encode([{"transactTime": 7000, "flags": ["EndOfEvent"], "entries": entries, "note": "n"}] * 3)
+    frame = polars.DataFrame(book.to_arrow(messages))
+    assert book.encode(frame) == messages
+    assert book.to_arrow(polars.DataFrame({"value": messages.to_pylist()})) == book.to_arrow(messages)
 
 
 def test_no_messages_are_a_table_without_rows() -> None:
