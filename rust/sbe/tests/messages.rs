@@ -7,7 +7,7 @@ use aeron_sbe::plan::{SbePlan, SbePlanOptions};
 use aeron_sbe::read::{SbeBlocks, SbeHeader, SbeMalformed};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use aeron_sbe::write::{SbeEncodeError, write_column};
+use aeron_sbe::write::SbeEncodeError;
 
 const MARKET: &str = include_str!("../../../tests/sbe/market.xml");
 
@@ -220,43 +220,6 @@ fn a_run_of_fixed_messages_is_read_at_a_stride() {
     let overlapping = SbeBlocks::new(&bytes[8..], 47, 48, 2, 2);
     assert!(overlapping.is_none(), "a block ends before the next one");
     assert!(!blocks.read_into(45, plan.byte_order, &mut column));
-    let ids = [5u32, 6];
-    let (stride, offset, order) = (56, field.offset, plan.byte_order);
-    assert!(write_column(
-        &mut bytes[8..],
-        stride,
-        offset,
-        order,
-        ids.into_iter()
-    ));
-    let blocks = SbeBlocks::new(&bytes[8..], 56, 48, 2, 2).expect("two blocks");
-    assert!(blocks.read_into(field.offset, plan.byte_order, &mut column));
-    assert_eq!(column, [7, 7, 5, 6]);
-    let written = bytes.clone();
-    let third = [1u32, 2, 3];
-    assert!(!write_column(
-        &mut bytes[8..],
-        stride,
-        offset,
-        order,
-        third.into_iter()
-    ));
-    assert!(!write_column(
-        &mut bytes[8..],
-        stride,
-        53,
-        order,
-        ids.into_iter()
-    ));
-    let one = [1u32];
-    assert!(!write_column(
-        &mut bytes[8..],
-        stride,
-        53,
-        order,
-        one.into_iter()
-    ));
-    assert_eq!(bytes, written);
 }
 
 #[test]

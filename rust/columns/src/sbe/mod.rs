@@ -3,16 +3,21 @@
 //! [`SbeColumns`] has the columns of a template and decodes messages. With
 //! [`ValueFormat::sbe`](crate::read::ValueFormat::sbe), a [`RowReader`](crate::read::RowReader) has the same columns.
 
+mod block_rows;
+mod block_writer;
 mod budget;
 mod column;
 mod constant;
+mod data_writer;
 mod decimal;
 mod decode;
 mod encode;
 mod entries;
+mod fast;
+mod field_writer;
 mod fill;
-mod fixed;
 mod listing;
+mod lists;
 mod names;
 mod nested;
 mod number;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
-use std::ops::Range;
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbeExponent, SbeField, SbeKind, SbeTimeUnit};
@@ -18,10 +17,10 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, TimeUnit};
 
-use super::encode::integer;
+use super::lists::{items_of, list_range};
 use super::time_types::check_time_type;
 
-/// Reads the value of a row.
+/// Reads the value of a row. The error is a reason without the name of the field.
 pub(super) type ValueReader<'a> = Box<dyn Fn(usize) -> Result<SbeValue<'a>, String> + 'a>;
 
 /// Creates the reader of a column with the values of a field. Nulls are null values.
@@ -122,9 +121,7 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
             Box::new(move |row| {
                 let value = values.value(row).to_i128();
                 let value = value.map(|value| decimal(field, value, -i32::from(scale)));
-                value.ok_or_else(|| {
-                    format!("field '{}': a decimal has more than 38 digits", field.name)
-                })
+                value.ok_or_else(|| "a decimal has more than 38 digits".to_owned())
             })
         }
         DataType::Date32 => {
@@ -143,19 +140,17 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
         DataType::Time32(_) => times!(Time32MillisecondType, Millisecond),
         DataType::Time64(TimeUnit::Microsecond) => times!(Time64MicrosecondType, Microsecond),
         DataType::Time64(_) => times!(Time64NanosecondType, Nanosecond),
-        DataType::List(_) => of_list(field, column, column.as_list::<i32>().values())?,
-        DataType::LargeList(_) => of_list(field, column, column.as_list::<i64>().values())?,
-        DataType::FixedSizeList(..) => {
-            of_list(field, column, column.as_fixed_size_list().values())?
-        }
         DataType::Struct(_) => of_struct(field, column)?,
         DataType::Null => Box::new(|_| Ok(SbeValue::Null)),
-        other => {
-            return Err(format!(
-                "column '{}' cannot be {other}: cast it",
-                field.name
-            ));
-        }
+        other => match items_of(column) {
+            Some(items) => of_list(field, column, items)?,
+            None => {
+                return Err(format!(
+                    "column '{}' cannot be {other}: cast it",
+                    field.name
+                ));
+            }
+        },
     })
 }
 
@@ -195,9 +190,13 @@ fn conversion<'a>(
     move |time| {
         let converted = time.checked_mul(factor).filter(|time| time % divisor == 0);
         let converted = converted.map(|time| integer(time / divisor));
-        converted
-            .ok_or_else(|| format!("field '{}': time {time} does not fit its unit", field.name))
+        converted.ok_or_else(|| format!("time {time} does not fit its unit"))
     }
+}
+
+/// Returns an integer as a value.
+fn integer(number: i64) -> SbeValue<'static> {
+    SbeValue::Number(SbeNumber::Signed(number))
 }
 
 fn of_dictionary<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueReader<'a>, String> {
@@ -208,25 +207,6 @@ fn of_dictionary<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueR
         false => dictionary.normalized_keys(),
     };
     Ok(Box::new(move |row| read(keys[row])))
-}
-
-/// Returns the indexes of the items of a list. The row is not null.
-pub(super) fn list_range(lists: &dyn Array, row: usize) -> Range<usize> {
-    match lists.data_type() {
-        DataType::LargeList(_) => {
-            let offsets = lists.as_list::<i64>().value_offsets();
-            offsets[row] as usize..offsets[row + 1] as usize
-        }
-        DataType::FixedSizeList(..) => {
-            let lists = lists.as_fixed_size_list();
-            let begin = lists.value_offset_at(row);
-            begin..begin + lists.value_length() as usize
-        }
-        _ => {
-            let offsets = lists.as_list::<i32>().value_offsets();
-            offsets[row] as usize..offsets[row + 1] as usize
-        }
-    }
 }
 
 fn of_list<'a>(

@@ -227,6 +227,7 @@ macro_rules! wire_numbers {
                 bytes.first_chunk().map_or(Default::default(), |bytes| Self::from_be_bytes(*bytes))
             }
 
+            #[inline(always)]
             fn write(self, order: SbeByteOrder, bytes: &mut [u8]) {
                 if let Some(place) = bytes.first_chunk_mut() {
                     *place = match order {

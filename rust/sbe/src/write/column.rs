@@ -1,4 +1,4 @@
-//! Writes columns of numbers into blocks at equal distances.
+//! Writes columns of numbers into blocks.
 
 use crate::number::SbeByteOrder;
 use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeTimeKind, SbeUnitSource};
@@ -7,80 +7,60 @@ use crate::schema::SbePresence;
 use crate::value::SbeValue;
 use crate::write::SbeEncodeError;
 
-/// Writes a number at an offset of each block, for blocks that are `stride` bytes apart.
-///
-/// The first block begins with `blocks`. Returns `false` if the number of the last block would end after `blocks`, or
-/// if a number would end after its stride. Then nothing is written. The numbers are not checked: the caller compares
-/// them with limits and null values.
-pub fn write_column<T: SbeWireNumber>(
-    blocks: &mut [u8],
-    stride: usize,
-    offset: usize,
-    order: SbeByteOrder,
-    numbers: impl ExactSizeIterator<Item = T>,
-) -> bool {
-    let count = numbers.len();
-    if count == 0 {
-        return true;
-    }
-    let end_in_block = offset.saturating_add(size_of::<T>());
-    let end = stride
-        .checked_mul(count - 1)
-        .and_then(|last| last.checked_add(end_in_block));
-    if end_in_block > stride || end.is_none_or(|end| end > blocks.len()) {
-        return false;
-    }
-    for (place, number) in blocks[offset..].chunks_mut(stride).zip(numbers) {
-        number.write(order, place);
-    }
-    true
-}
-
 impl SbeField {
-    /// Writes the field into blocks that are `stride` bytes apart, with the checks of [`SbeField::put`].
+    /// Writes the field into blocks that begin at `places`, with the checks of [`SbeField::put`].
     ///
-    /// The first block begins with `blocks`, and its bytes are zero. A number of a decimal with a constant exponent is
-    /// its mantissa. If the type of the numbers is that of the encoding, this is much faster than single calls.
+    /// The bytes of each block are zero. A number of a decimal with a constant exponent is its mantissa. If the type of
+    /// the numbers is that of the encoding, this is much faster than single calls. Numbers without a place are ignored.
     ///
     /// # Errors
     /// The first number that cannot be encoded, with its index. The numbers before it are written.
     pub fn put_column<T: SbeWireNumber>(
         &self,
-        blocks: &mut [u8],
-        stride: usize,
-        numbers: impl ExactSizeIterator<Item = Option<T>>,
+        bytes: &mut [u8],
+        places: &[u32],
+        numbers: impl Iterator<Item = Option<T>>,
     ) -> Result<(), (usize, SbeEncodeError)> {
-        let count = numbers.len();
-        let needed = stride.saturating_mul(count.saturating_sub(1));
-        let needed = needed.saturating_add(self.end());
-        if count > 0 && (needed > blocks.len() || self.end() > stride) {
-            let available = blocks.len();
-            return Err((0, SbeEncodeError::Buffer { needed, available }));
-        }
-        match self.single_number() {
-            Some((scalar, offset)) if scalar.primitive == T::PRIMITIVE => {
-                let encoding = ColumnEncoding::new(scalar, self.presence);
-                let places = blocks.chunks_mut(stride.max(1));
-                for (index, (place, number)) in places.zip(numbers).enumerate() {
-                    match encoding.checked(number) {
-                        Some(number) => number.write(scalar.order, &mut place[offset..]),
-                        // The general way finds the reason.
-                        None => self
-                            .put_mantissa(place, number)
-                            .map_err(|error| (index, error))?,
-                    }
-                }
-                Ok(())
+        let of_type = self.single_number();
+        let of_type = of_type.filter(|(scalar, _)| scalar.primitive == T::PRIMITIVE);
+        let encoding = of_type.map(|(scalar, _)| ColumnEncoding::new(scalar, self.presence));
+        let (Some((scalar, offset)), Some(encoding)) = (of_type, encoding) else {
+            let mut numbered = places.iter().zip(numbers).enumerate();
+            return numbered.try_for_each(|(index, (place, number))| {
+                self.put_at(bytes, *place, number)
+                    .map_err(|error| (index, error))
+            });
+        };
+        // A constant order in each loop: the loop does not ask for it again.
+        let mut general = |bytes: &mut [u8], place, number| self.put_at(bytes, place, number);
+        let target = (bytes, places, offset);
+        match scalar.order {
+            SbeByteOrder::Little => {
+                write_numbers(target, numbers, &encoding, &mut general, |number, place| {
+                    number.write(SbeByteOrder::Little, place);
+                })
             }
-            _ => {
-                let places = blocks.chunks_mut(stride.max(1));
-                for (index, (place, number)) in places.zip(numbers).enumerate() {
-                    self.put_mantissa(place, number)
-                        .map_err(|error| (index, error))?;
-                }
-                Ok(())
+            SbeByteOrder::Big => {
+                write_numbers(target, numbers, &encoding, &mut general, |number, place| {
+                    number.write(SbeByteOrder::Big, place);
+                })
             }
         }
+    }
+
+    /// Writes one number into the block at a place.
+    #[cold]
+    fn put_at<T: SbeWireNumber>(
+        &self,
+        bytes: &mut [u8],
+        place: u32,
+        number: Option<T>,
+    ) -> Result<(), SbeEncodeError> {
+        let (begin, available) = (place as usize, bytes.len());
+        let needed = begin.saturating_add(self.end());
+        let block = bytes.get_mut(begin..needed);
+        let block = block.ok_or(SbeEncodeError::Buffer { needed, available })?;
+        self.put_mantissa(block, number)
     }
 
     /// Returns the only number of the field and its offset in the block.
@@ -132,6 +112,26 @@ impl SbeField {
     }
 }
 
+/// Writes numbers `offset` bytes after their places. `general` writes a number that is not valid, or finds the reason.
+#[inline(always)]
+fn write_numbers<T: SbeWireNumber>(
+    (bytes, places, offset): (&mut [u8], &[u32], usize),
+    numbers: impl Iterator<Item = Option<T>>,
+    encoding: &ColumnEncoding<T>,
+    general: &mut impl FnMut(&mut [u8], u32, Option<T>) -> Result<(), SbeEncodeError>,
+    write: impl Fn(T, &mut [u8]),
+) -> Result<(), (usize, SbeEncodeError)> {
+    for (index, (place, number)) in places.iter().zip(numbers).enumerate() {
+        let begin = *place as usize + offset;
+        let target = bytes.get_mut(begin..begin + size_of::<T>());
+        match (encoding.checked(number), target) {
+            (Some(number), Some(target)) => write(number, target),
+            _ => general(bytes, *place, number).map_err(|error| (index, error))?,
+        }
+    }
+    Ok(())
+}
+
 /// Limits of a column with the type of its encoding.
 struct ColumnEncoding<T> {
     /// The null value, if the field is optional.
@@ -151,6 +151,7 @@ impl<T: SbeWireNumber> ColumnEncoding<T> {
     }
 
     /// Returns the number to be written. Returns `None` if the number is not valid, or is missing in a required field.
+    #[inline(always)]
     fn checked(&self, number: Option<T>) -> Option<T> {
         let Some(number) = number else {
             return self.null;

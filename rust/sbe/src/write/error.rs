@@ -87,6 +87,22 @@ pub enum SbeEncodeError {
         /// Exponent of the field.
         target: i32,
     },
+    /// A value is not suitable for another reason.
+    #[error("field '{field}': {reason}")]
+    Unsuitable {
+        /// Name of the field or data.
+        field: String,
+        /// The reason.
+        reason: String,
+    },
+    /// An entry of a group is null.
+    #[error("group '{group}', entry {entry}: the entry is null")]
+    NullEntry {
+        /// Name of the group.
+        group: String,
+        /// Index of the entry.
+        entry: usize,
+    },
     /// A group has too many or too few entries, or data have too many or too few bytes.
     #[error("'{element}': {count} is not from {min} to {max}, the range of its encoding")]
     Count {
@@ -119,4 +135,28 @@ pub enum SbeEncodeError {
         /// Length of the buffer.
         available: usize,
     },
+}
+
+impl SbeEncodeError {
+    /// Returns the same error for an element of a group's entry: its name becomes a path such as `legs[0].price`.
+    #[must_use]
+    pub fn within(mut self, group: &str, entry: usize) -> Self {
+        let name = match &mut self {
+            Self::Missing { field }
+            | Self::Kind { field, .. }
+            | Self::Range { field, .. }
+            | Self::IsNull { field, .. }
+            | Self::Length { field, .. }
+            | Self::Text { field, .. }
+            | Self::Name { field, .. }
+            | Self::Constant { field }
+            | Self::Inexact { field, .. }
+            | Self::Unsuitable { field, .. } => field,
+            Self::NullEntry { group, .. } => group,
+            Self::Count { element, .. } => element,
+            Self::Shape { .. } | Self::Buffer { .. } => return self,
+        };
+        *name = format!("{group}[{entry}].{name}");
+        self
+    }
 }

@@ -1,11 +1,10 @@
 //! Encodes whole messages.
 
 use crate::limits::MAX_BLOCK_LENGTH;
-use crate::plan::{SbeBlockPlan, SbeData, SbeExponent, SbeField, SbeGroup, SbeKind, SbeTemplate};
+use crate::plan::{SbeBlockPlan, SbeData, SbeField, SbeGroup, SbeTemplate};
 use crate::schema::SbeCounter;
 use crate::value::{SbeRecord, SbeValue};
 use crate::write::SbeEncodeError;
-use crate::write::number::decimal_of;
 
 impl SbeTemplate {
     /// Returns the length of a message in bytes, with its header.
@@ -171,7 +170,7 @@ fn write_block<'b>(
         rest = write_group(group, entries, level, rest)?;
     }
     for (data, bytes) in plan.data.iter().zip(&record.data) {
-        rest = write_data(data, bytes.as_deref().unwrap_or_default(), rest)?;
+        rest = data.write(bytes.as_deref().unwrap_or_default(), rest)?;
     }
     Ok(rest)
 }
@@ -184,13 +183,14 @@ fn write_group<'b>(
 ) -> Result<&'b mut [u8], SbeEncodeError> {
     let rest = group.write_dimension(entries.len(), buffer)?;
     let mut rest = rest;
-    for entry in entries {
+    for (index, entry) in entries.iter().enumerate() {
         let level = Outer {
             plan: &group.block,
             record: entry,
             outer: Some(&outer),
         };
-        rest = write_block(&group.name, level, rest)?;
+        let written = write_block(&group.name, level, rest);
+        rest = written.map_err(|error| error.within(&group.name, index))?;
     }
     Ok(rest)
 }
@@ -230,19 +230,29 @@ impl SbeGroup {
     }
 }
 
-fn write_data<'b>(
-    data: &SbeData,
-    bytes: &[u8],
-    buffer: &'b mut [u8],
-) -> Result<&'b mut [u8], SbeEncodeError> {
-    let layout = &data.layout;
-    check_count(&data.name, bytes.len(), &layout.length)?;
-    let (prefix, rest) = buffer.split_at_mut(layout.prefix);
-    prefix.fill(0);
-    layout.length.write(prefix, bytes.len() as u64);
-    let (place, rest) = rest.split_at_mut(bytes.len());
-    place.copy_from_slice(bytes);
-    Ok(rest)
+impl SbeData {
+    /// Writes the length of data and their bytes. Returns the rest of the buffer.
+    ///
+    /// # Errors
+    /// [`SbeEncodeError::Count`] if the length does not suit its encoding, or [`SbeEncodeError::Buffer`].
+    pub fn write<'b>(
+        &self,
+        bytes: &[u8],
+        buffer: &'b mut [u8],
+    ) -> Result<&'b mut [u8], SbeEncodeError> {
+        let layout = &self.layout;
+        check_count(&self.name, bytes.len(), &layout.length)?;
+        let needed = layout.prefix.saturating_add(bytes.len());
+        let available = buffer.len();
+        let (place, rest) = buffer
+            .split_at_mut_checked(needed)
+            .ok_or(SbeEncodeError::Buffer { needed, available })?;
+        let (prefix, place) = place.split_at_mut(layout.prefix);
+        prefix.fill(0);
+        layout.length.write(prefix, bytes.len() as u64);
+        place.copy_from_slice(bytes);
+        Ok(rest)
+    }
 }
 
 /// Returns the mantissa of a decimal whose exponent is the value of another field.
@@ -251,37 +261,19 @@ fn mantissa(
     value: &SbeValue<'_>,
     level: Outer<'_>,
 ) -> Result<Option<SbeValue<'static>>, SbeEncodeError> {
-    let SbeKind::Decimal(decimal) = &field.kind else {
-        return Ok(None);
-    };
-    let SbeExponent::Field { levels_up, index } = decimal.exponent else {
-        return Ok(None);
-    };
-    let Some((mantissa, exponent)) = decimal_of(value) else {
+    let Some((levels_up, index)) = field.other_exponent() else {
         return Ok(None);
     };
     let mut holder = Some(&level);
     for _ in 0..levels_up {
         holder = holder.and_then(|level| level.outer);
     }
-    let target = holder.and_then(|holder| exponent_of(holder, index));
-    let target = target.ok_or_else(|| SbeEncodeError::Missing {
-        field: format!(
-            "{}, for the exponent of {}",
-            exponent_name(holder, index),
-            field.name
-        ),
-    })?;
-    let mantissa = field.rescale(mantissa, exponent, target)?;
-    Ok(Some(SbeValue::Decimal {
-        mantissa,
-        exponent: 0,
-    }))
+    let exponent = holder.and_then(|holder| exponent_of(holder, index));
+    field.mantissa_of(value, exponent)
 }
 
 fn exponent_of(holder: &Outer<'_>, index: usize) -> Option<i32> {
-    let field = holder.plan.fields.get(index)?;
-    let constant = field.constant_value();
+    let constant = holder.plan.fields.get(index)?.constant_value();
     let value = match &constant {
         Some(constant) => constant,
         None => holder.record.fields.get(index)?,
@@ -290,11 +282,6 @@ fn exponent_of(holder: &Outer<'_>, index: usize) -> Option<i32> {
         SbeValue::Number(number) => number.as_i64()?.try_into().ok(),
         _ => None,
     }
-}
-
-fn exponent_name(holder: Option<&Outer<'_>>, index: usize) -> String {
-    let field = holder.and_then(|holder| holder.plan.fields.get(index));
-    field.map_or(String::new(), |field| field.name.clone())
 }
 
 /// Writes the numbers of groups and data, if the schema has members for them.

@@ -9,5 +9,4 @@ mod field;
 mod message;
 mod number;
 
-pub use column::write_column;
 pub use error::SbeEncodeError;

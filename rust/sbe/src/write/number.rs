@@ -2,7 +2,8 @@
 
 use crate::number::{SbeNumber, SbePrimitive};
 use crate::plan::{
-    DAY_NS, SbeDecimal, SbeExponent, SbeField, SbeScalar, SbeTime, SbeTimeKind, SbeUnitSource,
+    DAY_NS, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime, SbeTimeKind,
+    SbeUnitSource,
 };
 use crate::value::SbeValue;
 use crate::write::SbeEncodeError;
@@ -58,6 +59,41 @@ impl SbeField {
             number,
             &mut bytes[decimal.mantissa_offset..],
         )
+    }
+
+    /// Returns the place of the exponent, if another field has it: the number of blocks outwards, and the index there.
+    pub fn other_exponent(&self) -> Option<(usize, usize)> {
+        match &self.kind {
+            SbeKind::Decimal(SbeDecimal {
+                exponent: SbeExponent::Field { levels_up, index },
+                ..
+            }) => Some((*levels_up, *index)),
+            _ => None,
+        }
+    }
+
+    /// Returns the mantissa of a decimal whose exponent is the value of another field. Returns `None` if the value is
+    /// no number.
+    ///
+    /// # Errors
+    /// The exponent is `None`, or the value would have to be rounded.
+    pub fn mantissa_of(
+        &self,
+        value: &SbeValue<'_>,
+        exponent: Option<i32>,
+    ) -> Result<Option<SbeValue<'static>>, SbeEncodeError> {
+        let Some((mantissa, own_exponent)) = decimal_of(value) else {
+            return Ok(None);
+        };
+        let target = exponent.ok_or_else(|| SbeEncodeError::Unsuitable {
+            field: self.name.clone(),
+            reason: "the field with its exponent has no value".to_owned(),
+        })?;
+        let mantissa = self.rescale(mantissa, own_exponent, target)?;
+        Ok(Some(SbeValue::Decimal {
+            mantissa,
+            exponent: 0,
+        }))
     }
 
     /// Returns the mantissa of a decimal for another exponent.
