@@ -58,10 +58,6 @@ fn main() {
     let layout: RecordLayout = LAYOUT.parse().expect("a layout");
     let decoder = RecordDecoder::new(&layout.with_nanoseconds());
     let records = vec![1; 48 * ROWS];
-    let mut cases = Vec::new();
-    add(&mut cases, "records", ROWS, 0, || {
-        decoder.decode(&records).expect("sound").len()
-    });
 
     let trade = SbeRecord {
         fields: (0..7).map(|number| SbeValue::from(number as i64)).collect(),
@@ -87,6 +83,10 @@ fn main() {
         data: Vec::new(),
     };
     let books = Messages::new("Book", &plan, &book, ROWS / ENTRIES);
+    let mut cases = Vec::new();
+    add(&mut cases, "records", ROWS, 0, || {
+        decoder.decode(&records).expect("sound").len()
+    });
     for (messages, entries) in [(&trades, 1), (&books, ENTRIES)] {
         let (name, rows) = (messages.name, messages.bytes.len() * entries);
         let decoded = add(&mut cases, name, rows, 0, || messages.decode().len());

@@ -111,6 +111,11 @@ impl<'a> BlockWriter<'a> {
         (end <= limit).then_some(end)
     }
 
+    /// Places the next blocks, which have no groups and data.
+    pub(super) fn place_at(&mut self, places: impl Iterator<Item = u32>) {
+        self.places.extend(places);
+    }
+
     /// Writes the blocks of rows, with their groups and data, into bytes that are zero. Returns the first row that
     /// cannot be written, with one of its errors.
     pub(super) fn write(
@@ -186,8 +191,7 @@ impl<'a> GroupWriter<'a> {
         if end > limit {
             return None;
         }
-        let offsets = (0..count).map(|entry| (first + entry * length) as u32);
-        entries.places.extend(offsets);
+        entries.place_at((0..count).map(|entry| (first + entry * length) as u32));
         Some(end)
     }
 

@@ -72,14 +72,25 @@ impl SbeEncoder {
         offsets: &mut Vec<i32>,
     ) -> Result<(), RowSendError> {
         let header = self.template().header.length;
+        let too_long = |row| RowSendError {
+            row: Some(row),
+            reason: "all messages are longer than 2 GiB".to_owned(),
+        };
         let mut end = 0;
         offsets.reserve(rows);
+        if self.template().is_fixed() {
+            let length = header + self.template().block.block_length;
+            let fitting = i32::MAX as usize / length;
+            if rows > fitting {
+                return Err(too_long(fitting));
+            }
+            writer.place_at((0..rows).map(|row| (row * length + header) as u32));
+            offsets.extend((1..=rows).map(|count| (count * length) as i32));
+            return Ok(());
+        }
         for row in 0..rows {
             let placed = writer.place(end + header, i32::MAX as usize);
-            end = placed.ok_or_else(|| RowSendError {
-                row: Some(row),
-                reason: "all messages are longer than 2 GiB".to_owned(),
-            })?;
+            end = placed.ok_or_else(|| too_long(row))?;
             // The limit is the greatest offset.
             offsets.push(end as i32);
         }

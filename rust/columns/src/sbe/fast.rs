@@ -2,20 +2,24 @@
 
 use std::ops::Range;
 
-use aeron_sbe::plan::{SbeExponent, SbeField, SbeKind, SbeTimeKind, SbeUnitSource};
+use aeron_sbe::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeTimeKind, SbeUnitSource};
 use aeron_sbe::read::SbeWireNumber;
 use aeron_sbe::schema::SbeEnum;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type,
+    Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, TimeUnit};
 
 use super::number::by_integer;
+
+/// Number of values that are converted before they are written: the compiler makes vector instructions of many loops
+/// that only convert.
+const AT_ONCE: usize = 256;
 
 /// Writes the values of rows into the blocks at their places. Returns whether all values could be written in this way.
 pub(super) type FastWriter<'a> = Box<dyn Fn(Range<usize>, &mut [u8], &[u32]) -> bool + 'a>;
@@ -26,6 +30,25 @@ pub(super) fn fast_writer<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Opti
         ($column:ty) => {{
             let values = column.as_primitive::<$column>();
             writer(field, values.values(), values.nulls(), Some)
+        }};
+    }
+    macro_rules! integers {
+        ($column:ty) => {{
+            let values = column.as_primitive::<$column>();
+            let (values, nulls) = (values.values(), values.nulls());
+            match scalar_of(field)? {
+                scalar
+                    if scalar.primitive == <$column as ArrowPrimitiveType>::Native::PRIMITIVE =>
+                {
+                    writer(field, values, nulls, Some)
+                }
+                scalar if scalar.primitive.is_integer() => {
+                    let values = values.iter().map(|value| i64::try_from(*value).ok());
+                    let values = values.collect::<Option<Vec<i64>>>()?;
+                    by_integer!(scalar, integer_of(field, values, nulls))
+                }
+                _ => return None,
+            }
         }};
     }
     macro_rules! times {
@@ -77,14 +100,14 @@ pub(super) fn fast_writer<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Opti
         _ => return None,
     }
     Some(match column.data_type() {
-        DataType::Int8 => numbers!(Int8Type),
-        DataType::Int16 => numbers!(Int16Type),
-        DataType::Int32 => numbers!(Int32Type),
-        DataType::Int64 => numbers!(Int64Type),
-        DataType::UInt8 => numbers!(UInt8Type),
-        DataType::UInt16 => numbers!(UInt16Type),
-        DataType::UInt32 => numbers!(UInt32Type),
-        DataType::UInt64 => numbers!(UInt64Type),
+        DataType::Int8 => integers!(Int8Type),
+        DataType::Int16 => integers!(Int16Type),
+        DataType::Int32 => integers!(Int32Type),
+        DataType::Int64 => integers!(Int64Type),
+        DataType::UInt8 => integers!(UInt8Type),
+        DataType::UInt16 => integers!(UInt16Type),
+        DataType::UInt32 => integers!(UInt32Type),
+        DataType::UInt64 => integers!(UInt64Type),
         DataType::Float32 => numbers!(Float32Type),
         DataType::Float64 => numbers!(Float64Type),
         _ => return None,
@@ -95,32 +118,73 @@ pub(super) fn fast_writer<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Opti
 /// the general way.
 fn writer<'a, V: Copy, T: SbeWireNumber + 'a>(
     field: &'a SbeField,
-    values: &'a [V],
+    values: impl AsRef<[V]> + 'a,
     nulls: Option<&'a NullBuffer>,
     convert: impl Fn(V) -> Option<T> + 'a,
 ) -> FastWriter<'a> {
     Box::new(move |rows, bytes, places| {
-        let mut is_converted = true;
-        let mut number = |value: V| {
-            let number = convert(value);
-            is_converted &= number.is_some();
-            number
-        };
-        let written = match nulls {
-            None => {
-                let values = values[rows].iter();
-                field.put_column(bytes, places, values.map(|value| number(*value)))
-            }
-            Some(nulls) => {
-                let numbers = rows.map(|row| match nulls.is_valid(row) {
-                    true => number(values[row]),
-                    false => None,
-                });
-                field.put_column(bytes, places, numbers)
-            }
-        };
-        written.is_ok() && is_converted
+        let values = values.as_ref();
+        rows.clone()
+            .step_by(AT_ONCE)
+            .zip(places.chunks(AT_ONCE))
+            .all(|(first, places)| {
+                let values = &values[first..first + places.len()];
+                let nulls = nulls.map(|nulls| nulls.slice(first, places.len()));
+                match nulls.filter(|nulls| nulls.null_count() > 0) {
+                    None => write_values(field, bytes, places, values, &convert),
+                    Some(nulls) => {
+                        let split = |is_valid: bool| {
+                            let rows =
+                                (0..places.len()).filter(|row| nulls.is_valid(*row) == is_valid);
+                            rows.map(|row| (places[row], values[row])).unzip()
+                        };
+                        let (given, values): (Vec<u32>, Vec<V>) = split(true);
+                        let (missing, _) = split(false);
+                        write_values(field, bytes, &given, &values, &convert)
+                            && field.put_nulls(bytes, &missing)
+                    }
+                }
+            })
     })
+}
+
+/// Writes at most [`AT_ONCE`] values. Returns whether all of them are written.
+fn write_values<V: Copy, T: SbeWireNumber>(
+    field: &SbeField,
+    bytes: &mut [u8],
+    places: &[u32],
+    values: &[V],
+    convert: &impl Fn(V) -> Option<T>,
+) -> bool {
+    let mut numbers = [T::default(); AT_ONCE];
+    let numbers = &mut numbers[..places.len()];
+    let mut is_converted = true;
+    for (number, value) in numbers.iter_mut().zip(values) {
+        match convert(*value) {
+            Some(converted) => *number = converted,
+            None => is_converted = false,
+        }
+    }
+    is_converted && field.put_column(bytes, places, numbers)
+}
+
+/// Returns the encoding of a field with one number.
+fn scalar_of(field: &SbeField) -> Option<&SbeScalar> {
+    match &field.kind {
+        SbeKind::Number(scalar) | SbeKind::Enum { scalar, .. } | SbeKind::Set { scalar, .. } => {
+            Some(scalar)
+        }
+        SbeKind::Time(time) => Some(&time.scalar),
+        _ => None,
+    }
+}
+
+fn integer_of<'a, T: SbeWireNumber + TryFrom<i64> + 'a>(
+    field: &'a SbeField,
+    values: Vec<i64>,
+    nulls: Option<&'a NullBuffer>,
+) -> FastWriter<'a> {
+    writer(field, values, nulls, |value| T::try_from(value).ok())
 }
 
 /// Returns the writer of decimals. `convert` makes mantissas of those that fit 64 bits.
@@ -164,17 +228,17 @@ fn time_writer<'a>(
         true => (nanoseconds / to, 1),
         false => (1, to / nanoseconds),
     };
-    let convert = move |time: i64| {
-        let time = time.checked_mul(factor)?;
-        match divisor {
-            1 => Some(time),
-            divisor => (time % divisor == 0).then_some(time / divisor),
+    Some(match (factor, divisor) {
+        (1, 1) => by_integer!(time.scalar, time_of(field, values, nulls, Some)),
+        (factor, 1) => {
+            let convert = move |time: i64| time.checked_mul(factor);
+            by_integer!(time.scalar, time_of(field, values, nulls, convert))
         }
-    };
-    Some(by_integer!(
-        time.scalar,
-        time_of(field, values, nulls, convert)
-    ))
+        (_, divisor) => {
+            let convert = move |time: i64| (time % divisor == 0).then_some(time / divisor);
+            by_integer!(time.scalar, time_of(field, values, nulls, convert))
+        }
+    })
 }
 
 fn time_of<'a, T: SbeWireNumber + TryFrom<i64> + 'a>(

@@ -185,7 +185,7 @@ impl<'a> SbeBlocks<'a> {
 }
 
 /// A number with the size of its encoding.
-pub trait SbeWireNumber: Copy + PartialOrd {
+pub trait SbeWireNumber: Copy + PartialOrd + Default {
     /// The primitive type that has this number as its encoding.
     const PRIMITIVE: SbePrimitive;
     /// Returns the number with its value.

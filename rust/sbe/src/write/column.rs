@@ -5,62 +5,79 @@ use crate::plan::{SbeExponent, SbeField, SbeKind, SbeScalar, SbeTimeKind, SbeUni
 use crate::read::SbeWireNumber;
 use crate::schema::SbePresence;
 use crate::value::SbeValue;
-use crate::write::SbeEncodeError;
 
 impl SbeField {
-    /// Writes the field into blocks that begin at `places`, with the checks of [`SbeField::put`].
+    /// Writes the field into blocks that begin at `places`, if its encoding is a number of the type `T`.
     ///
-    /// The bytes of each block are zero. A number of a decimal with a constant exponent is its mantissa. If the type of
-    /// the numbers is that of the encoding, this is much faster than single calls. Numbers without a place are ignored.
+    /// The bytes of each block are zero. The numbers are the encoded ones: mantissas of decimals with a constant
+    /// exponent, and times in the unit of the field.
     ///
-    /// # Errors
-    /// The first number that cannot be encoded, with its index. The numbers before it are written.
+    /// Returns whether all numbers are written. If not, the field has another encoding, a number or a place is missing,
+    /// or a number is not valid: [`SbeField::put`] finds the reason. Some numbers may be written then.
+    #[must_use]
     pub fn put_column<T: SbeWireNumber>(
         &self,
         bytes: &mut [u8],
         places: &[u32],
-        numbers: impl Iterator<Item = Option<T>>,
-    ) -> Result<(), (usize, SbeEncodeError)> {
-        let of_type = self.single_number();
-        let of_type = of_type.filter(|(scalar, _)| scalar.primitive == T::PRIMITIVE);
-        let encoding = of_type.map(|(scalar, _)| ColumnEncoding::new(scalar, self.presence));
-        let (Some((scalar, offset)), Some(encoding)) = (of_type, encoding) else {
-            let mut numbered = places.iter().zip(numbers).enumerate();
-            return numbered.try_for_each(|(index, (place, number))| {
-                self.put_at(bytes, *place, number)
-                    .map_err(|error| (index, error))
-            });
+        numbers: &[T],
+    ) -> bool {
+        let single = self.single_number();
+        let single = single.filter(|(scalar, _)| scalar.primitive == T::PRIMITIVE);
+        let Some((scalar, offset)) = single else {
+            return false;
+        };
+        let Some(bytes) = bytes.get_mut(offset..) else {
+            return false;
         };
         // A constant order in each loop: the loop does not ask for it again.
-        let mut general = |bytes: &mut [u8], place, number| self.put_at(bytes, place, number);
-        let target = (bytes, places, offset);
-        match scalar.order {
-            SbeByteOrder::Little => {
-                write_numbers(target, numbers, &encoding, &mut general, |number, place| {
+        places.len() == numbers.len()
+            && self.are_valid(scalar, numbers)
+            && match scalar.order {
+                SbeByteOrder::Little => write_all(bytes, places, numbers, |number, place| {
                     number.write(SbeByteOrder::Little, place);
-                })
-            }
-            SbeByteOrder::Big => {
-                write_numbers(target, numbers, &encoding, &mut general, |number, place| {
+                }),
+                SbeByteOrder::Big => write_all(bytes, places, numbers, |number, place| {
                     number.write(SbeByteOrder::Big, place);
-                })
+                }),
             }
-        }
     }
 
-    /// Writes one number into the block at a place.
-    #[cold]
-    fn put_at<T: SbeWireNumber>(
-        &self,
-        bytes: &mut [u8],
-        place: u32,
-        number: Option<T>,
-    ) -> Result<(), SbeEncodeError> {
-        let (begin, available) = (place as usize, bytes.len());
-        let needed = begin.saturating_add(self.end());
-        let block = bytes.get_mut(begin..needed);
-        let block = block.ok_or(SbeEncodeError::Buffer { needed, available })?;
-        self.put_mantissa(block, number)
+    /// Writes null into blocks that begin at `places`. Returns whether all nulls are written: if not, the field is
+    /// required, or a block is not in the bytes.
+    #[must_use]
+    pub fn put_nulls(&self, bytes: &mut [u8], places: &[u32]) -> bool {
+        let mut null = vec![0; self.end()];
+        if places.is_empty() || self.put(&mut null, &SbeValue::Null).is_err() {
+            return places.is_empty();
+        }
+        let null = &null[self.offset..];
+        places.iter().all(|place| {
+            let begin = *place as usize + self.offset;
+            let field = bytes.get_mut(begin..begin + null.len());
+            field.is_some_and(|field| {
+                field.copy_from_slice(null);
+                true
+            })
+        })
+    }
+
+    /// Returns whether numbers are between the limits, and are not null. The loop has no exit, so that the compiler can
+    /// make vector instructions of it.
+    fn are_valid<T: SbeWireNumber>(&self, scalar: &SbeScalar, numbers: &[T]) -> bool {
+        let null = T::from_number(scalar.null);
+        let null = null.filter(|_| self.presence == SbePresence::Optional);
+        let limit = |limit: Option<_>| limit.and_then(T::from_number);
+        let (min, max) = (limit(scalar.min), limit(scalar.max));
+        match (null, min, max) {
+            (None, None, None) => true,
+            (Some(null), None, None) => numbers.iter().fold(true, |all, it| all & (*it != null)),
+            _ => numbers.iter().fold(true, |all, it| {
+                let is_value = null.is_none_or(|null| *it != null);
+                let above = min.is_none_or(|min| *it >= min);
+                let below = max.is_none_or(|max| *it <= max);
+                all & is_value & above & below
+            }),
+        }
     }
 
     /// Returns the only number of the field and its offset in the block.
@@ -73,8 +90,10 @@ impl SbeField {
             | SbeKind::Enum { scalar, .. }
             | SbeKind::Set { scalar, .. } => Some((scalar, self.offset)),
             SbeKind::Decimal(decimal) => match decimal.exponent {
-                SbeExponent::Wire { .. } => None,
-                _ => Some((&decimal.mantissa, self.offset + decimal.mantissa_offset)),
+                SbeExponent::Constant(_) => {
+                    Some((&decimal.mantissa, self.offset + decimal.mantissa_offset))
+                }
+                _ => None,
             },
             SbeKind::Time(time) => match time.unit {
                 // The general way checks times of a day.
@@ -85,80 +104,23 @@ impl SbeField {
             _ => None,
         }
     }
-
-    /// Writes one number. For a decimal with a constant exponent, it is the mantissa.
-    fn put_mantissa<T: SbeWireNumber>(
-        &self,
-        block: &mut [u8],
-        number: Option<T>,
-    ) -> Result<(), SbeEncodeError> {
-        let number = number.map(T::number);
-        let exponent = match &self.kind {
-            SbeKind::Decimal(decimal) => match decimal.exponent {
-                SbeExponent::Constant(exponent) => Some(exponent),
-                _ => None,
-            },
-            _ => None,
-        };
-        let value = match (number, exponent) {
-            (None, _) => SbeValue::Null,
-            (Some(number), Some(exponent)) => match number.as_i128() {
-                Some(mantissa) => SbeValue::Decimal { mantissa, exponent },
-                None => SbeValue::Number(number),
-            },
-            (Some(number), None) => SbeValue::Number(number),
-        };
-        self.put(block, &value)
-    }
 }
 
-/// Writes numbers `offset` bytes after their places. `general` writes a number that is not valid, or finds the reason.
+/// Writes each number at its place. Returns whether all places are inside of the bytes.
 #[inline(always)]
-fn write_numbers<T: SbeWireNumber>(
-    (bytes, places, offset): (&mut [u8], &[u32], usize),
-    numbers: impl Iterator<Item = Option<T>>,
-    encoding: &ColumnEncoding<T>,
-    general: &mut impl FnMut(&mut [u8], u32, Option<T>) -> Result<(), SbeEncodeError>,
+fn write_all<T: SbeWireNumber>(
+    bytes: &mut [u8],
+    places: &[u32],
+    numbers: &[T],
     write: impl Fn(T, &mut [u8]),
-) -> Result<(), (usize, SbeEncodeError)> {
-    for (index, (place, number)) in places.iter().zip(numbers).enumerate() {
-        let begin = *place as usize + offset;
-        let target = bytes.get_mut(begin..begin + size_of::<T>());
-        match (encoding.checked(number), target) {
-            (Some(number), Some(target)) => write(number, target),
-            _ => general(bytes, *place, number).map_err(|error| (index, error))?,
+) -> bool {
+    let mut is_inside = true;
+    for (place, number) in places.iter().zip(numbers) {
+        let begin = *place as usize;
+        match bytes.get_mut(begin..begin + size_of::<T>()) {
+            Some(place) => write(*number, place),
+            None => is_inside = false,
         }
     }
-    Ok(())
-}
-
-/// Limits of a column with the type of its encoding.
-struct ColumnEncoding<T> {
-    /// The null value, if the field is optional.
-    null: Option<T>,
-    min: Option<T>,
-    max: Option<T>,
-}
-
-impl<T: SbeWireNumber> ColumnEncoding<T> {
-    fn new(scalar: &SbeScalar, presence: SbePresence) -> Self {
-        let null = T::from_number(scalar.null);
-        Self {
-            null: null.filter(|_| presence == SbePresence::Optional),
-            min: scalar.min.and_then(T::from_number),
-            max: scalar.max.and_then(T::from_number),
-        }
-    }
-
-    /// Returns the number to be written. Returns `None` if the number is not valid, or is missing in a required field.
-    #[inline(always)]
-    fn checked(&self, number: Option<T>) -> Option<T> {
-        let Some(number) = number else {
-            return self.null;
-        };
-        let above = self.min.is_none_or(|min| number >= min);
-        let below = self.max.is_none_or(|max| number <= max);
-        let is_value = self.null.is_none_or(|null| number != null);
-        (above && below && is_value).then_some(number)
-    }
+    is_inside
 }
