@@ -10,6 +10,7 @@ mod column;
 mod constant;
 mod data_writer;
 mod decimal;
+mod decimal_text;
 mod decode;
 mod encode;
 mod entries;

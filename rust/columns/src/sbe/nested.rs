@@ -49,6 +49,29 @@ impl StructColumn {
     }
 }
 
+impl StructColumn {
+    /// Appends the composites of `count` blocks, which are not null.
+    fn append_valid(
+        &mut self,
+        blocks: &SbeBlocks<'_>,
+        outer: &[SbeBlock<'_>],
+        first: usize,
+        count: usize,
+    ) -> Result<(), BadValueOfRow> {
+        let Some(part) = blocks.part(first, count) else {
+            return Ok(());
+        };
+        for member in &mut self.members {
+            member.append(&part, outer).map_err(|bad| BadValueOfRow {
+                row: first + bad.row,
+                ..bad
+            })?;
+        }
+        self.nulls.append_n_non_nulls(count);
+        Ok(())
+    }
+}
+
 impl BlockColumn for StructColumn {
     fn append(
         &mut self,
@@ -59,12 +82,18 @@ impl BlockColumn for StructColumn {
             self.append_nulls(blocks.len());
             return Ok(());
         };
-        for member in &mut self.members {
-            member.append(blocks, outer)?;
+        if !self.is_optional {
+            return self.append_valid(blocks, outer, 0, blocks.len());
         }
-        match self.is_optional {
-            false => self.nulls.append_n_non_nulls(blocks.len()),
-            true => values.for_each(|bytes| self.nulls.append(!self.field.is_null(bytes))),
+        // The members of a null composite are null too: a required one may have bytes that no column can hold.
+        let is_null: Vec<bool> = values.map(|bytes| self.field.is_null(bytes)).collect();
+        let mut first = 0;
+        for run in is_null.chunk_by(|one, two| one == two) {
+            match run[0] {
+                true => self.append_nulls(run.len()),
+                false => self.append_valid(blocks, outer, first, run.len())?,
+            }
+            first += run.len();
         }
         Ok(())
     }

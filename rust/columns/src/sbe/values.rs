@@ -17,6 +17,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::{DataType, TimeUnit};
 
+use super::decimal_text::decimal_of_text;
 use super::lists::{items_of, list_range};
 use super::time_types::check_time_type;
 
@@ -53,7 +54,10 @@ fn valid_reader<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Result<ValueRe
     macro_rules! texts {
         ($texts:expr) => {{
             let texts = $texts;
-            Box::new(move |row| Ok(SbeValue::Text(Cow::Borrowed(texts.value(row)))))
+            match &field.kind {
+                SbeKind::Decimal(_) => Box::new(move |row| decimal_of_text(texts.value(row))),
+                _ => Box::new(move |row| Ok(SbeValue::Text(Cow::Borrowed(texts.value(row))))),
+            }
         }};
     }
     macro_rules! bytes {

@@ -100,6 +100,19 @@ impl<'a> SbeBlocks<'a> {
         })
     }
 
+    /// Returns `count` blocks from the block with the index `first`. Returns `None` if there are fewer.
+    pub fn part(&self, first: usize, count: usize) -> Option<Self> {
+        if first.checked_add(count)? > self.count {
+            return None;
+        }
+        let begin = first * self.stride;
+        Some(Self {
+            bytes: self.bytes.get(begin.min(self.bytes.len())..)?,
+            count,
+            ..*self
+        })
+    }
+
     /// Returns the blocks in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = SbeBlock<'a>> + use<'a> {
         let blocks = *self;
