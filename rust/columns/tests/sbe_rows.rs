@@ -59,8 +59,8 @@ fn decoded(plan: &Arc<SbePlan>, name: &str, messages: &[Vec<u8>]) -> RecordBatch
     RecordBatch::try_new_with_options(schema, decoded.columns, &options).expect("columns")
 }
 
-/// Changes values that columns do not keep: a column of decimals has one scale, so the zeros at the ends of mantissas are
-/// lost, and not all times fit their columns.
+/// Changes values that columns do not keep: a column of decimals has one scale, so the zeros at the ends of mantissas
+/// are lost, and not all times fit their columns.
 fn suit(plan: &SbeBlockPlan, record: &mut SbeRecord<'_>) {
     let fields = plan.fields.iter().zip(&mut record.fields);
     fields.for_each(|(field, value)| suit_value(field, value));
@@ -94,9 +94,10 @@ proptest! {
     fn columns_are_encoded_as_records_with_the_same_values(
         bytes in vec(any::<u8>(), 0..800),
         rows in 0_usize..12,
+        features in prop_oneof![Just(Features::All), Just(Features::Reference)],
     ) {
         let mut choices = Choices::new(&bytes);
-        let document = Document::new(&mut choices, Features::All);
+        let document = Document::new(&mut choices, features);
         let text = document.text("generated", document.version);
         let schema = SbeSchema::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let plan = Arc::new(SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options"));
@@ -414,5 +415,78 @@ fn a_decimal_takes_its_exponent_from_a_block_around_it() {
     assert_eq!(
         missing,
         "Some(0): field 'g[0].price': the field with its exponent has no value"
+    );
+}
+
+/// 13-13
+#[test]
+fn the_members_of_a_null_composite_are_null_with_any_bytes() {
+    let types = r#"<type name="first" primitiveType="int8" presence="optional"/>
+        <composite name="D"><type name="mantissa" primitiveType="int64"/>
+          <type name="exponent" primitiveType="int8"/></composite>
+        <enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>
+        <composite name="C"><ref name="a" type="first"/><ref name="d" type="D"/><ref name="e" type="E"/></composite>"#;
+    let elements = r#"<field name="c" id="1" type="C" presence="optional"/>"#;
+    let plan = plan_of(types, elements);
+    let template = &plan.templates[0];
+    let message = |value: SbeValue<'static>| {
+        let fields = vec![value];
+        messages_of(
+            template,
+            &[SbeRecord {
+                fields,
+                ..SbeRecord::default()
+            }],
+        )
+        .remove(0)
+    };
+    let decimal = SbeValue::Decimal {
+        mantissa: 5,
+        exponent: -1,
+    };
+    let composite = SbeValue::Struct(vec![SbeValue::from(1_i64), decimal, SbeValue::from("A")]);
+    let messages = [
+        message(SbeValue::Null),
+        message(composite),
+        message(SbeValue::Null),
+    ];
+    let rows = decoded(&plan, "M", &messages);
+    let composites = rows.column(0);
+    let is_null: Vec<bool> = (0..3).map(|row| composites.is_null(row)).collect();
+    assert_eq!(is_null, [true, false, true]);
+    assert_eq!(encoded(&plan, "M", &rows), Ok(messages.to_vec()));
+}
+
+/// 13-26
+#[test]
+fn texts_of_digits_are_decimals() {
+    let types = r#"<composite name="D"><type name="mantissa" primitiveType="int64"/>
+        <type name="exponent" primitiveType="int8" presence="constant">-3</type></composite>"#;
+    let plan = plan_of(types, r#"<field name="d" id="1" type="D"/>"#);
+    let written = |text: &str| {
+        let column = Arc::new(StringArray::from(vec![text])) as ArrayRef;
+        encoded(&plan, "M", &batch(vec![("d", column)]))
+            .map(|messages| i64::from_le_bytes(messages[0][8..].try_into().expect("8 bytes")))
+    };
+    for (text, mantissa) in [
+        ("1.25", 1250),
+        ("-.5", -500),
+        ("+2e3", 2_000_000),
+        (" 7. ", 7000),
+        ("-0.010", -10),
+    ] {
+        assert_eq!(written(text), Ok(mantissa), "{text}");
+    }
+    for text in ["", ".", "-", "1.2.3", "1e", "0x1", "NaN", &"9".repeat(40)] {
+        let refused = written(text).expect_err(text);
+        assert!(
+            refused.contains("is not a decimal of at most 38 digits"),
+            "{refused}"
+        );
+    }
+    assert!(
+        written("0.0001")
+            .expect_err("rounded")
+            .contains("has no exact mantissa")
     );
 }
