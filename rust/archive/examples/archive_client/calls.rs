@@ -61,20 +61,32 @@ fn recording(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let (channel, auto_stop) = (request.text_or("channel", ""), request.flag("auto_stop"));
     let stream = request.number_or("stream", 0)?;
     Ok(match request.operation.as_str() {
-        "start_recording" => json!(archive.start_recording(channel, stream, source, auto_stop)?),
+        "start_recording" => json!(archive.call(ArchiveCall::start_recording(
+            channel, stream, source, auto_stop
+        ))?),
         "extend_recording" => {
             let id = request.number("recording")?;
-            json!(archive.extend_recording(id, channel, stream, source, auto_stop)?)
+            json!(archive.call(ArchiveCall::extend_recording(
+                id, channel, stream, source, auto_stop
+            ))?)
         }
-        "stop_recording" => json!(archive.stop_recording(channel, stream)?),
-        "try_stop_recording" => json!(archive.try_stop_recording(channel, stream)?),
+        "stop_recording" => json!(archive.call(ArchiveCall::stop_recording(channel, stream))?),
+        "try_stop_recording" => {
+            json!(archive.call(ArchiveCall::try_stop_recording(channel, stream))?)
+        }
         "stop_recording_subscription" => {
-            json!(archive.stop_recording_subscription(request.number("subscription")?)?)
+            json!(archive.call(ArchiveCall::stop_recording_subscription(
+                request.number("subscription")?
+            ))?)
         }
         "try_stop_recording_subscription" => {
-            json!(archive.try_stop_recording_subscription(request.number("subscription")?)?)
+            json!(archive.call(ArchiveCall::try_stop_recording_subscription(
+                request.number("subscription")?
+            ))?)
         }
-        _ => json!(archive.try_stop_recording_by_identity(request.number("recording")?)?),
+        _ => json!(archive.call(ArchiveCall::try_stop_recording_by_identity(
+            request.number("recording")?
+        ))?),
     })
 }
 
@@ -86,15 +98,15 @@ fn replay(archive: &AeronArchive, request: &Request) -> Result<Value> {
             request.number("stream")?,
             &replay_params(request)?,
         )?),
-        "stop_replay" => json!(archive.stop_replay(request.number("replay")?)?),
-        _ => json!(archive.stop_all_replays(request.number("recording")?)?),
+        "stop_replay" => json!(archive.call(ArchiveCall::stop_replay(request.number("replay")?))?),
+        _ => json!(archive.call(ArchiveCall::stop_all_replays(request.number("recording")?))?),
     })
 }
 
 fn replication(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let default = ReplicationParams::default();
     Ok(match request.operation.as_str() {
-        "replicate" => json!(archive.replicate(
+        "replicate" => json!(archive.call(ArchiveCall::replicate(
             request.number("recording")?,
             request.number("stream")?,
             request.text("channel")?,
@@ -108,9 +120,13 @@ fn replication(archive: &AeronArchive, request: &Request) -> Result<Value> {
                     request.number_or("session", default.replication_session_id)?,
                 ..default
             },
-        )?),
-        "stop_replication" => json!(archive.stop_replication(request.number("replication")?)?),
-        _ => json!(archive.try_stop_replication(request.number("replication")?)?),
+        )?)?),
+        "stop_replication" => json!(archive.call(ArchiveCall::stop_replication(
+            request.number("replication")?
+        ))?),
+        _ => json!(archive.call(ArchiveCall::try_stop_replication(
+            request.number("replication")?
+        ))?),
     })
 }
 
@@ -124,23 +140,27 @@ fn listing(archive: &AeronArchive, request: &Request) -> Result<Value> {
         request.number_or("stream", 0)?,
     );
     Ok(match request.operation.as_str() {
-        "list_recordings" => recordings(&archive.list_recordings(from, count)?),
-        "list_recordings_for_uri" => {
-            recordings(&archive.list_recordings_for_uri(from, count, fragment, stream)?)
-        }
+        "list_recordings" => recordings(&archive.call(ArchiveCall::list_recordings(from, count))?),
+        "list_recordings_for_uri" => recordings(&archive.call(
+            ArchiveCall::list_recordings_for_uri(from, count, fragment, stream),
+        )?),
         "list_recording" => {
-            let found = archive.list_recording(request.number("recording")?)?;
+            let found = archive.call(ArchiveCall::list_recording(request.number("recording")?))?;
             json!(found.as_ref().map(descriptor))
         }
         "list_subscriptions" => {
             let stream = (stream != 0).then_some(stream);
             let index = request.number_or("index", 0)?;
-            let found = archive.list_recording_subscriptions(index, count, fragment, stream)?;
+            let found = archive.call(ArchiveCall::list_recording_subscriptions(
+                index, count, fragment, stream,
+            ))?;
             found.iter().map(subscription).collect()
         }
         "find_last" => {
             let session = request.number("session")?;
-            json!(archive.find_last_matching_recording(from, fragment, stream, session)?)
+            json!(archive.call(ArchiveCall::find_last_matching_recording(
+                from, fragment, stream, session
+            ))?)
         }
         "threads" => at_once(archive, request)?,
         _ => overlapping(archive, request)?,
@@ -153,8 +173,10 @@ fn at_once(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let call = || -> std::result::Result<i64, ArchiveClientError> {
         let mut sum = 0;
         for _ in 0..calls {
-            sum += archive.max_recorded_position(recording)?;
-            sum += archive.list_recordings(recording, 1)?.len() as i64;
+            sum += archive.call(ArchiveCall::max_recorded_position(recording))?;
+            sum += archive
+                .call(ArchiveCall::list_recordings(recording, 1))?
+                .len() as i64;
         }
         Ok(sum)
     };
@@ -187,24 +209,39 @@ fn overlapping(archive: &AeronArchive, request: &Request) -> Result<Value> {
 fn position(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     Ok(match request.operation.as_str() {
-        "start_position" => json!(archive.start_position(recording)?),
-        "recording_position" => json!(archive.recording_position(recording)?),
-        "stop_position" => json!(archive.stop_position(recording)?),
-        _ => json!(archive.max_recorded_position(recording)?),
+        "start_position" => json!(archive.call(ArchiveCall::start_position(recording))?),
+        "recording_position" => json!(archive.call(ArchiveCall::recording_position(recording))?),
+        "stop_position" => json!(archive.call(ArchiveCall::stop_position(recording))?),
+        _ => json!(archive.call(ArchiveCall::max_recorded_position(recording))?),
     })
 }
 
 fn maintenance(archive: &AeronArchive, request: &Request) -> Result<Value> {
     let recording = request.number("recording")?;
     Ok(match request.operation.as_str() {
-        "truncate" => json!(archive.truncate_recording(recording, request.number("position")?)?),
-        "purge" => json!(archive.purge_recording(recording)?),
-        "detach" => json!(archive.detach_segments(recording, request.number("position")?)?),
-        "delete_detached" => json!(archive.delete_detached_segments(recording)?),
-        "purge_segments" => json!(archive.purge_segments(recording, request.number("position")?)?),
-        "attach" => json!(archive.attach_segments(recording)?),
-        "migrate" => json!(archive.migrate_segments(recording, request.number("destination")?)?),
-        "update_channel" => json!(archive.update_channel(recording, request.text("channel")?)?),
+        "truncate" => json!(archive.call(ArchiveCall::truncate_recording(
+            recording,
+            request.number("position")?
+        ))?),
+        "purge" => json!(archive.call(ArchiveCall::purge_recording(recording))?),
+        "detach" => json!(archive.call(ArchiveCall::detach_segments(
+            recording,
+            request.number("position")?
+        ))?),
+        "delete_detached" => json!(archive.call(ArchiveCall::delete_detached_segments(recording))?),
+        "purge_segments" => json!(archive.call(ArchiveCall::purge_segments(
+            recording,
+            request.number("position")?
+        ))?),
+        "attach" => json!(archive.call(ArchiveCall::attach_segments(recording))?),
+        "migrate" => json!(archive.call(ArchiveCall::migrate_segments(
+            recording,
+            request.number("destination")?
+        ))?),
+        "update_channel" => json!(archive.call(ArchiveCall::update_channel(
+            recording,
+            request.text("channel")?
+        ))?),
         unknown => return Err(format!("unknown operation {unknown}").into()),
     })
 }

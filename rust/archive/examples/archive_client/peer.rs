@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
+    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
     CredentialsSupplier, RecordingPositionKey,
 };
 use aeron_client::{Aeron, Context, Counter};
@@ -226,12 +226,21 @@ impl ArchivePeer {
 
     fn stop_recording_publication(&self, request: &Request) -> Result<Value> {
         let archive = self.archive()?;
-        match &self.publishers[&request.number("id")?].sender {
-            Sender::Shared(publication) => archive.stop_recording_publication(publication)?,
-            Sender::Exclusive(publication) => {
-                archive.stop_recording_exclusive_publication(publication)?;
-            }
-        }
+        let (channel, session_id, stream_id) = match &self.publishers[&request.number("id")?].sender
+        {
+            Sender::Shared(publication) => (
+                publication.channel(),
+                publication.session_id(),
+                publication.stream_id(),
+            ),
+            Sender::Exclusive(publication) => (
+                publication.channel(),
+                publication.session_id(),
+                publication.stream_id(),
+            ),
+        };
+        let channel = AeronArchive::session_channel(channel, session_id)?;
+        archive.call(ArchiveCall::stop_recording(&channel, stream_id))?;
         Ok(json!({}))
     }
 
@@ -318,7 +327,7 @@ impl Heard {
     fn hear(&self, signal: &RecordingSignalEvent) {
         let mut value = signal_of(signal);
         if let Some(archive) = &*self.archive.lock().unwrap() {
-            let refused = archive.start_position(signal.recording_id);
+            let refused = archive.call(ArchiveCall::start_position(signal.recording_id));
             let is_reentrant = matches!(refused, Err(ArchiveClientError::ReentrantCall));
             value["refused_call"] = json!(is_reentrant);
         }

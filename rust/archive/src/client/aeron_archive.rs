@@ -21,23 +21,23 @@ const MAX_POLLS: usize = 100;
 /// A client of an archive. Clones share one client. The client is closed by [`close`](Self::close),
 /// or when the last clone and the last operation are dropped. Any thread may use it.
 ///
-/// Each method sends a request and waits for the response. [`begin`](Self::begin) sends an [`ArchiveCall`] and returns
-/// an [`ArchiveOperation`] that is polled for the result. Several threads may wait at once, and several operations may
+/// [`call`](Self::call) sends an [`ArchiveCall`] and waits for the result. [`begin`](Self::begin) sends it and returns an
+/// [`ArchiveOperation`] that is polled for the result. Requests of several steps have methods of their own. Several threads may wait at once, and several operations may
 /// be outstanding.
 ///
 /// The archive ends the session of a client that does not read its responses. A client that makes no calls for more
 /// than a minute must call [`poll_for_recording_signals`](Self::poll_for_recording_signals) regularly.
 ///
 /// ```no_run
-/// use aeron_archive::client::{AeronArchive, ArchiveClientContext, ReplayParams};
+/// use aeron_archive::client::{AeronArchive, ArchiveCall, ArchiveClientContext, ReplayParams};
 /// use aeron_client::{Aeron, Context};
 /// use aeron_protocol::archive::SourceLocation;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let aeron = Aeron::connect(Context::from_env()?)?;
 /// let archive = AeronArchive::connect(&aeron, ArchiveClientContext::new("aeron:ipc", "aeron:ipc"))?;
-/// archive.start_recording("aeron:ipc", 1001, SourceLocation::Local, false)?;
-/// for recording in archive.list_recordings(0, 100)? {
+/// archive.call(ArchiveCall::start_recording("aeron:ipc", 1001, SourceLocation::Local, false))?;
+/// for recording in archive.call(ArchiveCall::list_recordings(0, 100))? {
 ///     println!("{} {}", recording.recording_id, recording.original_channel);
 /// }
 /// let replay = archive.replay(0, "aeron:ipc", 1002, &ReplayParams::default())?;
@@ -171,6 +171,15 @@ impl AeronArchive {
 
 /// Sending and polling.
 impl AeronArchive {
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn call<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<T> {
+        self.shared.aeron.check_may_wait()?;
+        self.begin(call)?.wait()
+    }
+
     /// Sends a request without waiting for its response.
     ///
     /// # Errors
@@ -277,12 +286,6 @@ impl AeronArchive {
     pub(super) fn set_known_capabilities(&self, capabilities: Capabilities) {
         // Another operation may have stored the same value.
         let _ = self.shared.capabilities.set(capabilities);
-    }
-
-    /// Sends a request and waits for its result.
-    pub(super) fn call<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<T> {
-        self.shared.aeron.check_may_wait()?;
-        self.begin(call)?.wait()
     }
 
     /// Sends a request. Later, the caller uses the ticket to read the result from the session.

@@ -55,7 +55,9 @@ impl SharedSelection {
             // A later recording has a higher id than the recording that it continues.
             for (id, link) in links(access, connection)? {
                 if found.contains_key(&link.predecessor_id) && !found.contains_key(&id) {
-                    let listed = connection.list_recordings(id, 1).map_err(failed)?;
+                    let listed = connection
+                        .call(ArchiveCall::list_recordings(id, 1))
+                        .map_err(failed)?;
                     let later = listed.into_iter().find(|later| later.recording_id == id);
                     found.extend(later.map(|later| (id, later)));
                 }
@@ -102,7 +104,7 @@ impl SharedSelection {
                 for &(first, last) in ranges {
                     let count = i32::try_from(last - first)
                         .map_or(i32::MAX, |count| count.saturating_add(1));
-                    let listed = connection.list_recordings(first, count)?;
+                    let listed = connection.call(ArchiveCall::list_recordings(first, count))?;
                     let listed = listed.into_iter();
                     found.extend(
                         listed
@@ -112,7 +114,7 @@ impl SharedSelection {
                 }
             }
             Self::Channel(selection) if selection.stream_ids.is_empty() => {
-                let listed = connection.list_recordings(0, i32::MAX)?;
+                let listed = connection.call(ArchiveCall::list_recordings(0, i32::MAX))?;
                 let is_selected = |recording: &RecordingDescriptor| {
                     recording.original_channel.contains(&selection.fragment)
                 };
@@ -126,8 +128,12 @@ impl SharedSelection {
             Self::Channel(selection) => {
                 for &stream_id in &selection.stream_ids {
                     let fragment = &selection.fragment;
-                    let listed =
-                        connection.list_recordings_for_uri(0, i32::MAX, fragment, stream_id)?;
+                    let listed = connection.call(ArchiveCall::list_recordings_for_uri(
+                        0,
+                        i32::MAX,
+                        fragment,
+                        stream_id,
+                    ))?;
                     found.extend(
                         listed
                             .into_iter()

@@ -1,9 +1,6 @@
-//! The methods of [`AeronArchive`](super::AeronArchive) that applications call: one method for each
-//! request.
+//! The methods of [`AeronArchive`](super::AeronArchive) for requests of several steps. A request of one step is an
+//! [`ArchiveCall`](super::ArchiveCall).
 
 mod extension;
-mod maintenance;
-mod query;
 mod recording;
 mod replay;
-mod replication;

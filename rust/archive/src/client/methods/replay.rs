@@ -128,21 +128,4 @@ impl AeronArchive {
         )?;
         Ok(ArchiveOperation::new(self, steps))
     }
-
-    /// Stops a replay. An unknown id is not an error.
-    ///
-    /// # Errors
-    /// See [`AeronArchive`].
-    pub fn stop_replay(&self, replay_session_id: i64) -> Result<()> {
-        self.call(ArchiveCall::stop_replay(replay_session_id))
-    }
-
-    /// Stops all replays of a recording, for all clients. [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops the
-    /// replays of all recordings.
-    ///
-    /// # Errors
-    /// See [`AeronArchive`].
-    pub fn stop_all_replays(&self, recording_id: i64) -> Result<()> {
-        self.call(ArchiveCall::stop_all_replays(recording_id))
-    }
 }

@@ -31,7 +31,7 @@ pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubs
 /// A replay that was started, and the subscription that receives it.
 #[derive(Clone, Debug)]
 pub struct StartedReplay {
-    /// Id of the replay, for [`AeronArchive::stop_replay`].
+    /// Id of the replay, for [`ArchiveCall::stop_replay`](crate::client::ArchiveCall::stop_replay).
     pub replay_session_id: i64,
     /// The subscription, which may not have an image yet.
     pub subscription: Subscription,

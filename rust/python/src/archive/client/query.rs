@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use aeron_archive::catalog::RecordingDescriptor;
-use aeron_archive::client::{AeronArchive, ArchiveCall};
+use aeron_archive::client::ArchiveCall;
+use aeron_archive::segments::segment_base;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
@@ -272,9 +273,9 @@ archive_methods! {
         #[pyo3(from_py_with = argument::term_buffer_length)] term_buffer_length: i32,
         #[pyo3(from_py_with = argument::segment_file_length)] segment_file_length: i32,
     ) -> i64 {
-        AeronArchive::segment_file_base_position(
-            start_position,
+        segment_base(
             position,
+            start_position,
             term_buffer_length,
             segment_file_length,
         )
