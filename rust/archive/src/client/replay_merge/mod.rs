@@ -76,7 +76,7 @@ impl ReplayMergeParams {
 /// no request waits for, the merge fails. Dropping an incomplete merge removes the replay.
 ///
 /// ```no_run
-/// use aeron_archive::client::{AeronArchive, ReplayMerge, ReplayMergeParams};
+/// use aeron_archive::client::{ArchiveCall, AeronArchive, ReplayMerge, ReplayMergeParams};
 ///
 /// # fn merge(aeron: &aeron_client::Aeron, archive: &AeronArchive) -> Result<(), Box<dyn std::error::Error>> {
 /// let recording = archive.list_recording(7)?.ok_or("no such recording")?;
