@@ -1,5 +1,7 @@
 //! The elements that two versions of a message have.
 
+use std::sync::Arc;
+
 use aeron_sbe::plan::SbeBlockPlan;
 use aeron_sbe::value::SbeRecord;
 
@@ -28,7 +30,11 @@ pub fn keep_common(plan: &mut SbeBlockPlan, writer: &SbeBlockPlan, record: &mut 
         // Without entries, the block of the group is not used.
         for entry in &mut entries {
             group.block = whole.clone();
-            keep_common(&mut group.block, &writer.groups[index].block, entry);
+            keep_common(
+                Arc::make_mut(&mut group.block),
+                &writer.groups[index].block,
+                entry,
+            );
         }
         kept.groups.push(entries);
         true

@@ -14,6 +14,7 @@ mod common;
 mod java;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::{env, fs};
 
 use aeron_sbe::plan::{SbePlan, SbePlanOptions};
@@ -108,7 +109,7 @@ fn write_versions(
             .encode(&values, &mut message)
             .expect("values of the plan");
         let mut both = reader.clone();
-        common::keep_common(&mut both.block, &writer.block, &mut values);
+        common::keep_common(Arc::make_mut(&mut both.block), &writer.block, &mut values);
         class.add_check(&both, &values, &message);
     }
     fs::write(directory.join(format!("{package}.xml")), reader_text)?;

@@ -1,6 +1,7 @@
 //! Makes a plan from a schema.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::plan::field::{
     SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeKind, SbeUnitSource,
@@ -88,7 +89,7 @@ impl<'a> Builder<'a> {
             schema_id: self.schema.id,
             version: self.schema.version,
             header: self.schema.header.clone(),
-            block: self.block(scope)?,
+            block: Arc::new(self.block(scope)?),
         })
     }
 
@@ -124,7 +125,7 @@ impl<'a> Builder<'a> {
             deprecated: group.deprecated,
             description: group.description.clone(),
             dimension: group.dimension.clone(),
-            block: self.block(scope)?,
+            block: Arc::new(self.block(scope)?),
         })
     }
 

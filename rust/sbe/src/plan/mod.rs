@@ -9,6 +9,7 @@ mod options;
 mod scalar;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 pub use build::SbePlanError;
 pub use field::{
@@ -21,8 +22,10 @@ pub use scalar::SbeScalar;
 /// Nanoseconds of a day.
 pub(crate) const DAY_NS: i64 = 86_400_000_000_000;
 
-use crate::number::SbeByteOrder;
+use crate::number::{SbeByteOrder, SbeNumber};
+use crate::read::SbeBlock;
 use crate::schema::{SbeDataLayout, SbeDimension, SbeHeaderLayout, SbeSchema};
+use crate::value::SbeValue;
 
 /// Plan of a schema.
 #[derive(Debug, Clone)]
@@ -89,8 +92,8 @@ pub struct SbeTemplate {
     pub version: u32,
     /// Layout of the header.
     pub header: SbeHeaderLayout,
-    /// Fields, groups and data.
-    pub block: SbeBlockPlan,
+    /// Fields, groups and data. Shared with the places of messages, which outlive a borrow of the plan.
+    pub block: Arc<SbeBlockPlan>,
 }
 
 impl SbeTemplate {
@@ -135,6 +138,14 @@ impl SbeBlockPlan {
         self.groups.iter().find(|group| group.name == name)
     }
 
+    /// Returns the number of a field in a block of this plan, or `None` if the field is null or no number.
+    pub fn number(&self, field: usize, block: SbeBlock<'_>) -> Option<SbeNumber> {
+        match self.fields.get(field)?.value(block) {
+            Ok(SbeValue::Number(number)) => Some(number),
+            _ => None,
+        }
+    }
+
     /// Returns the end of the last field that exists in a version: a shorter block of this version is malformed.
     pub fn least_length(&self, version: u32) -> usize {
         let after = self
@@ -163,7 +174,7 @@ pub struct SbeGroup {
     /// Layout of the bytes before the entries.
     pub dimension: SbeDimension,
     /// Fields, groups and data of an entry.
-    pub block: SbeBlockPlan,
+    pub block: Arc<SbeBlockPlan>,
 }
 
 /// Plan of variable data.

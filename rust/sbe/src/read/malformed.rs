@@ -19,6 +19,16 @@ pub enum SbeMalformed {
         /// Bytes after the header.
         left: usize,
     },
+    /// A message has become shorter since its elements were found.
+    #[error(
+        "the message has {length} bytes now, and an element ends at {end}: its buffer has changed"
+    )]
+    Changed {
+        /// Length of the message with its header.
+        length: usize,
+        /// Offset after the element.
+        end: usize,
+    },
     /// A block lacks a field that its version has.
     #[error(
         "{element}: block length {block} is less than {least}, the length in version {version}"

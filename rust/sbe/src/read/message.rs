@@ -12,7 +12,7 @@ pub struct SbeMessage<'a> {
     /// The header.
     pub header: SbeHeader,
     block: SbeBlock<'a>,
-    rest: &'a [u8],
+    pub(super) rest: &'a [u8],
 }
 
 /// Receives groups and data of a message, in their order.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::limits::MAX_DECODED_VALUES;
-use crate::plan::{SbeBlockPlan, SbeData, SbeExponent, SbeField, SbeGroup, SbeKind};
+use crate::plan::{SbeBlockPlan, SbeData, SbeField, SbeGroup};
 use crate::read::{SbeBlock, SbeBlocks, SbeMalformed, SbeMessage, SbeVisitor};
 use crate::value::{SbeRecord, SbeValue};
 
@@ -82,33 +82,13 @@ impl<'a> Tree<'a> {
 
     /// Returns the value of a field in a block that is not open yet.
     fn value(&self, field: &'a SbeField, level: &Level<'a>) -> Result<SbeValue<'a>, SbeMalformed> {
-        let value = field.value(level.block)?;
-        let (SbeKind::Decimal(decimal), SbeValue::Number(mantissa)) = (&field.kind, &value) else {
-            return Ok(value);
-        };
-        let SbeExponent::Field { levels_up, index } = decimal.exponent else {
-            return Ok(value);
-        };
-        let holder = match levels_up.checked_sub(1) {
-            None => Some(level),
-            Some(up) => self.open.iter().rev().nth(up),
-        };
-        let exponent = match holder {
-            Some(holder) => holder.plan.fields[index].value(holder.block)?,
-            None => SbeValue::Null,
-        };
-        let exponent = match &exponent {
-            SbeValue::Number(number) => number.as_i64().and_then(|it| it.try_into().ok()),
-            _ => None,
-        };
-        match (mantissa.as_i128(), exponent) {
-            (Some(mantissa), Some(exponent)) => Ok(SbeValue::Decimal { mantissa, exponent }),
-            _ => Err(SbeMalformed::Value {
-                field: field.name.clone(),
-                value: mantissa.to_string(),
-                reason: "has no exponent of a decimal",
-            }),
-        }
+        field.value_with(level.block, |levels_up, index| {
+            let holder = match levels_up.checked_sub(1) {
+                None => Some(level),
+                Some(up) => self.open.iter().rev().nth(up),
+            };
+            holder.and_then(|holder| holder.plan.number(index, holder.block))
+        })
     }
 
     /// Closes the entry at a depth, if one is open, and adds it to its group.

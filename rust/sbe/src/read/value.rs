@@ -29,6 +29,33 @@ impl SbeField {
         }
     }
 
+    /// As [`value`](Self::value), but a decimal whose exponent is in another field is a decimal.
+    ///
+    /// `exponent` returns the number of another field, or `None` if it is null. Its arguments are the number of blocks
+    /// outwards, 0 for the field's own block, and the index of the field in that block.
+    ///
+    /// # Errors
+    /// As [`value`](Self::value), and [`SbeMalformed::Value`] if a mantissa has no exponent.
+    pub fn value_with<'a>(
+        &'a self,
+        block: SbeBlock<'a>,
+        exponent: impl FnOnce(usize, usize) -> Option<SbeNumber>,
+    ) -> Result<SbeValue<'a>, SbeMalformed> {
+        let value = self.value(block)?;
+        let (SbeKind::Decimal(decimal), SbeValue::Number(mantissa)) = (&self.kind, &value) else {
+            return Ok(value);
+        };
+        let SbeExponent::Field { levels_up, index } = decimal.exponent else {
+            return Ok(value);
+        };
+        let exponent = exponent(levels_up, index).and_then(SbeNumber::as_i64);
+        let exponent = exponent.and_then(|exponent| exponent.try_into().ok());
+        match (mantissa.as_i128(), exponent) {
+            (Some(mantissa), Some(exponent)) => Ok(SbeValue::Decimal { mantissa, exponent }),
+            _ => Err(self.malformed(*mantissa, "has no exponent of a decimal")),
+        }
+    }
+
     /// Returns the value of a constant, or `None` if the field is not constant.
     pub fn constant_value(&self) -> Option<SbeValue<'_>> {
         if self.presence != SbePresence::Constant {

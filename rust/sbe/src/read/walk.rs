@@ -3,7 +3,7 @@
 //! Each step consumes bytes of the message, or entries of the limited number that take no bytes. So the time is
 //! bounded for any bytes.
 
-use crate::limits::{MAX_EMPTY_ENTRIES, MAX_SKIP_DEPTH};
+use crate::limits::MAX_EMPTY_ENTRIES;
 use crate::plan::{SbeBlockPlan, SbeGroup};
 use crate::read::message::check_least;
 use crate::read::{SbeBlocks, SbeMalformed, SbeVisitor};
@@ -17,10 +17,22 @@ pub(super) struct Counts {
 }
 
 /// Values of a dimension.
-struct Dimension {
-    block_length: u64,
-    count: u64,
-    counts: Counts,
+pub(super) struct Dimension {
+    pub block_length: u64,
+    pub count: u64,
+    pub counts: Counts,
+}
+
+/// Entries of a group.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Entries {
+    pub count: usize,
+    pub block_length: usize,
+    pub counts: Counts,
+    /// Whether no entry has groups and data, so that all have the same length.
+    pub are_equal: bool,
+    /// Least length of an entry with its groups and data.
+    least: u64,
 }
 
 /// Elements of a block that a message has, with those that the schema does not know.
@@ -62,21 +74,38 @@ impl<'a> Walk<'a> {
         counts: Counts,
         visitor: &mut impl SbeVisitor<'a>,
     ) -> Result<(), SbeMalformed> {
+        self.places(plan, element, counts, visitor, &mut |_| {})
+    }
+
+    /// As [`elements`](Self::elements). Passes the number of bytes that are left before each group and data of the
+    /// block to `found`, or `None` if the group or data is absent.
+    pub fn places(
+        &mut self,
+        plan: &'a SbeBlockPlan,
+        element: &str,
+        counts: Counts,
+        visitor: &mut impl SbeVisitor<'a>,
+        found: &mut impl FnMut(Option<usize>),
+    ) -> Result<(), SbeMalformed> {
         if plan.is_flat() && counts.groups.is_none() && counts.data.is_none() {
             return Ok(());
         }
         let present = self.present(plan, element, counts)?;
         for group in &plan.groups {
             if group.since_version <= self.version32 {
+                found(Some(self.left()));
                 self.group(group, visitor)?;
             } else {
+                found(None);
                 visitor.begin_group(group, 0);
                 visitor.end_group(group);
             }
         }
         self.skip_groups(plan, element, present.unknown_groups, 0)?;
         for data in &plan.data {
-            let bytes = match data.since_version <= self.version32 {
+            let is_present = data.since_version <= self.version32;
+            found(is_present.then_some(self.left()));
+            let bytes = match is_present {
                 true => Some(self.data(&data.name, &data.layout)?),
                 false => None,
             };
@@ -135,6 +164,24 @@ impl<'a> Walk<'a> {
         group: &'a SbeGroup,
         visitor: &mut impl SbeVisitor<'a>,
     ) -> Result<(), SbeMalformed> {
+        let entries = self.begin_group(group)?;
+        visitor.begin_group(group, entries.count);
+        if entries.are_equal {
+            let blocks = self.run(entries.block_length, entries.count);
+            if !blocks.is_empty() {
+                visitor.entries(group, blocks);
+            }
+        } else {
+            for _ in 0..entries.count {
+                self.entry(group, &entries, visitor)?;
+            }
+        }
+        visitor.end_group(group);
+        Ok(())
+    }
+
+    /// Walks to the first entry of a group.
+    pub fn begin_group(&mut self, group: &SbeGroup) -> Result<Entries, SbeMalformed> {
         let name = &group.name;
         let dimension = self.dimension(name, &group.dimension)?;
         let present = self.present(&group.block, name, dimension.counts)?;
@@ -142,34 +189,42 @@ impl<'a> Walk<'a> {
         if count > 0 {
             check_least(&group.block, name, dimension.block_length, self.version)?;
         }
-        visitor.begin_group(group, count);
         let unknown = present.unknown_groups > 0 || present.unknown_data > 0;
-        if group.block.is_flat() && !unknown {
-            let entries = self.run(dimension.block_length as usize, count);
-            if !entries.is_empty() {
-                visitor.entries(group, entries);
-            }
-        } else {
-            for _ in 0..count {
-                // The check of all entries did not know the lengths of the data and groups of the entries before.
-                self.check_entry(name, &dimension, present.least)?;
-                visitor.entries(group, self.run(dimension.block_length as usize, 1));
-                self.elements(&group.block, name, dimension.counts, visitor)?;
-            }
-        }
-        visitor.end_group(group);
-        Ok(())
+        Ok(Entries {
+            count,
+            block_length: dimension.block_length as usize,
+            counts: dimension.counts,
+            are_equal: group.block.is_flat() && !unknown,
+            least: dimension.block_length.saturating_add(present.least),
+        })
+    }
+
+    /// Walks over an entry with its groups and data.
+    pub fn entry(
+        &mut self,
+        group: &'a SbeGroup,
+        entries: &Entries,
+        visitor: &mut impl SbeVisitor<'a>,
+    ) -> Result<(), SbeMalformed> {
+        // The check of all entries did not know the lengths of the data and groups of the entries before.
+        self.check_entry(&group.name, entries.least)?;
+        visitor.entries(group, self.run(entries.block_length, 1));
+        self.elements(&group.block, &group.name, entries.counts, visitor)
     }
 
     /// Takes entries, whose bytes are checked to be left.
-    fn run(&mut self, block_length: usize, count: usize) -> SbeBlocks<'a> {
+    pub(super) fn run(&mut self, block_length: usize, count: usize) -> SbeBlocks<'a> {
         let (bytes, rest) = self.rest.split_at(block_length * count);
         self.rest = rest;
         SbeBlocks::new(bytes, block_length, block_length, count, self.version32)
             .unwrap_or(SbeBlocks::none(self.version32))
     }
 
-    fn dimension(&mut self, group: &str, layout: &SbeDimension) -> Result<Dimension, SbeMalformed> {
+    pub(super) fn dimension(
+        &mut self,
+        group: &str,
+        layout: &SbeDimension,
+    ) -> Result<Dimension, SbeMalformed> {
         let left = self.left();
         let read = || {
             let (bytes, rest) = self.rest.split_at_checked(layout.length)?;
@@ -196,7 +251,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Checks the number of entries against the bytes that are left. Returns the number.
-    fn check_entries(
+    pub(super) fn check_entries(
         &mut self,
         group: &str,
         dimension: &Dimension,
@@ -224,13 +279,7 @@ impl<'a> Walk<'a> {
         Ok(count as usize)
     }
 
-    fn check_entry(
-        &self,
-        group: &str,
-        dimension: &Dimension,
-        least_after_block: u64,
-    ) -> Result<(), SbeMalformed> {
-        let entry = dimension.block_length.saturating_add(least_after_block);
+    pub(super) fn check_entry(&self, group: &str, entry: u64) -> Result<(), SbeMalformed> {
         if entry <= self.left() as u64 {
             return Ok(());
         }
@@ -242,7 +291,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn data(&mut self, name: &str, layout: &SbeDataLayout) -> Result<&'a [u8], SbeMalformed> {
+    pub fn data(&mut self, name: &str, layout: &SbeDataLayout) -> Result<&'a [u8], SbeMalformed> {
         let left = self.left();
         let prefix = self.rest.split_at_checked(layout.prefix);
         let read = prefix.and_then(|(bytes, rest)| Some((layout.length.read(bytes)?, rest)));
@@ -269,84 +318,6 @@ impl<'a> Walk<'a> {
         };
         self.rest = rest;
         Ok(bytes)
-    }
-
-    /// Skips groups after the known groups of a block.
-    fn skip_groups(
-        &mut self,
-        plan: &SbeBlockPlan,
-        element: &str,
-        count: u64,
-        depth: usize,
-    ) -> Result<(), SbeMalformed> {
-        if count == 0 {
-            return Ok(());
-        }
-        let layout = plan.unknown_group.as_ref();
-        let layout = layout.ok_or_else(|| unknown(element, "group"))?;
-        if depth == MAX_SKIP_DEPTH {
-            return Err(SbeMalformed::Depth {
-                element: element.to_owned(),
-                limit: MAX_SKIP_DEPTH,
-            });
-        }
-        // Each group takes the bytes of its dimension, so a large count ends with the message.
-        for _ in 0..count {
-            self.skip_group(plan, element, layout, depth)?;
-        }
-        Ok(())
-    }
-
-    fn skip_group(
-        &mut self,
-        plan: &SbeBlockPlan,
-        element: &str,
-        layout: &SbeDimension,
-        depth: usize,
-    ) -> Result<(), SbeMalformed> {
-        let dimension = self.dimension(element, layout)?;
-        let groups = dimension.counts.groups.unwrap_or(0);
-        let data = dimension.counts.data.unwrap_or(0);
-        let prefix = plan.unknown_data.as_ref().map_or(0, |it| it.prefix as u64);
-        let least = groups.saturating_mul(layout.length as u64);
-        let least = least.saturating_add(data.saturating_mul(prefix));
-        let count = self.check_entries(element, &dimension, least)?;
-        let block_length = dimension.block_length as usize;
-        if groups == 0 && data == 0 {
-            self.run(block_length, count);
-            return Ok(());
-        }
-        for _ in 0..count {
-            self.check_entry(element, &dimension, least)?;
-            self.run(block_length, 1);
-            self.skip_groups(plan, element, groups, depth + 1)?;
-            self.skip_data(plan, element, data)?;
-        }
-        Ok(())
-    }
-
-    fn skip_data(
-        &mut self,
-        plan: &SbeBlockPlan,
-        element: &str,
-        count: u64,
-    ) -> Result<(), SbeMalformed> {
-        if count == 0 {
-            return Ok(());
-        }
-        let layout = plan.unknown_data.as_ref();
-        let layout = layout.ok_or_else(|| unknown(element, "data"))?;
-        for _ in 0..count {
-            self.data(element, layout)?;
-        }
-        Ok(())
-    }
-}
-
-fn unknown(element: &str, what: &'static str) -> SbeMalformed {
-    SbeMalformed::Unknown {
-        element: element.to_owned(),
-        what,
     }
 }
 
