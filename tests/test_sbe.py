@@ -283,5 +283,3 @@ def test_a_name_that_a_message_does_not_have_is_an_error_with_its_names(schema: 
     with pytest.raises(AttributeError, match="a Trade has no 'cost': it has transactTime, "):
         _ = decoded.cost
     assert copy.deepcopy(decoded) == decoded
-    with pytest.raises(AttributeError, match="a DecodedMessage has no 'x'"):
-        _ = aeron.sbe.DecodedMessage({}).x

@@ -168,7 +168,7 @@ def test_messages_are_chunks_lists_and_iterators_of_batches() -> None:
 
 def test_names_of_fields_never_hide_names_of_the_class() -> None:
     names = [
-        "_values",
+        "_message",
         "__init__",
         "__getattribute__",
         "__slots__",
@@ -187,7 +187,7 @@ def test_names_of_fields_never_hide_names_of_the_class() -> None:
     assert decoded.template is template
     assert (decoded.class_, decoded.class__) == (values["class_"], values["class"])
     assert (decoded.template_, decoded.template__) == (values["template_"], values["template"])
-    assert (decoded.self, decoded.__init___, decoded._values_) == (values["self"], values["__init__"], 1)
+    assert (decoded.self, decoded.__init___, decoded._message_) == (values["self"], values["__init__"], 1)
     buffer = bytearray(100)
     length = template.write_to(
         buffer, **{name: values[name] for name in names if name != "class"}, class__=values["class"]
@@ -368,16 +368,19 @@ def test_the_stub_has_the_types_of_all_decoded_values(tmp_path: Path) -> None:
     text = schema.stub(tmp_path / "market.pyi")
     assert (tmp_path / "market.pyi").read_text("utf-8") == text
     classes = {each.name: each for each in ast.parse(text).body if isinstance(each, ast.ClassDef)}
-    assert list(classes) == ["Trade", "BookUpdate", "Instrument"]
+    entries = ["BookUpdate_entries_orders", "BookUpdate_entries"]
+    assert list(classes) == ["Trade", *entries, "BookUpdate", "Instrument"]
+    assert [ast.unparse(classes[name].bases[0]) for name in ("Trade", entries[0])] == ["DecodedMessage", "DecodedEntry"]
     for line in (
         "    def transactTime(self) -> int: ...",
         "    def side(self) -> str | int: ...",
         "    def price(self) -> Decimal: ...",
         "    def quantity(self) -> int | None: ...",
-        "    def entries(self) -> list[BookUpdate_entries]: ...",
+        "    def entries(self) -> DecodedGroup[BookUpdate_entries]: ...",
+        "    def orders(self) -> DecodedGroup[BookUpdate_entries_orders]: ...",
+        "    def orderId(self) -> int: ...",
     ):
         assert line in text
-    assert """'orders': list[BookUpdate_entries_orders]""" in text
 
 
 def test_the_stub_of_a_message_with_names_that_are_not_names_in_python_is_valid() -> None:

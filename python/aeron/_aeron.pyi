@@ -91,7 +91,7 @@ from aeron._stubs.recordings import (
     _recording_columns,
 )
 from aeron._stubs.replay_merge import ReplayMerge
-from aeron._stubs.sbe import _SbeColumns, _SbeSchema
+from aeron._stubs.sbe import _SbeAttribute, _SbeBlock, _SbeColumns, _SbeEntries, _SbeRecord, _SbeSchema
 from aeron._stubs.subscription import Image, Subscription
 from aeron._stubs.values import (
     __version__,
@@ -177,7 +177,11 @@ __all__ = [
     "_RecordedFrame",
     "_RecordedFrames",
     "_RecordedRows",
+    "_SbeAttribute",
+    "_SbeBlock",
     "_SbeColumns",
+    "_SbeEntries",
+    "_SbeRecord",
     "_SbeSchema",
     "_Timer",
     "_Users",

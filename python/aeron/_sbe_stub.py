@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import keyword
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
+from aeron._sbe_records import DecodedEntry, DecodedMessage, attributes_of
+
 if TYPE_CHECKING:
-    from aeron.sbe import Schema, Template
+    from aeron.sbe import Schema
 
 _HEAD = '''"""Messages of the SBE schema '{package}', id {id}, version {version}. Written by `aeron.sbe.Schema.stub`."""
 
 from decimal import Decimal
-from typing import Any, TypedDict
+from typing import Any
 
-from aeron.sbe import DecodedMessage
+from aeron.sbe import DecodedEntry, DecodedGroup, DecodedMessage
 '''
 
 
@@ -29,29 +33,21 @@ class _Element(NamedTuple):
 
 
 def stub_of(schema: Schema) -> str:
-    """Returns the text of a ``.pyi`` file with a class for each message, and a dict type for each group."""
+    """Returns the text of a ``.pyi`` file with a class for each message, and for the entries of each group."""
     package = re.sub(r"[^\w.:-]", "?", schema.package)
     blocks = [_HEAD.format(package=package, id=schema.id, version=schema.version)]
     for template in schema.values():
+        name = f"{template.name}_" if keyword.iskeyword(template.name) else template.name
         # A name that is no name in Python cannot be used in a program.
-        if template._class_name.isidentifier():
-            blocks.append("\n".join(_class(template)))
+        if name.isidentifier():
+            elements = [_Element(*element) for element in template._elements]
+            blocks += _classes(elements, 0, name, DecodedMessage)
     return "\n\n".join(blocks) + "\n"
 
 
-def _class(template: Template) -> list[str]:
-    elements = [_Element(*element) for element in template._elements]
-    groups: list[str] = []
-    types = _types(elements, 0, template._class_name, groups)
-    lines = [*groups, f"class {template._class_name}(DecodedMessage):"]
-    for attribute, name in template._attributes.items():
-        if attribute.isidentifier():
-            lines += ["    @property", f"    def {attribute}(self) -> {types[name]}: ..."]
-    return lines if len(lines) > len(groups) + 1 else [*lines, "    pass"]
-
-
-def _types(elements: list[_Element], depth: int, path: str, groups: list[str]) -> dict[str, str]:
-    """Returns the types of the elements of a block by name. Adds the dict types of its groups to `groups`."""
+def _classes(elements: list[_Element], depth: int, name: str, base: type[DecodedMessage | DecodedEntry]) -> list[str]:
+    """Returns the classes of the entries of the groups of a block, and after them the class of the block."""
+    classes: list[str] = []
     types: dict[str, str] = {}
     for index, element in enumerate(elements):
         if element.depth != depth:
@@ -59,17 +55,15 @@ def _types(elements: list[_Element], depth: int, path: str, groups: list[str]) -
         if element.kind != "group":
             types[element.name] = _type(element)
             continue
-        below: list[_Element] = []
-        for inner in elements[index + 1 :]:
-            if inner.depth <= depth:
-                break
-            below.append(inner)
-        name = path + "_" + re.sub(r"\W", "_", element.name)
-        entry = _types(below, depth + 1, name, groups)
-        members = ", ".join(f"{member!r}: {type_}" for member, type_ in entry.items())
-        groups.append(f'{name} = TypedDict("{name}", {{{members}}})\n')
-        types[element.name] = f"list[{name}]"
-    return types
+        below = list(takewhile(lambda inner: inner.depth > depth, elements[index + 1 :]))
+        entry = name + "_" + re.sub(r"\W", "_", element.name)
+        classes += _classes(below, depth + 1, entry, DecodedEntry)
+        types[element.name] = f"DecodedGroup[{entry}]"
+    lines = [f"class {name}({base.__name__}):"]
+    for attribute, element_name in attributes_of(list(types), base).items():
+        if attribute.isidentifier():
+            lines += ["    @property", f"    def {attribute}(self) -> {types[element_name]}: ..."]
+    return [*classes, "\n".join(lines if len(lines) > 1 else [*lines, "    pass"])]
 
 
 def _type(element: _Element) -> str:

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import keyword
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aeron._pipeline import _SbeColumns, _SbeSchema
+from aeron._pipeline import _SbeBlock, _SbeColumns, _SbeSchema
 from aeron._sbe_arguments import SetColumn, column_options, not_negative, parts, writable
 from aeron._sbe_files import FolderLoader, xml_text
+from aeron._sbe_records import DecodedEntry, DecodedGroup, DecodedMessage, message_class
 from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from aeron.types import MalformedTreatment
 
-__all__ = ["DecodedMessage", "DecodedTables", "Schema", "Template"]
+__all__ = ["DecodedEntry", "DecodedGroup", "DecodedMessage", "DecodedTables", "Schema", "Template"]
 
 _INDEX = "message_index"
 
@@ -69,7 +69,9 @@ class Schema(Mapping[str, "Template"]):
         self._text = text if isinstance(text, str) else xml_text(text, str(path or "the schema"))
         self._options = {"timestamps": dict(timestamps or {}), "decimals": dict(decimals or {})}
         self._native = _SbeSchema(self._text, loader=loader and self._remembering(loader), **self._options)
-        self._templates = {row[0]: Template(self, row) for row in self._native.templates}
+        rows = zip(self._native.templates, self._native.blocks, strict=True)
+        self._templates = {row[0]: Template(self, row, block) for row, block in rows}
+        self._classes = tuple(template._class for template in self._templates.values())
 
     def _remembering(self, loader: Callable[[str], str]) -> Callable[[str], str]:
         def load(name: str) -> str:
@@ -212,13 +214,14 @@ class Schema(Mapping[str, "Template"]):
             skip: Number of bytes before the header.
 
         Returns:
-            The values of the message.
+            The message, which reads its values from `message` when they are used.
 
         Raises:
-            InvalidArgumentError: If the message is malformed, or the schema does not have its template.
+            InvalidArgumentError: If the message is malformed, or the schema does not have its template. A value that is
+                malformed, such as a text with foreign bytes, raises when it is used.
         """
-        name, values = self._native.decode(message, not_negative("skip", skip))
-        return self[name]._class(values)
+        decoded: DecodedMessage = self._native.decode(message, skip and not_negative("skip", skip), self._classes)
+        return decoded
 
     def template_of(self, message: Any, *, skip: int = 0) -> Template | None:
         """Returns the template of a message; `None` if the schema does not have it."""
@@ -243,7 +246,7 @@ class DecodedTables(dict[str, "pa.Table"]):
 class Template:
     """A message of a schema. Get it from a `Schema`: ``schema["Trade"]``. Immutable, so thread-safe."""
 
-    def __init__(self, schema: Schema, row: tuple[str, int, int, int, str | None]) -> None:
+    def __init__(self, schema: Schema, row: tuple[str, int, int, int, str | None], block: _SbeBlock) -> None:
         name, id, since_version, block_length, description = row
         self.schema = schema
         """The schema."""
@@ -259,9 +262,8 @@ class Template:
         """Description in the schema."""
         self._native = schema._native
         self._elements = self._native.describe(name)
-        self._attributes = _attributes(self.names)
-        self._class_name = f"{name}_" if keyword.iskeyword(name) else name
-        self._class = _message_class(self)
+        self._block = block
+        self._class = message_class(block, self)
 
     def __reduce__(self) -> tuple[Callable[..., Template], tuple[Schema, str]]:
         """Pickles the schema and the name of the message."""
@@ -433,7 +435,7 @@ class Template:
         Raises:
             InvalidArgumentError: If a number is negative, or there is no such group or data.
         """
-        named = {self._attributes.get(name, name): size for name, size in sizes.items()}
+        named = {self._class._attributes.get(name, name): size for name, size in sizes.items()}
         checked = {name: not_negative(name, size) for name, size in named.items()}
         return self._native.encoded_length(self.name, checked)
 
@@ -450,7 +452,7 @@ class Template:
         Raises:
             InvalidArgumentError: If the message does not fit the buffer, or a value does not fit its field.
         """
-        message = self.encode_one({self._attributes.get(name, name): value for name, value in values.items()})
+        message = self.encode_one({self._class._attributes.get(name, name): value for name, value in values.items()})
         buffer = writable(claim)
         if len(message) > len(buffer):
             raise InvalidArgumentError(f"the message of {len(message)} bytes does not fit {len(buffer)} bytes")
@@ -458,90 +460,11 @@ class Template:
         return len(message)
 
 
-class DecodedMessage:
-    """The values of one message.
-
-    Each field, group and data is an attribute. A name that is a keyword of Python, or that this class needs itself,
-    gets a ``_`` at its end: ``class_``. An enum is its name,
-    or its number if the schema does not know it; a set is a list of names; a time is an integer in the unit of its
-    field; a group is a list of dicts. A null is `None`.
-    """
-
-    __slots__ = ("_values",)
-    template: Template
-    """The template of the message."""
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self._values = values
-
-    def __reduce__(self) -> tuple[Callable[..., DecodedMessage], tuple[Template, dict[str, Any]]]:
-        """Pickles the template and the values."""
-        return _message_of, (self.template, self._values)
-
-    def __getattr__(self, name: str) -> Any:
-        """Raises an error that names the attributes of the message: each of them is found before."""
-        template = type(self).__dict__.get("template")
-        known = "" if template is None else f": it has {', '.join(template._attributes)}"
-        raise AttributeError(f"a {type(self).__name__} has no '{name}'{known}")
-
-    def as_dict(self) -> dict[str, Any]:
-        """Returns a copy of all values by name. Lists and dicts among the values are copies too."""
-        return {name: _copied(value) for name, value in self._values.items()}
-
-    def __repr__(self) -> str:
-        """Returns the values as a text."""
-        values = ", ".join(f"{name}={value!r}" for name, value in self._values.items())
-        return f"{self.template.name}({values})"
-
-    def __eq__(self, other: object) -> bool:
-        """Compares templates by name, and all values."""
-        if not isinstance(other, DecodedMessage):
-            return NotImplemented
-        return self.template.name == other.template.name and self._values == other._values
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_copied(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _copied(item) for name, item in value.items()}
-    return value
-
-
-def _message_class(template: Template) -> type[DecodedMessage]:
-    def attribute(name: str) -> property:
-        return property(lambda message: message._values[name], doc=f"The value of ``{name}``.")
-
-    members = {attribute_name: attribute(name) for attribute_name, name in template._attributes.items()}
-    return type(template.name, (DecodedMessage,), {"__slots__": (), "template": template, **members})
-
-
-def _attributes(names: Sequence[str]) -> dict[str, str]:
-    """Returns the names of elements by the names of their attributes. No element hides another."""
-    reserved = {"template", *dir(DecodedMessage)}
-
-    def is_free(name: str) -> bool:
-        return not keyword.iskeyword(name) and not name.startswith("__") and name not in reserved
-
-    attributes = {name: name for name in names if is_free(name)}
-    for name in names:
-        if not is_free(name):
-            attribute = f"{name}_"
-            while attribute in attributes:
-                attribute += "_"
-            attributes[attribute] = name
-    return attributes
-
-
 def _dict_of(message: Any) -> dict[str, Any] | None:
     """Returns the values of a message or an entry that is no dict; `None` if it has no names.
 
     The native module calls this function.
     """
-    if isinstance(message, DecodedMessage):
-        return message._values
     if isinstance(message, Mapping):
         return dict(message)
     if isinstance(message, tuple) and hasattr(message, "_asdict"):
@@ -553,10 +476,6 @@ def _dict_of(message: Any) -> dict[str, Any] | None:
 
 def _template_of(schema: Schema, name: str) -> Template:
     return schema[name]
-
-
-def _message_of(template: Template, values: dict[str, Any]) -> DecodedMessage:
-    return template._class(values)
 
 
 def _restored(text: str, included: dict[str, str], options: dict[str, Any]) -> Schema:

@@ -1,6 +1,6 @@
 """Schemas of Simple Binary Encoding, on which `aeron.sbe` is built."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Self, final
 
 from typing_extensions import Buffer
@@ -44,8 +44,13 @@ class _SbeSchema:
         """Returns the elements of a template: depth, name, type, offset, presence and first version of each."""
     def template_of(self, message: Buffer, skip: int) -> str | None:
         """Returns the name of the template of a message; `None` if the schema does not have it."""
-    def decode(self, message: Buffer, skip: int) -> tuple[str, dict[str, Any]]:
-        """Decodes a message. Returns the name of its template and a dictionary of its values."""
+    @property
+    def blocks(self) -> list[_SbeBlock]:
+        """Returns the blocks of the messages, in the order of the templates."""
+    def decode(self, message: Buffer, skip: int, classes: tuple[type[_SbeRecord], ...]) -> Any:
+        """Decodes a message. Returns an object of the class of its template in `classes`, which are in the order of the
+        templates.
+        """
     def encode_arrow(self, name: str, rows: object) -> list[ColumnBatch] | None:
         """Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
         the data; `None` if the object is no Arrow data.
@@ -73,6 +78,57 @@ class _SbeSchema:
         """Returns the indexes of the messages of each template that occurs, the number of messages of other templates, and
         the indexes of the messages without a whole header.
         """
+
+@final
+class _SbeBlock:
+    """A block of a template: that of its messages, or that of the entries of a group. Immutable, so thread-safe."""
+    @property
+    def name(self) -> str:
+        """Name of the message or group."""
+    @property
+    def names(self) -> list[str]:
+        """Names of the fields, groups and data, in their order."""
+    @property
+    def groups(self) -> list[_SbeBlock]:
+        """Blocks of the entries of the groups, in their order."""
+    def value(self, index: int) -> _SbeAttribute:
+        """Returns the descriptor of the field or data with this index in `names`."""
+    def group(self, index: int, sequence: type[_SbeEntries], entry: type[_SbeRecord]) -> _SbeAttribute:
+        """Returns the descriptor of the group with this index in `groups`. `sequence` is the class of the group, and
+        `entry` that of its entries.
+        """
+
+@final
+class _SbeAttribute:
+    """Reads an element of decoded messages or entries. Immutable, so thread-safe."""
+    def __get__(self, object: _SbeRecord | None, class_: type[_SbeRecord] | None = None) -> Any: ...
+
+class _SbeRecord:
+    """A decoded message or group entry. It reads its elements from the bytes of the message. Immutable, so thread-safe."""
+    def __new__(cls, block: _SbeBlock, source: Buffer | _SbeEntries, position: int) -> Self: ...
+    def as_dict(self) -> dict[str, Any]:
+        """Returns all values by name, with lists of dicts for groups. They are copies, which outlive the buffer."""
+    def _message(self) -> bytes:
+        """Returns the bytes of the message, from its header to the end of the buffer."""
+    @property
+    def _group(self) -> _SbeEntries | None:
+        """The group of the entry; `None` for a message."""
+    @property
+    def _index(self) -> int:
+        """Index of the entry in its group; 0 for a message."""
+
+class _SbeEntries:
+    """The entries of a group of a decoded message or entry. Immutable, so thread-safe."""
+    def __new__(cls, record: _SbeRecord, index: int, block: _SbeBlock, entry: type[_SbeRecord]) -> Self: ...
+    @property
+    def _name(self) -> str:
+        """Name of the group."""
+    @property
+    def _record(self) -> _SbeRecord:
+        """The message or entry with this group."""
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __iter__(self) -> Iterator[Any]: ...
 
 @final
 class _SbeColumns:

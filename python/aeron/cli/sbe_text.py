@@ -47,9 +47,10 @@ def values_of(schema: Schema, message: Any) -> dict[str, Any]:
     decoded."""
     try:
         decoded = schema.decode(message)
+        values = decoded.as_dict()
     except aeron.AeronError as error:
         return {"error": str(error)}
-    return {"template": decoded.template.name, "values": _for_json(decoded.as_dict())}
+    return {"template": decoded.template.name, "values": _for_json(values)}
 
 
 def text_of(schema: Schema, message: Any) -> str:

@@ -55,6 +55,7 @@ fn read<'a>(
 }
 
 proptest! {
+    /// 13-32
     #[test]
     fn elements_that_are_read_by_their_places_are_those_of_the_whole_message(
         bytes in vec(any::<u8>(), 0..600),
@@ -81,6 +82,7 @@ proptest! {
         }
     }
 
+    /// 13-32
     #[test]
     fn elements_of_bytes_that_have_changed_are_read_or_refused(
         bytes in vec(any::<u8>(), 0..600),

@@ -97,7 +97,7 @@ impl BlockTable {
         };
         let group = |(index, group): (usize, &SbeGroup)| {
             is_selected(Element::Group(index)).then(|| {
-                let inner: Vec<_> = blocks.iter().copied().chain([&group.block]).collect();
+                let inner: Vec<_> = blocks.iter().copied().chain([&*group.block]).collect();
                 GroupColumn {
                     ends: vec![0],
                     options: *options,

@@ -1,51 +1,41 @@
 //! Values of messages as Python objects, and the description of a block.
 
 use aeron_sbe::number::SbeNumber;
-use aeron_sbe::plan::{SbeBlockPlan, SbeField, SbeKind};
+use aeron_sbe::plan::{SbeBlockPlan, SbeData, SbeField, SbeKind};
 use aeron_sbe::schema::SbePresence;
-use aeron_sbe::value::{SbeRecord, SbeValue};
+use aeron_sbe::value::SbeValue;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyType};
+use pyo3::types::{PyBytes, PyDict, PyType};
+
+use super::record::malformed;
 
 static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
-/// Returns the values of a block, its groups and its data, by name.
-pub(super) fn record_dict<'py>(
+/// Returns the value of variable data: text or bytes, or `None` if the data are absent.
+pub(super) fn data_object<'py>(
     py: Python<'py>,
-    plan: &SbeBlockPlan,
-    record: &SbeRecord<'_>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let values = PyDict::new(py);
-    for (field, value) in plan.fields.iter().zip(&record.fields) {
-        values.set_item(&field.name, value_object(py, field, value)?)?;
-    }
-    for (group, entries) in plan.groups.iter().zip(&record.groups) {
-        let list = PyList::empty(py);
-        for entry in entries {
-            list.append(record_dict(py, &group.block, entry)?)?;
+    data: &SbeData,
+    bytes: Option<&[u8]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match (bytes, data.layout.character_set) {
+        (None, _) => Ok(py.None().into_bound(py)),
+        (Some(bytes), None) => Ok(PyBytes::new(py, bytes).into_any()),
+        (Some(bytes), Some(set)) => {
+            let text = set.decode(bytes, &data.name).map_err(malformed)?;
+            text.into_bound_py_any(py)
         }
-        values.set_item(&group.name, list)?;
     }
-    for (data, bytes) in plan.data.iter().zip(&record.data) {
-        let value = match (bytes, data.layout.character_set) {
-            (None, _) => py.None(),
-            (Some(bytes), None) => PyBytes::new(py, bytes).into_any().unbind(),
-            (Some(bytes), Some(set)) => {
-                let text = set.decode(bytes, &data.name);
-                let text = text.map_err(|error| super::schema::invalid(error.to_string()))?;
-                text.into_py_any(py)?
-            }
-        };
-        values.set_item(&data.name, value)?;
-    }
-    Ok(values)
 }
 
 /// Returns a value. An enum is its name, or its number if the schema does not know it. A set is a list of names. A time
 /// is an integer in the unit of its field.
-fn value_object(py: Python<'_>, field: &SbeField, value: &SbeValue<'_>) -> PyResult<Py<PyAny>> {
+pub(super) fn value_object<'py>(
+    py: Python<'py>,
+    field: &SbeField,
+    value: &SbeValue<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
     match (value, &field.kind) {
         (SbeValue::Number(number), SbeKind::Set { choices, .. }) => {
             let bits = number.as_u64().unwrap_or_default();
@@ -53,42 +43,42 @@ fn value_object(py: Python<'_>, field: &SbeField, value: &SbeValue<'_>) -> PyRes
             let choices = choices.choices.iter();
             let names = choices.filter(|choice| is_set(choice.bit));
             let names: Vec<&str> = names.map(|choice| choice.name.as_str()).collect();
-            names.into_py_any(py)
+            names.into_bound_py_any(py)
         }
         (SbeValue::Struct(values), SbeKind::Struct(composite)) => {
             let members = PyDict::new(py);
             for (member, value) in composite.members.iter().zip(values) {
                 members.set_item(&member.name, value_object(py, member, value)?)?;
             }
-            Ok(members.into_any().unbind())
+            Ok(members.into_any())
         }
         (SbeValue::List(values), _) => {
             let values = values.iter().map(|value| value_object(py, field, value));
-            values.collect::<PyResult<Vec<_>>>()?.into_py_any(py)
+            values.collect::<PyResult<Vec<_>>>()?.into_bound_py_any(py)
         }
         (SbeValue::Number(number), _) => number_object(py, *number),
-        (SbeValue::Text(text), _) => text.into_py_any(py),
-        (SbeValue::Bytes(bytes), _) => Ok(PyBytes::new(py, bytes).into_any().unbind()),
+        (SbeValue::Text(text), _) => text.into_bound_py_any(py),
+        (SbeValue::Bytes(bytes), _) => Ok(PyBytes::new(py, bytes).into_any()),
         (
             SbeValue::Symbol {
                 name: Some(name), ..
             },
             _,
-        ) => name.into_py_any(py),
+        ) => name.into_bound_py_any(py),
         (SbeValue::Symbol { number, .. }, _) => number_object(py, *number),
         (SbeValue::Decimal { mantissa, exponent }, _) => {
             let class = DECIMAL.import(py, "decimal", "Decimal")?;
-            Ok(class.call1((format!("{mantissa}e{exponent}"),))?.unbind())
+            class.call1((format!("{mantissa}e{exponent}"),))
         }
-        (SbeValue::Null | SbeValue::Struct(_), _) => Ok(py.None()),
+        (SbeValue::Null | SbeValue::Struct(_), _) => Ok(py.None().into_bound(py)),
     }
 }
 
-fn number_object(py: Python<'_>, number: SbeNumber) -> PyResult<Py<PyAny>> {
+fn number_object(py: Python<'_>, number: SbeNumber) -> PyResult<Bound<'_, PyAny>> {
     match number {
-        SbeNumber::Signed(value) => value.into_py_any(py),
-        SbeNumber::Unsigned(value) => value.into_py_any(py),
-        SbeNumber::Float(value) => value.into_py_any(py),
+        SbeNumber::Signed(value) => value.into_bound_py_any(py),
+        SbeNumber::Unsigned(value) => value.into_bound_py_any(py),
+        SbeNumber::Float(value) => value.into_bound_py_any(py),
     }
 }
 

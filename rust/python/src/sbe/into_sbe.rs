@@ -10,6 +10,7 @@ use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::record::PySbeRecord;
 use super::time::time_value;
 use super::unsuitable::{UnsuitableValue, about_value, shown};
 use crate::buffers::View;
@@ -54,6 +55,9 @@ pub(super) fn record_of(
 fn dictionary<'py>(values: &Bound<'py, PyAny>) -> Converted<Bound<'py, PyDict>> {
     if let Ok(values) = values.cast::<PyDict>() {
         return Ok(values.clone());
+    }
+    if let Ok(record) = values.cast::<PySbeRecord>() {
+        return Ok(record.get().as_dict(values.py())?);
     }
     let helper = values.py().import("aeron.sbe")?.getattr("_dict_of")?;
     let found = helper.call1((values,))?;

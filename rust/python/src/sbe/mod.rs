@@ -1,12 +1,18 @@
 //! Bindings of SBE schemas, on which `aeron.sbe` is built.
 
+mod attribute;
+mod block;
 mod columns;
+mod entries;
 mod format;
 mod into_python;
 mod into_sbe;
+mod record;
 mod schema;
+mod source;
 mod time;
 mod unsuitable;
+mod values;
 
 use pyo3::prelude::*;
 
@@ -14,6 +20,10 @@ pub use format::{sbe_encoder, sbe_format};
 
 /// Adds the classes of schemas to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<attribute::PySbeAttribute>()?;
+    module.add_class::<block::PySbeBlock>()?;
     module.add_class::<columns::PySbeColumns>()?;
+    module.add_class::<entries::PySbeEntries>()?;
+    module.add_class::<record::PySbeRecord>()?;
     module.add_class::<schema::PySbeSchema>()
 }

@@ -14,14 +14,17 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryArray, RecordBatch};
 use arrow_buffer::{Buffer, OffsetBuffer};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 
+use super::block::PySbeBlock;
 use super::columns::{PySbeColumns, SplitMessages};
-use super::into_python::{ElementRow, describe, record_dict};
+use super::into_python::{ElementRow, describe};
 use super::into_sbe::record_of;
+use super::record::malformed;
+use super::source::after;
 use super::unsuitable::UnsuitableValue;
 use crate::arrow::{arrays_of, value_error};
-use crate::buffers::View;
+use crate::buffers::with_bytes;
 use crate::errors::raise;
 use crate::pipeline::PyColumnBatch;
 
@@ -30,6 +33,8 @@ use crate::pipeline::PyColumnBatch;
 pub struct PySbeSchema {
     schema: SbeSchema,
     plan: Arc<SbePlan>,
+    /// Blocks of the templates, in the order of the plan.
+    blocks: Vec<Py<PySbeBlock>>,
 }
 
 #[pymethods]
@@ -37,6 +42,7 @@ impl PySbeSchema {
     #[new]
     #[pyo3(signature = (text, *, loader = None, timestamps = None, decimals = None))]
     fn new(
+        py: Python<'_>,
         text: &str,
         loader: Option<Py<PyAny>>,
         timestamps: Option<BTreeMap<String, String>>,
@@ -64,9 +70,13 @@ impl PySbeSchema {
             decimals: decimals.unwrap_or_default(),
         };
         let plan = SbePlan::new(&schema, &options).map_err(|error| invalid(error.to_string()))?;
+        let plan = Arc::new(plan);
+        let templates = 0..plan.templates.len();
+        let blocks = templates.map(|index| Py::new(py, PySbeBlock::of_template(&plan, index)));
         Ok(Self {
             schema,
-            plan: Arc::new(plan),
+            blocks: blocks.collect::<PyResult<_>>()?,
+            plan,
         })
     }
 
@@ -130,32 +140,32 @@ impl PySbeSchema {
 
     /// Returns the name of the template of a message; `None` if the schema does not have it.
     fn template_of(&self, message: &Bound<'_, PyAny>, skip: usize) -> PyResult<Option<&str>> {
-        let view = View::bytes_of(message)?;
-        let bytes = view.bytes().get(skip..).unwrap_or_default();
-        Ok(self.find(bytes)?.map(|template| template.name.as_str()))
+        let index = with_bytes(message, "message", |bytes| self.find(after(bytes, skip)))??;
+        Ok(index.map(|index| self.plan.templates[index].name.as_str()))
     }
 
-    /// Decodes a message. Returns the name of its template and a dictionary of its values.
+    /// Returns the blocks of the messages, in the order of the templates.
+    #[getter]
+    fn blocks<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PySbeBlock>> {
+        let blocks = self.blocks.iter();
+        blocks.map(|block| block.bind(py).clone()).collect()
+    }
+
+    /// Decodes a message. Returns an object of the class of its template in `classes`, which are in the order of the
+    /// templates.
     fn decode<'py>(
         &self,
-        py: Python<'py>,
         message: &Bound<'py, PyAny>,
         skip: usize,
-    ) -> PyResult<(String, Bound<'py, PyDict>)> {
-        let view = View::bytes_of(message)?;
-        let bytes = view.bytes().get(skip..).unwrap_or_default();
-        let template = self.find(bytes)?.ok_or_else(|| {
-            let header = SbeHeader::read(&self.plan.header, bytes);
-            let (id, schema) = header.map_or((0, 0), |it| (it.template_id, it.schema_id));
-            invalid(format!(
-                "the message has template {id} of schema {schema}, which schema {} does not have",
-                self.schema.id
-            ))
-        })?;
-        let message = template.open(bytes).and_then(|message| message.decode());
-        let record = message.map_err(|error| invalid(error.to_string()))?;
-        let values = record_dict(py, &template.block, &record)?;
-        Ok((template.name.clone(), values))
+        classes: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let find = |message: &[u8]| {
+            let bytes = after(message, skip);
+            self.find(bytes)?.ok_or_else(|| self.unknown(bytes))
+        };
+        let index = with_bytes(message, "message", find)??;
+        let block = self.blocks[index].bind(message.py());
+        classes.get_item(index)?.call1((block, message, skip))
     }
 
     /// Encodes the rows of Arrow data. Returns the messages as a record batch with a column `value`, for each batch of
@@ -285,14 +295,22 @@ impl PySbeSchema {
             .ok_or_else(|| invalid(format!("the schema has no message '{name}'")))
     }
 
-    fn find(&self, message: &[u8]) -> PyResult<Option<&SbeTemplate>> {
-        let header = SbeHeader::read(&self.plan.header, message)
-            .map_err(|error| invalid(error.to_string()))?;
+    /// Returns the index of the template of a message.
+    fn find(&self, message: &[u8]) -> PyResult<Option<usize>> {
+        let header = SbeHeader::read(&self.plan.header, message).map_err(malformed)?;
         if header.schema_id != u64::from(self.plan.schema_id) {
             return Ok(None);
         }
-        let index = self.plan.index_of(header.template_id);
-        Ok(index.map(|index| &self.plan.templates[index]))
+        Ok(self.plan.index_of(header.template_id))
+    }
+
+    fn unknown(&self, message: &[u8]) -> PyErr {
+        let header = SbeHeader::read(&self.plan.header, message);
+        let (id, schema) = header.map_or((0, 0), |it| (it.template_id, it.schema_id));
+        invalid(format!(
+            "the message has template {id} of schema {schema}, which schema {} does not have",
+            self.schema.id
+        ))
     }
 }
 
