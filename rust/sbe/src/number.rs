@@ -182,6 +182,7 @@ impl SbePrimitive {
     }
 
     /// Reads the number at the start of `bytes`. Returns `None` if `bytes` is shorter than the type.
+    #[inline]
     pub fn read(self, bytes: &[u8], order: SbeByteOrder) -> Option<SbeNumber> {
         let raw = match self.length() {
             1 => u64::from(*bytes.first()?),
@@ -321,6 +322,9 @@ impl SbeNumber {
 /// Two numbers are equal if they have the same value. Any NaN equals any NaN: SBE's null of floats is any NaN.
 impl PartialEq for SbeNumber {
     fn eq(&self, other: &Self) -> bool {
+        if let (Self::Signed(one), Self::Signed(two)) = (self, other) {
+            return one == two;
+        }
         match (self.as_i128(), other.as_i128()) {
             (Some(one), Some(two)) => one == two,
             (None, None) => {

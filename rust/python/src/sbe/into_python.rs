@@ -68,7 +68,12 @@ pub(super) fn value_object<'py>(
         (SbeValue::Symbol { number, .. }, _) => number_object(py, *number),
         (SbeValue::Decimal { mantissa, exponent }, _) => {
             let class = DECIMAL.import(py, "decimal", "Decimal")?;
-            class.call1((format!("{mantissa}e{exponent}"),))
+            // Most mantissas fit 64 bits, which are formatted twice as fast as 128.
+            let text = match i64::try_from(*mantissa) {
+                Ok(mantissa) => format!("{mantissa}e{exponent}"),
+                Err(_) => format!("{mantissa}e{exponent}"),
+            };
+            class.call1((text,))
         }
         (SbeValue::Null | SbeValue::Struct(_), _) => Ok(py.None().into_bound(py)),
     }

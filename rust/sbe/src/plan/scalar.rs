@@ -24,11 +24,13 @@ impl SbeScalar {
     }
 
     /// Reads the number at the start of `bytes`. Returns `None` if `bytes` is too short.
+    #[inline]
     pub fn read(&self, bytes: &[u8]) -> Option<SbeNumber> {
         self.primitive.read(bytes, self.order)
     }
 
     /// Returns whether a number is the null value. For floats with the default null, any NaN is.
+    #[inline]
     pub fn is_null(&self, number: SbeNumber) -> bool {
         self.null == number
     }

@@ -14,6 +14,7 @@ pub struct SbeBlock<'a> {
 
 impl<'a> SbeBlock<'a> {
     /// Returns the bytes of a field, or `None` if the field is newer than the block. Constants have no bytes.
+    #[inline]
     pub fn bytes_of(&self, field: &SbeField) -> Option<&'a [u8]> {
         if field.since_version > self.version {
             return None;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::number::SbeNumber;
 use crate::plan::{
-    DAY_NS, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeKind, SbeTimeUnit,
-    SbeUnitSource,
+    DAY_NS, SbeDecimal, SbeExponent, SbeField, SbeKind, SbeScalar, SbeTime, SbeTimeKind,
+    SbeTimeUnit, SbeUnitSource,
 };
 use crate::read::{SbeBlock, SbeMalformed};
 use crate::schema::{SbeConstant, SbePresence};
@@ -19,13 +19,30 @@ impl SbeField {
     ///
     /// # Errors
     /// [`SbeMalformed::Text`] or [`SbeMalformed::Value`] if the result cannot hold the bytes.
+    #[inline]
     pub fn value<'a>(&'a self, block: SbeBlock<'a>) -> Result<SbeValue<'a>, SbeMalformed> {
+        if let SbeKind::Number(scalar) = &self.kind
+            && self.presence != SbePresence::Constant
+        {
+            return Ok(self.number(scalar, block));
+        }
         if let Some(constant) = self.constant_value() {
             return Ok(constant);
         }
         match block.bytes_of(self) {
             Some(bytes) => self.value_of(bytes),
             None => Ok(SbeValue::Null),
+        }
+    }
+
+    /// Returns the value of a number that is not constant.
+    #[inline]
+    fn number(&self, scalar: &SbeScalar, block: SbeBlock<'_>) -> SbeValue<'static> {
+        let number = block.bytes_of(self).and_then(|bytes| scalar.read(bytes));
+        let is_null = |number| self.presence == SbePresence::Optional && scalar.is_null(number);
+        match number {
+            Some(number) if !is_null(number) => SbeValue::Number(number),
+            _ => SbeValue::Null,
         }
     }
 
@@ -36,6 +53,7 @@ impl SbeField {
     ///
     /// # Errors
     /// As [`value`](Self::value), and [`SbeMalformed::Value`] if a mantissa has no exponent.
+    #[inline]
     pub fn value_with<'a>(
         &'a self,
         block: SbeBlock<'a>,
@@ -77,7 +95,7 @@ impl SbeField {
 
     /// Returns whether the bytes of the field are its null value, as if it were optional. A set has no null value.
     pub fn is_null(&self, bytes: &[u8]) -> bool {
-        let null = |scalar: &crate::plan::SbeScalar, offset: usize| {
+        let null = |scalar: &SbeScalar, offset: usize| {
             let number = bytes.get(offset..).and_then(|bytes| scalar.read(bytes));
             number.is_some_and(|number| scalar.is_null(number))
         };
@@ -107,7 +125,7 @@ impl SbeField {
         if self.presence == SbePresence::Optional && self.is_null(bytes) {
             return Ok(SbeValue::Null);
         }
-        let number = |scalar: &crate::plan::SbeScalar| scalar.read(bytes).map(SbeValue::Number);
+        let number = |scalar: &SbeScalar| scalar.read(bytes).map(SbeValue::Number);
         Ok(match &self.kind {
             SbeKind::Number(scalar) | SbeKind::Set { scalar, .. } => {
                 number(scalar).unwrap_or(SbeValue::Null)
