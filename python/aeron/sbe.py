@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from aeron._pipeline import _SbeBlock, _SbeColumns, _SbeSchema
 from aeron._sbe_arguments import SetColumn, column_options, not_negative, parts, writable
@@ -24,6 +24,7 @@ from aeron._sbe_records import DecodedEntry, DecodedGroup, DecodedMessage, messa
 from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
     from aeron.types import MalformedTreatment
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["DecodedEntry", "DecodedGroup", "DecodedMessage", "DecodedTables", "Schema", "Template"]
 
 _INDEX = "message_index"
+_AFTER = ("group", "data")
 
 
 class Schema(Mapping[str, "Template"]):
@@ -264,6 +266,7 @@ class Template:
         self._elements = self._native.describe(name)
         self._block = block
         self._class = message_class(block, self)
+        self._dtype: np.dtype[Any] | None = None
 
     def __reduce__(self) -> tuple[Callable[..., Template], tuple[Schema, str]]:
         """Pickles the schema and the name of the message."""
@@ -338,6 +341,59 @@ class Template:
         """
         native = self._columns(group, column_options(decimal_scale, sets, refuse_unknown))
         return self._table(native, parts(messages), columns, not_negative("skip", skip), malformed)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the rows of `to_numpy`: the fields with their offsets, byte order and encoding.
+
+        Enums and sets are integers. A ``char[n]`` is ``S``, without the zeros at its end, and UTF-16 is ``V``. A
+        decimal is its mantissa if the exponent is not in the field. A timestamp or date in an ``int64`` is
+        ``datetime64``, other times are integers. Other composites are nested types. Constants take no bytes and are
+        left out.
+
+        Raises:
+            InvalidArgumentError: If the template has groups or data.
+        """
+        if self._dtype is None:
+            from aeron._sbe_numpy import dtype_of
+
+            after = [name for depth, name, kind, *_ in self._elements if depth == 0 and kind.split()[0] in _AFTER]
+            if after:
+                reason = f"{self.name} has groups or data without a fixed place ({', '.join(after)}): use to_arrow"
+                raise InvalidArgumentError(reason)
+            self._dtype = dtype_of(self._native.formats(self.name), self.block_length)
+        return self._dtype
+
+    def to_numpy(
+        self, messages: Any, *, skip: int = 0, malformed: Literal["fail", "drop"] = "fail"
+    ) -> np.ndarray[Any, Any]:
+        """Returns the fields of the messages of this template as they are encoded: a structured array of `dtype`.
+
+        Messages of other templates are skipped. Nulls are the null values of the schema. A field that a message does
+        not have, because an older version wrote it, has its null value too; a text and a set have zeros.
+
+        Args:
+            messages: As for `to_arrow`.
+            skip: Number of bytes before the header of each message.
+            malformed: Treatment of malformed messages: ``"fail"`` raises `InvalidArgumentError`, and ``"drop"`` leaves
+                them out.
+
+        Returns:
+            A read-only array with a row for each message. It is a view of the messages, without a copy, if they are one
+            Arrow array of consecutive messages of the same length, and all have this template, its block length and all
+            its fields.
+
+        Raises:
+            InvalidArgumentError: If a message is malformed, or the template has groups or data.
+        """
+        _ = self.dtype
+        from aeron._sbe_numpy import rows_of
+
+        if malformed not in ("fail", "drop"):
+            raise InvalidArgumentError(
+                f"malformed={malformed!r}: a row has no place for the message: pass fail or drop"
+            )
+        return rows_of(self, messages, not_negative("skip", skip), malformed == "drop")
 
     def arrow_schema(
         self,

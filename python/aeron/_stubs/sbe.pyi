@@ -61,6 +61,17 @@ class _SbeSchema:
         """Encodes a dictionary as one message."""
     def encoded_length(self, name: str, sizes: Mapping[str, int]) -> int:
         """Returns the length of a message. `sizes` has the number of entries of groups and the length of data, by name."""
+    def formats(self, name: str) -> list[tuple[str, int, Any]]:
+        """Name, offset and format of each field of a template that takes bytes, as numpy writes formats. The format of a
+        composite is a list of this kind and its length.
+        """
+    @property
+    def header_formats(self) -> tuple[list[tuple[str, int, str]], int]:
+        """Names, offsets and formats of the numbers in the header, and the length of the header."""
+    def fixed_blocks(
+        self, name: str, messages: ArrowArray | ArrowStream | Buffer | list[Any], skip: int, drop: bool
+    ) -> tuple[ColumnBatch, int]:
+        """Returns the blocks of the messages of a template, one after the other, and their number."""
     def columns(
         self,
         name: str,

@@ -200,7 +200,7 @@ pub(super) fn split(
 
 /// Returns arrays of messages: the column `payload` of a batch of a subscription, the column `value` of a recording, an
 /// array of bytes, one message, or a list of such objects. There is at least one array, so that there is a table.
-fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
+pub(super) fn messages_of(messages: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
     let mut arrays = Vec::new();
     match messages.cast::<PyList>() {
         Ok(list) => {
@@ -256,7 +256,7 @@ fn column_of(array: &ArrayRef) -> PyResult<ArrayRef> {
     Ok(column)
 }
 
-fn payloads_of(column: &ArrayRef) -> PyResult<Payloads<'_>> {
+pub(super) fn payloads_of(column: &ArrayRef) -> PyResult<Payloads<'_>> {
     Payloads::of(column.as_ref()).ok_or_else(|| {
         let reason = format!("messages are bytes, not {}", column.data_type());
         raise("ArgumentTypeError", reason)

@@ -4,6 +4,7 @@ mod attribute;
 mod block;
 mod columns;
 mod entries;
+mod fixed;
 mod format;
 mod into_python;
 mod into_sbe;

@@ -257,6 +257,29 @@ impl PySbeSchema {
         Ok(template.encoded_length(&groups, &data))
     }
 
+    /// Name, offset and format of each field of a template that takes bytes, as numpy writes formats. The format of a
+    /// composite is a list of this kind and its length.
+    fn formats<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyList>> {
+        super::fixed::formats(py, &self.template(name)?.block.fields)
+    }
+
+    /// Names, offsets and formats of the numbers in the header, and the length of the header.
+    #[getter]
+    fn header_formats(&self) -> (Vec<(&'static str, usize, String)>, usize) {
+        super::fixed::header_formats(&self.plan)
+    }
+
+    /// Returns the blocks of the messages of a template, one after the other, and their number.
+    fn fixed_blocks(
+        &self,
+        name: &str,
+        messages: &Bound<'_, PyAny>,
+        skip: usize,
+        drop: bool,
+    ) -> PyResult<(PyColumnBatch, usize)> {
+        super::fixed::blocks(&self.plan, self.template(name)?, messages, skip, drop)
+    }
+
     /// Returns the columns of a template.
     #[pyo3(signature = (
         name, *, group = None, decimal_scale = Some(9), sets = "names", refuse_unknown = false, for_spark = false

@@ -5,6 +5,7 @@
 //! finds the values of a message without a borrow of its bytes.
 
 mod block;
+mod fixed;
 mod header;
 mod malformed;
 mod message;

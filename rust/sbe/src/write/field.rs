@@ -76,8 +76,8 @@ impl SbeField {
         }
     }
 
-    /// Writes the null value. Members of a composite that have no null value become zero.
-    fn put_null(&self, bytes: &mut [u8]) {
+    /// Writes the null value into bytes that are zero. Members of a composite that have no null value remain zero.
+    pub(crate) fn put_null(&self, bytes: &mut [u8]) {
         let put = |scalar: &SbeScalar, offset: usize, bytes: &mut [u8]| {
             scalar
                 .primitive
