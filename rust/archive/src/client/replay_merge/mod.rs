@@ -79,7 +79,7 @@ impl ReplayMergeParams {
 /// use aeron_archive::client::{ArchiveCall, AeronArchive, ReplayMerge, ReplayMergeParams};
 ///
 /// # fn merge(aeron: &aeron_client::Aeron, archive: &AeronArchive) -> Result<(), Box<dyn std::error::Error>> {
-/// let recording = archive.list_recording(7)?.ok_or("no such recording")?;
+/// let recording = archive.call(ArchiveCall::list_recording(7))?.ok_or("no such recording")?;
 /// let channel = format!("aeron:udp?control-mode=manual|session-id={}", recording.session_id);
 /// let subscription = aeron.add_subscription(&channel, recording.stream_id)?;
 /// let params = ReplayMergeParams::new(
