@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use aeron_sbe::plan::{SbePlan, SbeTemplate};
+use aeron_sbe::plan::{SbeBlockPlan, SbePlan, SbeTemplate};
 use aeron_sbe::read::{SbeHeader, SbeMalformed};
 use arrow_array::{ArrayRef, Int64Array, UInt32Array};
 use arrow_schema::Field;
@@ -12,6 +12,7 @@ use super::budget::Budget;
 use super::column::BadValueOfRow;
 use super::entries::EntryCount;
 use super::fill::{Filling, PART_LENGTH};
+use super::group_path::{groups_of, path_of};
 use super::options::SbeColumnOptions;
 use super::table::{BlockTable, Element};
 
@@ -21,8 +22,8 @@ pub struct SbeColumns {
     pub(super) plan: Arc<SbePlan>,
     pub(super) template: usize,
     pub(super) options: SbeColumnOptions,
-    /// Index of the group whose entries are rows.
-    pub(super) group: Option<usize>,
+    /// Indexes of the groups from the root block to the one whose entries are rows; empty if messages are rows.
+    pub(super) path: Vec<usize>,
     pub(super) columns: Vec<Column>,
     /// Number of columns that are among the default columns.
     pub(super) defaults: usize,
@@ -38,14 +39,10 @@ pub(super) struct Column {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// An element of the root block.
-    Root(Element),
-    /// The column with this index of the entries that are rows.
-    Entry(usize),
-    /// The constant field of the root block with this index.
-    Constant(usize),
-    /// The constant field of the entries that are rows with this index.
-    EntryConstant(usize),
+    /// An element of the block at a level of the path: 0 for the root block.
+    Element(usize, Element),
+    /// The constant field with this index of the block at a level of the path.
+    Constant(usize, usize),
     TemplateId,
     SchemaId,
     Version,
@@ -112,7 +109,8 @@ pub enum SbeColumnsError {
 
 impl SbeColumns {
     /// Creates the columns of the template with this name. With `group`, each entry of this group is a row, which has
-    /// the fields and data of the message too.
+    /// the fields and data of the message too. A path such as `legs.fills` names a group in a group: a row has the
+    /// fields and data of all entries around it. The path may begin with the name of the template.
     ///
     /// # Errors
     /// The template or the group does not exist.
@@ -125,21 +123,13 @@ impl SbeColumns {
         let templates = &plan.templates;
         let found = templates.iter().position(|template| template.name == name);
         let template = found.ok_or_else(|| unknown_template(plan, name))?;
-        let block = &templates[template].block;
-        let group = group.map(|group| {
-            let found = block.groups.iter().position(|known| known.name == group);
-            found.ok_or_else(|| SbeColumnsError::Group {
-                template: name.to_owned(),
-                name: group.to_owned(),
-                existing: joined(block.groups.iter().map(|group| group.name.as_str())),
-            })
-        });
+        let path = group.map(|group| path_of(&templates[template], group));
         let mut columns = Self {
             own_header: own_header(&templates[template]),
             plan: Arc::clone(plan),
             template,
             options,
-            group: group.transpose()?,
+            path: path.transpose()?.unwrap_or_default(),
             columns: Vec::new(),
             defaults: 0,
         };
@@ -167,7 +157,7 @@ impl SbeColumns {
 
     /// Returns whether each row is an entry of a group.
     pub fn has_entries(&self) -> bool {
-        self.group.is_some()
+        !self.path.is_empty()
     }
 
     /// Returns the number of rows of a message; `None` if the message has another template or schema.
@@ -196,23 +186,15 @@ impl SbeColumns {
             return Ok(None);
         }
         let message = template.open(message)?;
-        match self.group {
-            Some(group) => {
-                let mut entries = EntryCount {
-                    group: &template.block.groups[group],
-                    count: 0,
-                    depth: 0,
-                };
-                message.visit(&mut entries)?;
-                Ok(Some(entries.count))
-            }
-            None => {
-                if !template.is_fixed() {
-                    message.check()?;
-                }
-                Ok(Some(1))
-            }
+        if self.has_entries() {
+            let mut entries = EntryCount::new(groups_of(&template.block, &self.path));
+            message.visit(&mut entries)?;
+            return Ok(Some(entries.count));
         }
+        if !template.is_fixed() {
+            message.check()?;
+        }
+        Ok(Some(1))
     }
 
     /// Decodes messages to the columns with these indexes. The messages are one after the other in `bytes`: the first
@@ -313,8 +295,17 @@ impl SbeColumns {
         })
     }
 
-    pub(super) fn empty_table(&self, is_selected: &dyn Fn(Element) -> bool) -> BlockTable {
-        BlockTable::new(&[&self.template().block], &self.options, is_selected)
+    /// Creates the empty columns of the elements that `is_selected` chooses, with those of the groups of the path.
+    pub(super) fn empty_table(&self, is_selected: &dyn Fn(usize, Element) -> bool) -> BlockTable {
+        let blocks = [&self.template().block];
+        BlockTable::of_path(&blocks, &self.options, &self.path, is_selected)
+    }
+
+    /// Returns the plan of the block at a level of the path.
+    pub(super) fn block_at(&self, level: usize) -> &SbeBlockPlan {
+        let root = &self.template().block;
+        let groups = groups_of(root, &self.path[..level]);
+        groups.last().map_or(root, |group| &group.block)
     }
 
     /// Returns a column of the header.

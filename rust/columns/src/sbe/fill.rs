@@ -1,14 +1,15 @@
 //! [`Filling`]: the columns of a template while messages are appended.
 
-use aeron_sbe::plan::SbeField;
 use aeron_sbe::read::{SbeBlocks, SbeMalformed};
+
+use arrow_buffer::OffsetBuffer;
 
 use super::budget::{Budget, null_length};
 use super::column::BadValueOfRow;
 use super::constant::constant_column;
 use super::decode::{SbeBadMessage, SbeColumns, SbeDecoded, Source};
 use super::repeat::Repeats;
-use super::table::{Element, GroupColumn, TableVisitor};
+use super::table::{GroupColumn, TableVisitor};
 
 /// Length of messages that are decoded at a time, in bytes. It is that of the blocks of records.
 pub(super) const PART_LENGTH: usize = 16 * 1024;
@@ -28,10 +29,7 @@ impl<'a> Filling<'a> {
         let sources = selected.iter().filter_map(|index| columns.source(*index));
         let sources: Vec<Source> = sources.collect();
         let has = |source: Source| sources.contains(&source);
-        let is_selected = |element: Element| match element {
-            Element::Group(index) if columns.group.is_some() => columns.group == Some(index),
-            other => has(Source::Root(other)),
-        };
+        let is_selected = |level, element| has(Source::Element(level, element));
         Self {
             columns,
             root: GroupColumn::root(columns.empty_table(&is_selected)),
@@ -109,48 +107,38 @@ impl<'a> Filling<'a> {
 
     pub(super) fn finish(mut self, selected: &[usize]) -> Result<SbeDecoded, SbeBadMessage> {
         let columns = self.columns;
-        let plan = &columns.template().block;
         let unknown = self.root.table.unknown();
-        let messages = self.root.table.rows;
-        let entries = columns.group.and_then(|index| {
-            let group = self.root.table.group_mut(index)?;
-            Some(group.entries(&plan.groups[index].block))
-        });
-        let repeats = entries.as_ref().map(|(offsets, _)| Repeats::new(offsets));
-        let rows = repeats.as_ref().map_or(messages, Repeats::rows);
+        let path = &columns.path;
+        let repeats = self.repeats();
+        let rows = self.root.table.at(path).map_or(0, |table| table.rows);
         let mut budget = self.budget;
         let template = columns.template();
         let mut arrays = Vec::with_capacity(selected.len());
         let refused = |reason: String| SbeBadMessage { message: 0, reason };
         for index in selected {
-            let Some(source) = columns.source(*index) else {
-                continue;
-            };
-            let mut constant = |field: &SbeField| {
-                budget.add(rows, null_length(field)).map_err(refused)?;
-                Ok(constant_column(field, &columns.options, rows))
-            };
-            let array = match source {
-                Source::Entry(number) => {
-                    let entries = entries.as_ref().map(|(_, entries)| entries);
-                    entries.map(|entries| entries.column(number).clone())
+            let (level, array) = match columns.source(*index) {
+                Some(Source::Element(level, element)) => {
+                    let table = self.root.table.at(&path[..level]);
+                    let plan = columns.block_at(level);
+                    (level, table.and_then(|table| table.finish(plan, element)))
                 }
-                Source::Root(element) => self.root.table.finish(plan, element),
-                Source::Constant(field) => constant(&plan.fields[field])?,
-                Source::EntryConstant(field) => {
-                    let group = columns.group.map(|group| &plan.groups[group].block);
-                    let field = group.and_then(|block| block.fields.get(field));
-                    field.map(constant).transpose()?.flatten()
+                Some(Source::Constant(level, field)) => {
+                    let field = &columns.block_at(level).fields[field];
+                    budget.add(rows, null_length(field)).map_err(refused)?;
+                    (path.len(), constant_column(field, &columns.options, rows))
                 }
-                Source::TemplateId => Some(columns.numbers(vec![template.id; rows])),
-                Source::SchemaId => Some(columns.numbers(vec![template.schema_id; rows])),
-                Source::Version => Some(columns.numbers(self.versions.clone())),
+                Some(Source::TemplateId) => {
+                    (path.len(), Some(columns.numbers(vec![template.id; rows])))
+                }
+                Some(Source::SchemaId) => (
+                    path.len(),
+                    Some(columns.numbers(vec![template.schema_id; rows])),
+                ),
+                Some(Source::Version) => (0, Some(columns.numbers(self.versions.clone()))),
+                None => continue,
             };
-            let is_of_message = matches!(source, Source::Root(_) | Source::Version);
-            arrays.extend(match (array, &repeats) {
-                (Some(array), Some(repeats)) if is_of_message => {
-                    Some(repeats.repeated(&array, &mut budget)?)
-                }
+            arrays.extend(match (array, repeats.get(level)) {
+                (Some(array), Some(repeats)) => Some(repeats.repeated(&array, &mut budget)?),
                 (array, _) => array,
             });
         }
@@ -160,5 +148,29 @@ impl<'a> Filling<'a> {
             unknown,
             budget,
         })
+    }
+
+    /// Returns, for each level above the rows, how often each of its values is repeated for the rows.
+    fn repeats(&mut self) -> Vec<Repeats> {
+        let path = &self.columns.path;
+        let mut repeats = Vec::with_capacity(path.len());
+        let mut to_rows: Option<OffsetBuffer<i32>> = None;
+        for level in (0..path.len()).rev() {
+            let table = self.root.table.at(&path[..level]);
+            let Some(offsets) = table.and_then(|table| table.offsets_of(path[level])) else {
+                continue;
+            };
+            let offsets = match to_rows {
+                None => offsets,
+                Some(inner) => {
+                    let ends = offsets.iter().map(|end| inner[*end as usize]);
+                    OffsetBuffer::new(ends.collect())
+                }
+            };
+            repeats.push(Repeats::new(&offsets));
+            to_rows = Some(offsets);
+        }
+        repeats.reverse();
+        repeats
     }
 }

@@ -1,14 +1,16 @@
 //! The columns of a template: their names, types and sources.
 
 use std::collections::HashMap;
+use std::iter::once;
 use std::sync::Arc;
 
-use aeron_sbe::plan::SbeBlockPlan;
+use aeron_sbe::plan::{SbeBlockPlan, SbeGroup};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 
 use super::constant::constant_column;
 use super::decode::{Column, Source};
+use super::group_path::groups_of;
 use super::table::Element;
 use super::{SbeColumns, SbeColumnsError};
 
@@ -16,32 +18,32 @@ impl SbeColumns {
     /// Adds all columns.
     pub(super) fn add_all(&mut self) -> Result<(), SbeColumnsError> {
         let template = Arc::clone(&self.plan);
-        let plan = &template.templates[self.template].block;
-        let mut table = self.empty_table(&|_| true);
-        for element in Element::all(plan) {
-            if matches!(element, Element::Group(_)) && self.group.is_some() {
+        let root = &template.templates[self.template].block;
+        let path = self.path.clone();
+        let groups = groups_of(root, &path);
+        let levels = once(None).chain(groups.into_iter().map(Some));
+        let levels: Vec<_> = levels.enumerate().collect();
+        let mut table = self.empty_table(&|_, _| true);
+        for (level, group) in &levels {
+            let plan = group.map_or(root, |group| &group.block);
+            let Some(table) = table.at(&path[..*level]) else {
                 continue;
-            }
-            if let Some(empty) = table.finish(plan, element) {
-                self.add(element.name(plan), &empty, Source::Root(element));
-            }
-        }
-        if let Some(index) = self.group
-            && let Some(group) = table.group_mut(index)
-        {
-            let (_, entries) = group.entries(&plan.groups[index].block);
-            let name = plan.groups[index].name.clone();
-            for (number, field) in entries.fields().iter().enumerate() {
-                let field_name = self.name_of_entry(&name, field.name());
-                self.add(&field_name, entries.column(number), Source::Entry(number));
+            };
+            // The entries of groups on the way are rows, or are left out.
+            let is_last = *level == path.len();
+            let is_column = |element: &Element| is_last || !matches!(element, Element::Group(_));
+            for element in Element::all(plan).filter(is_column) {
+                if let Some(empty) = table.finish(plan, element) {
+                    let name = self.name_of(*group, element.name(plan));
+                    self.add(&name, &empty, Source::Element(*level, element));
+                }
             }
         }
         self.check_names()?;
         self.defaults = self.columns.len();
-        self.add_constants(plan, None);
-        if let Some(index) = self.group {
-            let group = &plan.groups[index];
-            self.add_constants(&group.block, Some(&group.name));
+        for (level, group) in levels {
+            let plan = group.map_or(root, |group| &group.block);
+            self.add_constants(plan, level, group);
         }
         for (name, source) in [
             ("template_id", Source::TemplateId),
@@ -55,30 +57,24 @@ impl SbeColumns {
         Ok(())
     }
 
-    /// Adds the constants of a block. `group` is the name of the group whose entries are rows.
-    fn add_constants(&mut self, plan: &SbeBlockPlan, group: Option<&str>) {
+    /// Adds the constants of the block at a level of the path.
+    fn add_constants(&mut self, plan: &SbeBlockPlan, level: usize, group: Option<&SbeGroup>) {
         for (index, field) in plan.fields.iter().enumerate() {
             let Some(empty) = constant_column(field, &self.options, 0) else {
                 continue;
             };
-            let (name, source) = match group {
-                None => (field.name.clone(), Source::Constant(index)),
-                Some(group) => {
-                    let name = self.name_of_entry(group, &field.name);
-                    (name, Source::EntryConstant(index))
-                }
-            };
+            let name = self.name_of(group, &field.name);
             if !self.has(&name) {
-                self.add(&name, &empty, source);
+                self.add(&name, &empty, Source::Constant(level, index));
             }
         }
     }
 
-    /// Returns the name of a column of entries: with the name of the group, if the message has the name already.
-    fn name_of_entry(&self, group: &str, name: &str) -> String {
-        match self.has(name) {
-            true => format!("{group}_{name}"),
-            false => name.to_owned(),
+    /// Returns the name of a column: with the name of the group, if a block around the group has the name already.
+    fn name_of(&self, group: Option<&SbeGroup>, name: &str) -> String {
+        match group {
+            Some(group) if self.has(name) => format!("{}_{name}", group.name),
+            _ => name.to_owned(),
         }
     }
 

@@ -17,6 +17,7 @@ mod entries;
 mod fast;
 mod field_writer;
 mod fill;
+mod group_path;
 mod listing;
 mod lists;
 mod names;

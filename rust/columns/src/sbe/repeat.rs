@@ -32,11 +32,6 @@ impl Repeats {
         }
     }
 
-    /// Returns the number of entries.
-    pub(super) fn rows(&self) -> usize {
-        self.messages.len()
-    }
-
     /// Returns the values of the messages for their entries.
     pub(super) fn repeated(
         &self,

@@ -72,9 +72,51 @@ impl Element {
 }
 
 impl BlockTable {
+    /// Creates the empty columns of the elements that `is_selected` chooses for a level, and those of the groups of
+    /// `path`. `blocks` has the plans from the root to this block.
+    pub(super) fn of_path(
+        blocks: &[&SbeBlockPlan],
+        options: &SbeColumnOptions,
+        path: &[usize],
+        is_selected: &dyn Fn(usize, Element) -> bool,
+    ) -> Self {
+        let level = blocks.len() - 1;
+        let mut table = Self::new(blocks, options, &|element| match element {
+            Element::Group(_) if level < path.len() => false,
+            element => is_selected(level, element),
+        });
+        let plan = blocks.last();
+        if let (Some(index), Some(plan)) = (path.get(level), plan)
+            && let Some(group) = plan.groups.get(*index)
+        {
+            let inner: Vec<_> = blocks.iter().copied().chain([&group.block]).collect();
+            table.groups[*index] = Some(GroupColumn {
+                ends: vec![0],
+                options: *options,
+                table: Self::of_path(&inner, options, path, is_selected),
+            });
+        }
+        table
+    }
+
+    /// Returns the columns of the block at the end of a path, from this block.
+    pub(super) fn at(&mut self, path: &[usize]) -> Option<&mut Self> {
+        let mut table = self;
+        for index in path {
+            table = &mut table.groups.get_mut(*index)?.as_mut()?.table;
+        }
+        Some(table)
+    }
+
+    /// Returns the offsets of the entries of a group, for all rows of this block.
+    pub(super) fn offsets_of(&self, group: usize) -> Option<OffsetBuffer<i32>> {
+        let group = self.groups.get(group)?.as_ref()?;
+        Some(OffsetBuffer::new(group.ends.clone().into()))
+    }
+
     /// Creates the empty columns of the elements that `is_selected` chooses. `blocks` has the plans from the root to
     /// this block.
-    pub(super) fn new(
+    fn new(
         blocks: &[&SbeBlockPlan],
         options: &SbeColumnOptions,
         is_selected: &dyn Fn(Element) -> bool,
@@ -184,8 +226,8 @@ impl GroupColumn {
         }
     }
 
-    /// Returns the offsets of the parents' entries, and the entries, and makes the group empty.
-    pub(super) fn entries(&mut self, plan: &SbeBlockPlan) -> (OffsetBuffer<i32>, StructArray) {
+    /// Returns the lists of the entries, and makes the group empty.
+    fn finish(&mut self, plan: &SbeBlockPlan) -> ArrayRef {
         let offsets = OffsetBuffer::new(std::mem::replace(&mut self.ends, vec![0]).into());
         let rows = std::mem::take(&mut self.table.rows);
         let columns: (Vec<FieldRef>, Vec<ArrayRef>) = Element::all(plan)
@@ -201,19 +243,8 @@ impl GroupColumn {
             true => StructArray::new_empty_fields(rows, None),
             false => StructArray::new(Fields::from(fields), columns, None),
         };
-        (offsets, entries)
-    }
-
-    fn finish(&mut self, plan: &SbeBlockPlan) -> ArrayRef {
-        let (offsets, entries) = self.entries(plan);
         let item = self.options.item(entries.data_type());
         Arc::new(ListArray::new(item, offsets, Arc::new(entries), None))
-    }
-}
-
-impl BlockTable {
-    pub(super) fn group_mut(&mut self, index: usize) -> Option<&mut GroupColumn> {
-        self.groups.get_mut(index)?.as_mut()
     }
 }
 

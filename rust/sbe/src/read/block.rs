@@ -157,18 +157,18 @@ impl<'a> SbeBlocks<'a> {
         &self,
         offset: usize,
         length: usize,
-    ) -> Option<impl ExactSizeIterator<Item = &'a [u8]> + use<'a>> {
+    ) -> Option<impl Iterator<Item = &'a [u8]> + use<'a>> {
         if length == 0 || offset.checked_add(length)? > self.length {
             return None;
         }
-        // A block of at least one byte is within its stride, which is thus not 0 if there are blocks.
+        // The bytes may end with the last block, and before the last stride. A block of at least one byte is within its
+        // stride, which is thus not 0 if there are blocks.
+        let before_last = self.stride * self.count.saturating_sub(1);
         let from_first = self.bytes.get(offset..).unwrap_or_default();
-        let values = from_first.chunks(self.stride.max(1)).take(self.count);
-        debug_assert!(
-            values.len() == self.count,
-            "the constructor has checked all blocks"
-        );
-        Some(values.map(move |value| &value[..length]))
+        let (before_last, last) = from_first.split_at_checked(before_last)?;
+        let last = last.get(..length).filter(|_| self.count > 0);
+        let values = before_last.chunks_exact(self.stride.max(length));
+        Some(values.map(move |value| &value[..length]).chain(last))
     }
 
     /// Appends the number at an offset of each block to `out`.
