@@ -111,6 +111,34 @@ def test_groups_are_lists_of_structures_or_rows(schema: Schema) -> None:
     assert rows.to_pylist() == [{"note": "é", "price": Decimal("1.5")}, {"note": "é", "price": None}]
 
 
+def test_entries_of_a_nested_group_are_rows_with_the_columns_of_all_entries_around_them(schema: Schema) -> None:
+    template = schema["BookUpdate"]
+    books = messages(schema, ("BookUpdate", book("1.5", None, orders=2, note="a")), ("BookUpdate", book("2", orders=1)))
+    rows = template.to_arrow(books, group="entries.orders", columns=["note", "price", "orderId"])
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        ("a", Decimal("1.5"), 0),
+        ("a", Decimal("1.5"), 1),
+        ("a", None, 0),
+        ("a", None, 1),
+        ("", Decimal(2), 0),
+    ]
+    assert template.to_arrow(books, group="BookUpdate.entries.orders", columns=rows.column_names).equals(rows)
+    assert (
+        template.arrow_schema(group="entries.orders").names
+        == template.to_arrow(books, group="entries.orders").column_names
+    )
+    with pytest.raises(aeron.InvalidArgumentError, match=r"has no group 'orders': it has entries, entries\.orders"):
+        template.to_arrow(books, group="orders")
+
+
+def test_a_table_without_columns_has_the_number_of_rows(schema: Schema) -> None:
+    trades = messages(schema, ("Trade", trade(1)), ("Trade", trade(2)))
+    assert schema["Trade"].to_arrow(trades, columns=[]).num_rows == 2
+    books = messages(schema, ("BookUpdate", book("1", "2", "3", orders=2)))
+    assert schema["BookUpdate"].to_arrow(books, columns=[], group="entries").num_rows == 3
+    assert schema["BookUpdate"].to_arrow(books, columns=[], group="entries.orders").num_rows == 6
+
+
 def test_columns_are_selected_by_name_and_the_header_has_columns_too(schema: Schema) -> None:
     table = schema["Trade"].to_arrow(messages(schema, ("Trade", trade(1))), columns=["version", "symbol"])
     assert table.to_pylist() == [{"version": 2, "symbol": "ESZ6"}]

@@ -389,3 +389,46 @@ def test_the_stub_of_a_message_with_names_that_are_not_names_in_python_is_valid(
     text = schema_of(message).stub()
     assert [each.name for each in ast.parse(text).body if isinstance(each, ast.ClassDef)] == ["class_", "Empty"]
     assert "    def class_(self) -> int: ..." in text
+
+
+# ---- enums, sets and constants --------------------------------------------------------------------------------------
+
+_NAMES = """
+<types><enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>
+<set name="S" encodingType="uint8"><choice name="one">0</choice></set>
+<type name="three" primitiveType="uint8" presence="constant">3</type>
+<composite name="C"><type name="x" primitiveType="uint8"/><ref name="k" type="three"/></composite></types>
+<message name="M" id="1"><field name="e" id="1" type="E"/><field name="s" id="2" type="S"/>
+<field name="k" id="3" type="three"/><field name="c" id="4" type="C"/></message>
+"""
+
+
+def test_integers_keep_unknown_enums_and_bits_and_are_encoded_again() -> None:
+    template = schema_of(_NAMES)["M"]
+    message = template.encode_one({"e": 7, "s": 5, "c": {"x": 1}})
+    names = template.to_arrow(message)
+    assert names.to_pylist() == [{"e": None, "s": ["one"], "c": {"x": 1, "k": 3}}]
+    assert names.schema.metadata is not None
+    assert names.schema.metadata[b"sbe.unknown"] == b"2"
+    for column in ("e", "s"):
+        with pytest.raises(aeron.InvalidArgumentError, match=f"message 0: field '{column}' has the"):
+            template.to_arrow(message, columns=[column], refuse_unknown=True)
+    numbers = template.to_arrow(message, enums="integer", sets="integer", refuse_unknown=True)
+    assert numbers.to_pylist() == [{"e": 7, "s": 5, "c": {"x": 1, "k": 3}}]
+    assert numbers.schema == template.arrow_schema(enums="integer", sets="integer").with_metadata(
+        numbers.schema.metadata
+    )
+    assert template.encode(numbers).to_pylist() == [message]
+    with pytest.raises(aeron.InvalidArgumentError, match="enums='number': expected names or integer"):
+        template.to_arrow(message, enums="number")  # type: ignore[arg-type]
+
+
+def test_a_constant_takes_only_its_own_value() -> None:
+    template = schema_of(_NAMES)["M"]
+    values = {"e": "A", "s": [], "c": {"x": 1}}
+    message = template.encode_one(values)
+    assert template.encode_one({**values, "k": 3, "c": {"x": 1, "k": 3}}) == message
+    with pytest.raises(aeron.InvalidArgumentError, match="field 'k' is constant 3, not 4: leave it out"):
+        template.encode_one({**values, "k": 4})
+    with pytest.raises(aeron.InvalidArgumentError, match="field 'k' is constant 3, not \"x\": leave it out"):
+        template.encode_one({**values, "c": {"x": 1, "k": "x"}})

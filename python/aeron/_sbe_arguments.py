@@ -11,6 +11,9 @@ from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
 SetColumn: TypeAlias = Literal["names", "booleans", "integer"]
 """Type of a column of sets."""
 
+EnumColumn: TypeAlias = Literal["names", "integer"]
+"""Type of a column of enums."""
+
 
 def parts(messages: Any) -> Any:
     """Returns messages as the native module takes them: a list instead of a stream, which can be read only once."""
@@ -34,10 +37,12 @@ def parts(messages: Any) -> Any:
     return found
 
 
-def column_options(decimal_scale: int | None, sets: SetColumn, refuse_unknown: bool) -> dict[str, Any]:
+def column_options(
+    decimal_scale: int | None, sets: SetColumn, enums: EnumColumn, refuse_unknown: bool
+) -> dict[str, Any]:
     if decimal_scale is not None and not 0 <= decimal_scale <= 38:
         raise InvalidArgumentError(f"decimal_scale={decimal_scale}: pass 0 to 38, or None for floats")
-    return {"decimal_scale": decimal_scale, "sets": sets, "refuse_unknown": refuse_unknown}
+    return {"decimal_scale": decimal_scale, "sets": sets, "enums": enums, "refuse_unknown": refuse_unknown}
 
 
 def not_negative(name: str, value: int) -> int:

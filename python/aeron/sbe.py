@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from aeron._pipeline import _SbeBlock, _SbeColumns, _SbeSchema
-from aeron._sbe_arguments import SetColumn, column_options, not_negative, parts, writable
+from aeron._sbe_arguments import EnumColumn, SetColumn, column_options, not_negative, parts, writable
 from aeron._sbe_files import FolderLoader, xml_text
 from aeron._sbe_records import DecodedEntry, DecodedGroup, DecodedMessage, message_class
 from aeron.exceptions import ArgumentTypeError, InvalidArgumentError
@@ -157,6 +157,7 @@ class Schema(Mapping[str, "Template"]):
         malformed: MalformedTreatment = "fail",
         decimal_scale: int | None = 9,
         sets: SetColumn = "names",
+        enums: EnumColumn = "names",
         refuse_unknown: bool = False,
     ) -> DecodedTables:
         """Decodes messages of all templates in one pass.
@@ -167,6 +168,7 @@ class Schema(Mapping[str, "Template"]):
             malformed: As for `Template.to_arrow`. A message without a whole header is in no table.
             decimal_scale: As for `Template.to_arrow`.
             sets: As for `Template.to_arrow`.
+            enums: As for `Template.to_arrow`.
             refuse_unknown: As for `Template.to_arrow`.
 
         Returns:
@@ -180,7 +182,7 @@ class Schema(Mapping[str, "Template"]):
         found, others, short = self._native.split(taken, not_negative("skip", skip))
         if short and malformed == "fail":
             raise InvalidArgumentError(f"message {short[0]}: it is shorter than its header")
-        options = column_options(decimal_scale, sets, refuse_unknown)
+        options = column_options(decimal_scale, sets, enums, refuse_unknown)
         tables = DecodedTables(others, len(short))
         for name, of in found:
             template = self[name]
@@ -309,20 +311,23 @@ class Template:
         malformed: MalformedTreatment = "fail",
         decimal_scale: int | None = 9,
         sets: SetColumn = "names",
+        enums: EnumColumn = "names",
         refuse_unknown: bool = False,
     ) -> pa.Table:
         """Decodes the messages of this template to typed columns. Messages of other templates are skipped.
 
         The metadata of the table's schema has the numbers of messages that became no rows: ``sbe.skipped`` and
-        ``sbe.malformed``, and ``sbe.unknown``, the number of values of enums that the schema does not know.
+        ``sbe.malformed``, and ``sbe.unknown``, the number of values of enums that the schema does not know, and of sets
+        with bits that it does not know.
 
         Args:
             messages: A batch of a subscription, the batches of a recording, any Arrow data with a column ``payload`` or
                 ``value``, an Arrow array of bytes, the bytes of one message, or a list or an iterator of such objects.
             columns: Names of the columns; ``template_id``, ``schema_id`` and ``version`` are columns of the header.
                 `None` selects all columns without those of the header.
-            group: A group of which each entry becomes a row, with the fields of its message. By default, a group is a
-                column of lists.
+            group: A group of which each entry becomes a row, with the fields of its message. A path such as
+                ``legs.fills`` names a group in a group: a row has the fields of all entries around it. By default, a
+                group is a column of lists.
             skip: Number of bytes before the header of each message.
             malformed: Treatment of malformed messages: ``"fail"`` raises `InvalidArgumentError`, and ``"drop"`` leaves
                 them out. ``"keep"`` gives a row without values for each of them, with its bytes in the column
@@ -330,8 +335,9 @@ class Template:
             decimal_scale: Decimal places of decimals with their exponents in the messages, 0 to 38. `None` gives
                 floats.
             sets: Whether a set is a list of names, a structure of booleans, or an integer.
-            refuse_unknown: Whether a value of an enum that the schema does not know is malformed. By default, it is
-                null.
+            enums: Whether a value of an enum is its name or its integer.
+            refuse_unknown: Whether a value of an enum, or a bit of a set, that the schema does not know is malformed.
+                By default, the value is null, and the bit is left out. Integers keep both.
 
         Returns:
             A table with a row for each message, or for each entry of `group`.
@@ -339,7 +345,7 @@ class Template:
         Raises:
             InvalidArgumentError: If a message is malformed, or a column or group does not exist.
         """
-        native = self._columns(group, column_options(decimal_scale, sets, refuse_unknown))
+        native = self._columns(group, column_options(decimal_scale, sets, enums, refuse_unknown))
         return self._table(native, parts(messages), columns, not_negative("skip", skip), malformed)
 
     @property
@@ -401,12 +407,13 @@ class Template:
         group: str | None = None,
         decimal_scale: int | None = 9,
         sets: SetColumn = "names",
+        enums: EnumColumn = "names",
         refuse_unknown: bool = False,
     ) -> pa.Schema:
         """Returns the schema of the tables that `to_arrow` returns with these options."""
         import pyarrow as pa
 
-        return pa.schema(self._columns(group, column_options(decimal_scale, sets, refuse_unknown)))
+        return pa.schema(self._columns(group, column_options(decimal_scale, sets, enums, refuse_unknown)))
 
     def _format_text(self) -> str:
         """Returns the text by which the native module reads a recording with this template."""
@@ -430,9 +437,11 @@ class Template:
 
         names = None if columns is None else list(columns)
         batches, *counts = native.decode(messages, columns=names, skip=skip, malformed=malformed, **more)
-        table = pa.Table.from_batches([pa.record_batch(batch) for batch in batches])
+        found = [pa.record_batch(batch) for batch in batches]
         keys = ("sbe.skipped", "sbe.malformed", "sbe.unknown")
-        return table.replace_schema_metadata({key: str(count) for key, count in zip(keys, counts, strict=True)})
+        metadata = {key: str(count) for key, count in zip(keys, counts, strict=True)}
+        # With no columns, `Table.replace_schema_metadata` would forget the number of rows.
+        return pa.Table.from_batches(found, found[0].schema.with_metadata(metadata))
 
     def decode(self, message: Any, *, skip: int = 0) -> DecodedMessage:
         """Decodes one message of this template.

@@ -606,7 +606,7 @@ OPTIONS: tuple[Option, ...] = (
         "sbe.group",
         Use.SOURCE,
         option_values.non_empty,
-        "expected the name of a group of the message",
+        "expected the name of a group of the message, or a path like 'legs.fills'",
         "Group of which each entry is a row, with the fields of its message. Without it, a group is an array.",
         "entries",
         ("", "empty"),
@@ -632,11 +632,21 @@ OPTIONS: tuple[Option, ...] = (
         default="names",
     ),
     Option(
+        "sbe.enums",
+        Use.SOURCE,
+        option_values.choice("names", "integer"),
+        "expected names or integer",
+        "Type of enums: the name of the value, or the integer.",
+        "integer",
+        ("number", "unknown value"),
+        default="names",
+    ),
+    Option(
         "sbe.unknownEnums",
         Use.SOURCE,
         option_values.choice("null", "malformed"),
         "expected null or malformed",
-        "Treatment of values of enums that the schema does not know.",
+        "Treatment of values of enums, and of bits of sets, that the schema does not know.",
         "malformed",
         ("fail", "unknown value"),
         default="null",
@@ -811,6 +821,7 @@ class SourceOptions(ClientOptions):
     sbe_group: str | None
     sbe_decimal_scale: int | None
     sbe_sets: str
+    sbe_enums: str
     sbe_unknown_enums: str
     mode: str
     verify_checksums: bool

@@ -114,6 +114,7 @@ class _Sbe(PayloadFormat):
                 "group": options.sbe_group,
                 "decimal_scale": None if scale == -1 else scale,
                 "sets": options.sbe_sets,
+                "enums": options.sbe_enums,
                 "refuse_unknown": options.sbe_unknown_enums == "malformed",
             }
         self._template = options.sbe_template or ""

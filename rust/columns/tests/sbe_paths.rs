@@ -100,9 +100,10 @@ proptest! {
     fn rows_of_a_path_are_those_of_the_nested_lists(
         bytes in vec(any::<u8>(), 0..800),
         rows in 0_usize..6,
+        features in prop_oneof![Just(Features::All), Just(Features::Reference)],
     ) {
         let mut choices = Choices::new(&bytes);
-        let document = Document::new(&mut choices, Features::All);
+        let document = Document::new(&mut choices, features);
         let text = document.text("generated", document.version);
         let schema = SbeSchema::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let plan = Arc::new(SbePlan::new(&schema, &SbePlanOptions::default()).expect("no options"));

@@ -4,7 +4,7 @@
 //! memory, but no bytes of the message. Without a limit, a short message could ask for any memory.
 
 use aeron_sbe::plan::{SbeField, SbeKind};
-use aeron_sbe::schema::SbeConstant;
+use aeron_sbe::schema::{SbeConstant, SbePresence};
 
 /// Most bytes of nulls and empty rows that columns may add, besides [`ADDED_PER_BYTE`].
 pub(super) const MAX_ADDED: usize = 256 << 20;
@@ -81,4 +81,16 @@ pub(super) fn null_length(field: &SbeField) -> usize {
             _ => WIDEST,
         },
     }
+}
+
+/// Returns the bytes that the constant members of a field's composites take in its column for each row.
+pub(super) fn constant_length(field: &SbeField) -> usize {
+    let SbeKind::Struct(composite) = &field.kind else {
+        return 0;
+    };
+    let length = |member: &SbeField| match member.presence {
+        SbePresence::Constant => null_length(member),
+        _ => constant_length(member),
+    };
+    composite.members.iter().map(length).sum()
 }

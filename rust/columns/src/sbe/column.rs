@@ -12,7 +12,7 @@ use super::decimal::decimal_column;
 use super::names::{EnumColumn, set_column};
 use super::nested::{ArrayColumn, StructColumn};
 use super::number::number_column;
-use super::options::SbeColumnOptions;
+use super::options::{SbeColumnOptions, SbeEnumColumn};
 use super::text::{ByteColumn, CharacterColumn, TextColumn};
 use super::time::time_column;
 
@@ -36,7 +36,8 @@ pub(super) trait BlockColumn: Send {
     /// Returns the column, and makes it empty.
     fn finish(&mut self) -> ArrayRef;
 
-    /// Returns the number of values of enums that the schema does not know. They became nulls.
+    /// Returns the number of values of enums that the schema does not know, which became nulls, and of sets with bits
+    /// that it does not know.
     fn unknown(&self) -> u64 {
         0
     }
@@ -83,6 +84,9 @@ pub(super) fn column_of(place: Place<'_>) -> Box<dyn BlockColumn> {
             count,
             character_set,
         } => Box::new(TextColumn::of_field(place, *count, *character_set)),
+        SbeKind::Enum { scalar, .. } if place.options.enums == SbeEnumColumn::Integer => {
+            number_column(place, scalar, place.is_optional())
+        }
         SbeKind::Enum { scalar, names } => Box::new(EnumColumn::new(place, *scalar, names)),
         SbeKind::Set { scalar, choices } => set_column(place, *scalar, choices),
         SbeKind::Decimal(decimal) => decimal_column(place, decimal),

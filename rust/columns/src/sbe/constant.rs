@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbeField, SbeKind};
-use aeron_sbe::read::SbeBlocks;
+use aeron_sbe::read::{SbeBlock, SbeBlocks};
 use aeron_sbe::schema::SbePresence;
 use aeron_sbe::value::SbeValue;
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, StringArray, UInt64Array};
+use arrow_array::{ArrayRef, DictionaryArray, NullArray, StringArray, UInt64Array};
 
-use super::column::{BlockColumn, Place};
+use super::column::{BadValueOfRow, BlockColumn, Place};
 use super::number::number_column;
-use super::options::SbeColumnOptions;
+use super::options::{SbeColumnOptions, SbeEnumColumn};
 
 /// Returns a column with the value of a constant in each row; `None` if the field is not constant.
 pub(super) fn constant_column(
@@ -26,6 +26,9 @@ pub(super) fn constant_column(
     let text = |text: &str| StringArray::from_iter_values([text]);
     let value: ArrayRef = match field.constant_value()? {
         SbeValue::Text(value) => Arc::new(text(&value)),
+        SbeValue::Symbol { number: value, .. } if options.enums == SbeEnumColumn::Integer => {
+            number(field, options, value)?
+        }
         SbeValue::Symbol { number, name } => {
             let number = number.to_string();
             let name = text(name.unwrap_or(&number));
@@ -46,7 +49,7 @@ pub(super) fn constant_column(
 
 /// Returns a number in a column of one row.
 fn number(field: &SbeField, options: &SbeColumnOptions, value: SbeNumber) -> Option<ArrayRef> {
-    let SbeKind::Number(scalar) = &field.kind else {
+    let (SbeKind::Number(scalar) | SbeKind::Enum { scalar, .. }) = &field.kind else {
         return None;
     };
     let mut bytes = vec![0; scalar.length()];
@@ -61,4 +64,40 @@ fn number(field: &SbeField, options: &SbeColumnOptions, value: SbeNumber) -> Opt
     let block = SbeBlocks::new(&bytes, bytes.len(), bytes.len(), 1, 0)?;
     column.append(&block, &[]).ok()?;
     Some(column.finish())
+}
+
+/// A constant member of composites. It has its value in each row, also where the composite is null.
+pub(super) struct ConstantColumn {
+    field: SbeField,
+    options: SbeColumnOptions,
+    rows: usize,
+}
+
+impl ConstantColumn {
+    /// Creates the column of a member; `None` if no column can have its value.
+    pub(super) fn new(field: &SbeField, options: &SbeColumnOptions) -> Option<Self> {
+        constant_column(field, options, 0)?;
+        Some(Self {
+            field: field.clone(),
+            options: *options,
+            rows: 0,
+        })
+    }
+}
+
+impl BlockColumn for ConstantColumn {
+    fn append(&mut self, blocks: &SbeBlocks<'_>, _: &[SbeBlock<'_>]) -> Result<(), BadValueOfRow> {
+        self.rows += blocks.len();
+        Ok(())
+    }
+
+    fn append_nulls(&mut self, count: usize) {
+        self.rows += count;
+    }
+
+    fn finish(&mut self) -> ArrayRef {
+        let rows = std::mem::take(&mut self.rows);
+        let values = constant_column(&self.field, &self.options, rows);
+        values.unwrap_or_else(|| Arc::new(NullArray::new(rows)))
+    }
 }

@@ -55,7 +55,8 @@ pub struct SbeDecoded {
     pub columns: Vec<ArrayRef>,
     /// Number of rows.
     pub rows: usize,
-    /// Number of values of enums that the schema does not know. They are null.
+    /// Number of values of enums that the schema does not know, which are null, and of sets with bits that it does not
+    /// know.
     pub unknown: u64,
     /// Budget that the next messages of the same call have.
     pub(super) budget: Budget,

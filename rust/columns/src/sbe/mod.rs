@@ -36,5 +36,5 @@ mod values;
 
 pub use decode::{SbeBadMessage, SbeColumns, SbeColumnsError, SbeDecoded};
 pub use encode::SbeEncoder;
-pub use options::{SbeColumnOptions, SbeDecimalColumn, SbeSetColumn};
+pub use options::{SbeColumnOptions, SbeDecimalColumn, SbeEnumColumn, SbeSetColumn};
 pub use select::{SbeSelected, messages_of_templates};

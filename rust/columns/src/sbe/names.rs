@@ -158,11 +158,7 @@ pub(super) fn set_column(
     scalar: SbeScalar,
     choices: &Arc<SbeSet>,
 ) -> Box<dyn BlockColumn> {
-    let bits = Bits {
-        offset: place.offset,
-        scalar,
-        choices: Arc::clone(choices),
-    };
+    let bits = Bits::new(place, scalar, choices);
     match place.options.sets {
         SbeSetColumn::Integer => number_column(place, &scalar, false),
         SbeSetColumn::Names => Box::new(NameListColumn {
@@ -186,20 +182,55 @@ pub(super) fn set_column(
 
 /// The encoding of a set.
 struct Bits {
+    name: String,
     offset: usize,
     scalar: SbeScalar,
     choices: Arc<SbeSet>,
+    /// The bits of all choices.
+    known: u64,
+    refuses_unknown: bool,
+    /// Number of sets with other bits.
+    unknown: u64,
 }
 
 impl Bits {
-    /// Returns the integer of each block; `None` if the blocks do not have it.
-    fn read<'a>(&self, blocks: &SbeBlocks<'a>) -> Option<impl Iterator<Item = u64> + use<'a>> {
+    fn new(place: Place<'_>, scalar: SbeScalar, choices: &Arc<SbeSet>) -> Self {
+        let bits = choices.choices.iter();
+        let bits = bits.map(|choice| 1_u64.checked_shl(choice.bit).unwrap_or_default());
+        Self {
+            name: place.field.name.clone(),
+            offset: place.offset,
+            scalar,
+            choices: Arc::clone(choices),
+            known: bits.fold(0, |all, bit| all | bit),
+            refuses_unknown: place.options.refuses_unknown,
+            unknown: 0,
+        }
+    }
+
+    /// Returns the integer of each block; `None` if the blocks do not have it. Bits without a choice are counted.
+    fn read(&mut self, blocks: &SbeBlocks<'_>) -> Result<Option<Vec<u64>>, BadValueOfRow> {
         let scalar = self.scalar;
-        let fields = blocks.slices(self.offset, scalar.length())?;
-        Some(fields.map(move |bytes| {
+        let Some(fields) = blocks.slices(self.offset, scalar.length()) else {
+            return Ok(None);
+        };
+        let bits = fields.map(|bytes| {
             let bits = scalar.read(bytes).and_then(|number| number.as_u64());
             bits.unwrap_or_default()
-        }))
+        });
+        let bits: Vec<u64> = bits.collect();
+        let is_unknown = |bits: &u64| bits & !self.known != 0;
+        if let Some(row) = bits.iter().position(is_unknown) {
+            if self.refuses_unknown {
+                let problem = format!(
+                    "has the bits {}, of which the schema does not know all",
+                    bits[row]
+                );
+                return Err(bad(&self.name, row, &problem));
+            }
+            self.unknown += bits[row..].iter().filter(|bits| is_unknown(bits)).count() as u64;
+        }
+        Ok(Some(bits))
     }
 }
 
@@ -217,11 +248,11 @@ struct NameListColumn {
 
 impl BlockColumn for NameListColumn {
     fn append(&mut self, blocks: &SbeBlocks<'_>, _: &[SbeBlock<'_>]) -> Result<(), BadValueOfRow> {
-        let Some(sets) = self.bits.read(blocks) else {
+        let Some(sets) = self.bits.read(blocks)? else {
             self.append_nulls(blocks.len());
             return Ok(());
         };
-        for (row, bits) in sets.enumerate() {
+        for (row, bits) in sets.into_iter().enumerate() {
             let mut end = self.ends.last().copied().unwrap_or_default();
             for choice in &self.bits.choices.choices {
                 if has_bit(bits, choice.bit) {
@@ -249,6 +280,10 @@ impl BlockColumn for NameListColumn {
         let names = self.names.finish_texts();
         Arc::new(ListArray::new(item, offsets, names, self.nulls.finish()))
     }
+
+    fn unknown(&self) -> u64 {
+        self.bits.unknown
+    }
 }
 
 struct FlagColumn {
@@ -259,7 +294,7 @@ struct FlagColumn {
 
 impl BlockColumn for FlagColumn {
     fn append(&mut self, blocks: &SbeBlocks<'_>, _: &[SbeBlock<'_>]) -> Result<(), BadValueOfRow> {
-        let Some(sets) = self.bits.read(blocks) else {
+        let Some(sets) = self.bits.read(blocks)? else {
             self.append_nulls(blocks.len());
             return Ok(());
         };
@@ -294,5 +329,9 @@ impl BlockColumn for FlagColumn {
             true => Arc::new(StructArray::new_empty_fields(count, nulls)),
             false => Arc::new(StructArray::new(fields, flags, nulls)),
         }
+    }
+
+    fn unknown(&self) -> u64 {
+        self.bits.unknown
     }
 }

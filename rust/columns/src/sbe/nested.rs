@@ -10,10 +10,11 @@ use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
 use arrow_schema::{FieldRef, Fields};
 
 use super::column::{BadValueOfRow, BlockColumn, Place, arrow_field, column_of};
+use super::constant::ConstantColumn;
 use super::number::number_column;
 use super::options::SbeColumnOptions;
 
-/// A composite without a meaning of its own. Constant members have no column.
+/// A composite without a meaning of its own.
 pub(super) struct StructColumn {
     field: SbeField,
     offset: usize,
@@ -26,16 +27,10 @@ pub(super) struct StructColumn {
 impl StructColumn {
     pub(super) fn new(place: Place<'_>, composite: &SbeStruct) -> Self {
         let members = composite.members.iter();
-        let members = members.filter(|member| member.presence != SbePresence::Constant);
         let (fields, members): (Vec<FieldRef>, Vec<_>) = members
-            .map(|member| {
-                let offset = place.offset + member.offset;
-                let mut column = column_of(Place {
-                    field: member,
-                    offset,
-                    ..place
-                });
-                (arrow_field(&member.name, column.as_mut()), column)
+            .filter_map(|member| {
+                let mut column = member_column(place, member)?;
+                Some((arrow_field(&member.name, column.as_mut()), column))
             })
             .unzip();
         Self {
@@ -47,6 +42,18 @@ impl StructColumn {
             nulls: NullBufferBuilder::new(0),
         }
     }
+}
+
+fn member_column(place: Place<'_>, member: &SbeField) -> Option<Box<dyn BlockColumn>> {
+    if member.presence == SbePresence::Constant {
+        let constant = ConstantColumn::new(member, place.options)?;
+        return Some(Box::new(constant));
+    }
+    Some(column_of(Place {
+        field: member,
+        offset: place.offset + member.offset,
+        ..place
+    }))
 }
 
 impl StructColumn {

@@ -13,7 +13,10 @@ pub struct SbeColumnOptions {
     pub decimals: SbeDecimalColumn,
     /// Type of sets.
     pub sets: SbeSetColumn,
-    /// Whether a value of an enum that the schema does not know is malformed. If not, the value is null.
+    /// Type of enums.
+    pub enums: SbeEnumColumn,
+    /// Whether a value of an enum, or a bit of a set, that the schema does not know is malformed. If not, the value is
+    /// null, and the bit is left out. Integers keep both.
     pub refuses_unknown: bool,
 }
 
@@ -38,6 +41,15 @@ pub enum SbeDecimalColumn {
     Float,
 }
 
+/// Type of enums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SbeEnumColumn {
+    /// Names of the values.
+    Names,
+    /// The integer of the encoding, also of values that the schema does not know.
+    Integer,
+}
+
 /// Type of sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SbeSetColumn {
@@ -55,6 +67,7 @@ impl Default for SbeColumnOptions {
             for_spark: false,
             decimals: SbeDecimalColumn::Scale(9),
             sets: SbeSetColumn::Names,
+            enums: SbeEnumColumn::Names,
             refuses_unknown: false,
         }
     }

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, ListArray, StructArray};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{Field, FieldRef, Fields};
 
-use super::budget::{Budget, EMPTY_ROW, null_length};
+use super::budget::{Budget, EMPTY_ROW, constant_length, null_length};
 use super::column::{BadValueOfRow, BlockColumn, Place, bad, column_of};
 use super::options::SbeColumnOptions;
 use super::text::{SliceBuilder, TextColumn};
@@ -28,6 +28,8 @@ struct FieldColumn {
     column: Box<dyn BlockColumn>,
     /// Length of a null, in bytes.
     null_length: usize,
+    /// Length of the constants in a value, in bytes.
+    constant_length: usize,
 }
 
 /// The entries of a group, and the end of each parent's entries.
@@ -134,6 +136,7 @@ impl BlockTable {
                     blocks,
                 }),
                 null_length: null_length(field),
+                constant_length: constant_length(field),
                 field: field.clone(),
             })
         };
@@ -183,6 +186,7 @@ impl BlockTable {
         }
         for field in self.fields.iter_mut().flatten() {
             if blocks.has(&field.field) {
+                budget.add(count, field.constant_length).map_err(beyond)?;
                 field.column.append(blocks, outer)?;
             } else {
                 budget.add(count, field.null_length).map_err(beyond)?;

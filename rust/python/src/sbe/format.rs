@@ -10,7 +10,7 @@ use aeron_sbe::schema::SbeSchema;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use super::schema::{decimal_column, invalid, set_column, units};
+use super::schema::{decimal_column, enum_column, invalid, set_column, units};
 
 /// Returns the format that a JSON object describes: the text of the schema, the texts of its included files by name,
 /// template, group, and the options of the columns. Unless `for_spark` is false, the columns have Spark's types.
@@ -24,6 +24,7 @@ pub fn sbe_format(json: &str) -> PyResult<ValueFormat> {
         for_spark: given["for_spark"].as_bool().unwrap_or(true),
         decimals: decimal_column(scale)?,
         sets: set_column(text("sets").unwrap_or("names"))?,
+        enums: enum_column(text("enums").unwrap_or("names"))?,
         refuses_unknown: given["refuse_unknown"].as_bool().unwrap_or_default(),
     };
     let template = text("template").unwrap_or_default();

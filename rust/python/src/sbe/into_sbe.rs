@@ -131,8 +131,12 @@ fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Converted<Cow<'a, str>> {
 }
 
 fn value_of(field: &SbeField, value: &Bound<'_, PyAny>) -> Converted<SbeValue<'static>> {
-    if value.is_none() || field.presence == SbePresence::Constant {
+    if value.is_none() {
         return Ok(SbeValue::Null);
+    }
+    if field.presence == SbePresence::Constant {
+        // The encoder compares the value with the constant.
+        return plain_value(field, value);
     }
     match &field.kind {
         SbeKind::Struct(composite) => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aeron_columns::sbe::{
-    SbeColumnOptions, SbeColumns, SbeDecimalColumn, SbeEncoder, SbeSetColumn,
+    SbeColumnOptions, SbeColumns, SbeDecimalColumn, SbeEncoder, SbeEnumColumn, SbeSetColumn,
 };
 use aeron_columns::write::EncodedRows;
 use aeron_sbe::plan::{SbePlan, SbePlanOptions, SbeTemplate, SbeTimeUnit};
@@ -281,8 +281,10 @@ impl PySbeSchema {
     }
 
     /// Returns the columns of a template.
+    #[allow(clippy::too_many_arguments, reason = "they are keywords in Python")]
     #[pyo3(signature = (
-        name, *, group = None, decimal_scale = Some(9), sets = "names", refuse_unknown = false, for_spark = false
+        name, *, group = None, decimal_scale = Some(9), sets = "names", enums = "names", refuse_unknown = false,
+        for_spark = false
     ))]
     fn columns(
         &self,
@@ -290,6 +292,7 @@ impl PySbeSchema {
         group: Option<&str>,
         decimal_scale: Option<u8>,
         sets: &str,
+        enums: &str,
         refuse_unknown: bool,
         for_spark: bool,
     ) -> PyResult<PySbeColumns> {
@@ -297,6 +300,7 @@ impl PySbeSchema {
             for_spark,
             decimals: decimal_column(decimal_scale)?,
             sets: set_column(sets)?,
+            enums: enum_column(enums)?,
             refuses_unknown: refuse_unknown,
         };
         let columns = SbeColumns::new(&self.plan, name, group, options);
@@ -356,6 +360,16 @@ pub(super) fn decimal_column(scale: Option<u8>) -> PyResult<SbeDecimalColumn> {
         Some(scale @ 0..=38) => Ok(SbeDecimalColumn::Scale(scale)),
         Some(scale) => Err(invalid(format!(
             "decimal_scale={scale} is more than 38: pass 0 to 38, or None for floats"
+        ))),
+    }
+}
+
+pub(super) fn enum_column(name: &str) -> PyResult<SbeEnumColumn> {
+    match name {
+        "names" => Ok(SbeEnumColumn::Names),
+        "integer" => Ok(SbeEnumColumn::Integer),
+        _ => Err(invalid(format!(
+            "enums='{name}': expected names or integer"
         ))),
     }
 }

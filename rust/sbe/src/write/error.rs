@@ -70,10 +70,14 @@ pub enum SbeEncodeError {
         name: String,
     },
     /// A value is given for a constant, and differs.
-    #[error("field '{field}' is constant: leave it out")]
+    #[error("field '{field}' is constant {constant}, not {found}: leave it out")]
     Constant {
         /// Name of the field.
         field: String,
+        /// The constant.
+        constant: String,
+        /// The value.
+        found: String,
     },
     /// A decimal would have to be rounded.
     #[error("field '{field}': {mantissa}e{exponent} has no exact mantissa with exponent {target}")]
@@ -149,7 +153,7 @@ impl SbeEncodeError {
             | Self::Length { field, .. }
             | Self::Text { field, .. }
             | Self::Name { field, .. }
-            | Self::Constant { field }
+            | Self::Constant { field, .. }
             | Self::Inexact { field, .. }
             | Self::Unsuitable { field, .. } => field,
             Self::NullEntry { group, .. } => group,

@@ -72,6 +72,8 @@ impl SbeField {
             true => Ok(()),
             false => Err(SbeEncodeError::Constant {
                 field: self.name.clone(),
+                constant: constant.as_ref().map_or(String::new(), shown),
+                found: shown(value),
             }),
         }
     }
@@ -321,6 +323,9 @@ fn expected(kind: &SbeKind) -> &'static str {
 fn shown(value: &SbeValue<'_>) -> String {
     let text = match value {
         SbeValue::Null => "null".to_owned(),
+        SbeValue::Symbol {
+            name: Some(name), ..
+        } => format!("{name:?}"),
         SbeValue::Number(number) | SbeValue::Symbol { number, .. } => number.to_string(),
         SbeValue::Decimal {
             mantissa,
