@@ -112,6 +112,7 @@ def test_groups_are_lists_of_structures_or_rows(schema: Schema) -> None:
 
 
 def test_entries_of_a_nested_group_are_rows_with_the_columns_of_all_entries_around_them(schema: Schema) -> None:
+    """13-34"""
     template = schema["BookUpdate"]
     books = messages(schema, ("BookUpdate", book("1.5", None, orders=2, note="a")), ("BookUpdate", book("2", orders=1)))
     rows = template.to_arrow(books, group="entries.orders", columns=["note", "price", "orderId"])

@@ -298,7 +298,7 @@ impl SbeColumns {
 
     /// Creates the empty columns of the elements that `is_selected` chooses, with those of the groups of the path.
     pub(super) fn empty_table(&self, is_selected: &dyn Fn(usize, Element) -> bool) -> BlockTable {
-        let blocks = [&self.template().block];
+        let blocks = [&*self.template().block];
         BlockTable::of_path(&blocks, &self.options, &self.path, is_selected)
     }
 

@@ -91,7 +91,7 @@ impl BlockTable {
         if let (Some(index), Some(plan)) = (path.get(level), plan)
             && let Some(group) = plan.groups.get(*index)
         {
-            let inner: Vec<_> = blocks.iter().copied().chain([&group.block]).collect();
+            let inner: Vec<_> = blocks.iter().copied().chain([&*group.block]).collect();
             table.groups[*index] = Some(GroupColumn {
                 ends: vec![0],
                 options: *options,
