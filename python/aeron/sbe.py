@@ -43,8 +43,8 @@ class Schema(Mapping[str, "Template"]):
         text: The XML text, instead of a path. Bytes have the encoding that their XML declaration names.
         loader: Returns the text of an included file for its name relative to the schema. `None` reads files below the
             schema's folder.
-        timestamps: Units of integers that are timestamps, although the schema does not say so: ``{"ts": "us"}``. A key
-            is the name of a field, or a path such as ``"Trade.legs.ts"``.
+        timestamps: Units of integers that are timestamps, if the schema does not state them: ``{"ts": "us"}``. A key is
+            the name of a field or of a type, or a path such as ``"Trade.legs.ts"``.
         decimals: Fields with the exponents of mantissas: ``{"price": "priceExponent"}``.
 
     Raises:

@@ -589,7 +589,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.ALL,
         option_values.sbe_names,
         "expected fields with their units, like 'ts us, legs.ts ns'",
-        "Units of integers that are timestamps, although the schema does not say so: `s`, `ms`, `us` or `ns`.",
+        "Units of integers that are timestamps, if the schema does not state them: `s`, `ms`, `us` or `ns`. A key is a "
+        "field or a type.",
         "ts us, legs.ts ns",
         ("ts", "each field needs two words"),
     ),

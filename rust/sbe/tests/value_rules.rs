@@ -361,6 +361,44 @@ fn a_time_has_a_unit_of_the_schema_of_the_wire_or_of_the_options() {
 
 /// 13-23
 #[test]
+fn names_that_speak_of_another_unit_give_a_warning_and_an_option_names_the_type() {
+    let schema = |unit: &str, name: &str, description: &str| {
+        sound(&message(
+            &format!(
+                "<type name=\"{name}\" primitiveType=\"int64\" semanticType=\"UTCTimestamp\" {unit}/>"
+            ),
+            &format!(
+                "<field name=\"a\" id=\"1\" type=\"{name}\" description=\"{description}\"/>
+                 <field name=\"b\" id=\"2\" type=\"{name}\"/>"
+            ),
+        ))
+    };
+    let warnings = |unit, name, description| {
+        let schema = schema(unit, name, description);
+        let plan = SbePlan::new(&schema, &SbePlanOptions::default()).unwrap();
+        plan.warnings.len()
+    };
+    assert_eq!(warnings("", "utcTimestampUs", ""), 2);
+    assert_eq!(warnings("", "time", "time in milliseconds"), 1);
+    assert_eq!(warnings("", "time", "nanoseconds since 1970"), 0);
+    assert_eq!(warnings("timeUnit=\"microsecond\"", "timeUs", ""), 0);
+
+    let options = SbePlanOptions {
+        timestamps: [("utcTimestampUs".to_owned(), SbeTimeUnit::Microsecond)].into(),
+        ..SbePlanOptions::default()
+    };
+    let plan = SbePlan::new(&schema("", "utcTimestampUs", ""), &options).unwrap();
+    assert_eq!(plan.warnings, []);
+    for field in &plan.templates[0].block.fields {
+        let aeron_sbe::plan::SbeKind::Time(time) = &field.kind else {
+            panic!("{} is no time", field.name);
+        };
+        assert_eq!(time.unit(), SbeTimeUnit::Microsecond);
+    }
+}
+
+/// 13-23
+#[test]
 fn the_options_and_the_attributes_of_drafts_have_units_too() {
     let unit = |attributes: &str| {
         let schema = sound(&message(

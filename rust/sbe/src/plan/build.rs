@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::plan::field::{
-    SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeKind, SbeUnitSource,
+    SbeDecimal, SbeExponent, SbeField, SbeKind, SbeTime, SbeTimeKind, SbeTimeUnit, SbeUnitSource,
 };
 use crate::plan::kinds::{Kinds, Meaning, Stated, is_wire_integer};
 use crate::plan::{SbeBlockPlan, SbeData, SbeGroup, SbePlan, SbePlanOptions, SbeTemplate};
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
             description: field.description.clone(),
             kind,
         };
-        self.apply_timestamp(&mut planned, scope)?;
+        self.apply_timestamp(&mut planned, field, scope)?;
         self.apply_exponent(&mut planned, field, scope)?;
         Ok(planned)
     }
@@ -166,10 +166,14 @@ impl<'a> Builder<'a> {
     fn apply_timestamp(
         &mut self,
         field: &mut SbeField,
+        declared: &SbeFieldType,
         scope: Scope<'_>,
     ) -> Result<(), SbePlanError> {
         let options = self.options;
-        let Some((key, unit)) = find(&options.timestamps, scope, &field.name) else {
+        let of_field = find(&options.timestamps, scope, &field.name);
+        let of_type = || options.timestamps.get_key_value(declared.kind.name());
+        let Some((key, unit)) = of_field.or_else(of_type) else {
+            self.warn_of_unit(field, declared, scope);
             return Ok(());
         };
         self.used.insert(("timestamps", key.clone()));
@@ -190,6 +194,33 @@ impl<'a> Builder<'a> {
             unit: SbeUnitSource::Constant(*unit),
         });
         Ok(())
+    }
+
+    /// Warns of a time whose unit is nanoseconds because the schema has no unit, although its names speak of another
+    /// one. All values would be wrong by a factor of 1,000 or more.
+    fn warn_of_unit(&mut self, field: &SbeField, declared: &SbeFieldType, scope: Scope<'_>) {
+        let is_assumed = matches!(
+            &field.kind,
+            SbeKind::Time(SbeTime {
+                kind: SbeTimeKind::Timestamp | SbeTimeKind::TimeOfDay,
+                unit: SbeUnitSource::Constant(SbeTimeUnit::Nanosecond),
+                ..
+            })
+        );
+        let is_integer = matches!(declared.kind, SbeType::Simple(_));
+        if !is_assumed || !is_integer || declared.time_unit.is_some() {
+            return;
+        }
+        let type_name = declared.kind.name();
+        let description = declared.description.as_deref().unwrap_or_default();
+        if let Some(unit) = spoken_unit([&field.name, type_name], description) {
+            let path = format!("{}.{}", scope.path, field.name);
+            let reason = format!(
+                "the schema has no unit, so it is nanoseconds, but its names speak of {unit}: set the unit of \
+                 '{type_name}'"
+            );
+            self.warnings.push(error("timestamps", &path, reason));
+        }
     }
 
     /// Gives an integer the meaning of a mantissa, if the schema or the options name the field of its exponent.
@@ -265,6 +296,21 @@ fn exponent_field(scope: Scope<'_>, name: &str) -> Option<SbeExponent> {
         scope = current.outer;
     }
     None
+}
+
+/// Returns the unit other than nanoseconds of which the names of a field and its type, or its description, speak.
+fn spoken_unit(names: [&str; 2], description: &str) -> Option<&'static str> {
+    let description = description.to_ascii_lowercase();
+    let units = [
+        ("microseconds", "micros", "Us"),
+        ("milliseconds", "millis", "Ms"),
+    ];
+    let is_spoken = |(_, word, suffix): &&(&str, &str, &str)| {
+        let in_name =
+            |name: &str| name.to_ascii_lowercase().contains(word) || name.ends_with(suffix);
+        description.contains(word) || names.into_iter().any(in_name)
+    };
+    units.iter().find(is_spoken).map(|(unit, ..)| *unit)
 }
 
 /// Finds the option of a field: by its path first, then by its name.
