@@ -207,6 +207,20 @@ fn integers_take_whole_floats_and_negative_decimals() {
     let minus_five = Decimal128Array::from(vec![-500]);
     let minus_five = minus_five.with_precision_and_scale(9, 2).expect("a scale");
     assert_eq!(encode(&plan, v(minus_five)).expect("a decimal"), expected);
+    let unsigned = plan_of("", &field("uint64"));
+    let numbers = [Some(5), None, Some(i128::from(u64::MAX) - 1)];
+    let decimals = |count: usize| {
+        let decimals = Decimal128Array::from_iter(numbers.into_iter().cycle().take(count));
+        decimals.with_precision_and_scale(20, 0).expect("a scale")
+    };
+    assert!(refused(&unsigned, v(decimals(3))).starts_with("Some(1): field 'v' is required"));
+    let optional = "<type name=\"o\" primitiveType=\"uint64\" presence=\"optional\"/>";
+    let optional = plan_of(optional, &field("o"));
+    let messages = encode(&optional, v(decimals(600))).expect("numbers and nulls");
+    for (message, number) in messages.iter().zip(numbers.into_iter().cycle()) {
+        let number = number.map_or(u64::MAX, |number| number as u64);
+        assert_eq!(message[8..], number.to_le_bytes());
+    }
     let reason = refused(&plan, v(Float64Array::from(vec![1.0, 1.5])));
     assert!(
         reason.starts_with("Some(1)") && reason.contains("needs an integer, not 1.5"),

@@ -138,7 +138,7 @@ fn bits_of_sets_without_a_choice_are_counted_or_refused_or_kept_in_integers() {
     );
 }
 
-/// 13-9
+/// 13-34
 #[test]
 fn constant_members_are_members_of_structures() {
     let plan = field("C");

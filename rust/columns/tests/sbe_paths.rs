@@ -96,6 +96,7 @@ fn parents(plan: &SbeBlockPlan, rows: &StructArray, path: &[&str]) -> Vec<u64> {
 }
 
 proptest! {
+    /// 13-34
     #[test]
     fn rows_of_a_path_are_those_of_the_nested_lists(
         bytes in vec(any::<u8>(), 0..800),
@@ -173,6 +174,7 @@ fn order() -> SbeRecord<'static> {
     entry(&[1, 10], vec![legs, vec![entry(&[7], Vec::new())]])
 }
 
+/// 13-34
 #[test]
 fn a_row_of_a_nested_group_has_the_columns_of_all_blocks_around_it() {
     let plan = plan_of(TYPES, ORDER);

@@ -90,6 +90,12 @@ pub(super) fn fast_writer<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Opti
                 }
             });
         }
+        // Spark has unsigned integers of 64 bits as decimals.
+        (SbeKind::Number(scalar), DataType::Decimal128(_, 0)) if scalar.primitive.is_integer() => {
+            let values = column.as_primitive::<Decimal128Type>();
+            let (values, nulls) = (values.values(), values.nulls());
+            return Some(by_integer!(scalar, mantissa_of(field, values, nulls, Some)));
+        }
         (SbeKind::Enum { scalar, names }, DataType::Dictionary(key, _))
             if **key == DataType::Int32 =>
         {
