@@ -7,6 +7,8 @@ import copy
 import gc
 import mmap
 import pickle
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -281,6 +283,37 @@ def test_any_bytes_in_a_changed_buffer_are_values_or_an_error(data: st.DataObjec
     for group in groups:
         with contextlib.suppress(aeron.InvalidArgumentError):
             assert len(list(group)) == len(group)
+
+
+RACE = """
+import mmap, os, sys, time
+import aeron
+from aeron.sbe import Schema
+
+template = Schema(sys.argv[1])["BookUpdate"]
+message = template.encode_one({"transactTime": 5, "flags": [], "note": "a" * 60_000})
+shared = mmap.mmap(-1, len(message))
+shared[:] = message
+end, last = time.monotonic() + 1.5, len(message) - 1
+if os.fork() == 0:
+    while time.monotonic() < end:
+        for _ in range(1000):
+            shared[last] = 0xFF
+            shared[last] = 0x61
+    os._exit(0)
+decoded, malformed = template.decode(shared), 0
+while time.monotonic() < end:
+    try:
+        decoded.note
+    except aeron.InvalidArgumentError:
+        malformed += 1
+assert malformed > 0
+"""
+
+
+def test_a_text_that_another_process_changes_meanwhile_is_a_text_or_an_error() -> None:
+    """13-32. Python reads a text again after its check."""
+    subprocess.run([sys.executable, "-c", RACE, MARKET], check=True, timeout=60)
 
 
 def test_messages_are_read_from_any_buffer() -> None:

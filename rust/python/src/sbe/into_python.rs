@@ -2,6 +2,7 @@
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbeBlockPlan, SbeData, SbeField, SbeKind};
+use aeron_sbe::read::SbeBlock;
 use aeron_sbe::schema::SbePresence;
 use aeron_sbe::value::SbeValue;
 use pyo3::IntoPyObjectExt;
@@ -23,15 +24,46 @@ pub(super) fn data_object<'py>(
         (None, _) => Ok(py.None().into_bound(py)),
         (Some(bytes), None) => Ok(PyBytes::new(py, bytes).into_any()),
         (Some(bytes), Some(set)) => {
-            let text = set.decode(bytes, &data.name).map_err(malformed)?;
+            let stable = stable_bytes(bytes, bytes.len());
+            let text = set.decode(&stable, &data.name).map_err(malformed)?;
             text.into_bound_py_any(py)
         }
     }
 }
 
+/// Returns the value of a field as an object: see [`value_object`].
+pub(super) fn field_object<'py>(
+    py: Python<'py>,
+    field: &SbeField,
+    block: SbeBlock<'_>,
+    exponent: impl Fn(usize, usize) -> Option<SbeNumber>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stable;
+    let block = match field.kind {
+        SbeKind::Text { .. } | SbeKind::Character(_) | SbeKind::Struct(_) => {
+            stable = stable_bytes(block.bytes, field.end());
+            SbeBlock {
+                bytes: &stable,
+                ..block
+            }
+        }
+        _ => block,
+    };
+    let value = field.value_with(block, exponent).map_err(malformed)?;
+    value_object(py, field, &value)
+}
+
+/// Returns a copy of the bytes before `end`.
+///
+/// Another process may write to the bytes of a message. A text that was checked must still be one when Python reads it
+/// again to make a `str`.
+fn stable_bytes(bytes: &[u8], end: usize) -> Vec<u8> {
+    bytes[..end.min(bytes.len())].to_vec()
+}
+
 /// Returns a value. An enum is its name, or its number if the schema does not know it. A set is a list of names. A time
 /// is an integer in the unit of its field.
-pub(super) fn value_object<'py>(
+fn value_object<'py>(
     py: Python<'py>,
     field: &SbeField,
     value: &SbeValue<'_>,

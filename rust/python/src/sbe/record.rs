@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict};
 
 use super::block::PySbeBlock;
 use super::entries::PySbeEntries;
-use super::into_python::{data_object, value_object};
+use super::into_python::{data_object, field_object};
 use super::schema::invalid;
 use super::source::HeldBytes;
 use super::values::Values;
@@ -50,8 +50,7 @@ impl PySbeRecord {
         self.source.with(py, |message| {
             let block = self.place.block(message).map_err(malformed)?;
             let exponent = |levels_up, index| self.number(levels_up, index, message);
-            let value = field.value_with(block, exponent).map_err(malformed)?;
-            value_object(py, field, &value)
+            field_object(py, field, block, exponent)
         })
     }
 

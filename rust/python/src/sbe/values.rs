@@ -9,7 +9,7 @@ use aeron_sbe::read::{SbeMalformed, SbePlace};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use super::into_python::{data_object, value_object};
+use super::into_python::{data_object, field_object};
 use super::record::{PySbeRecord, malformed};
 
 /// Reads all values of a message or entry.
@@ -53,8 +53,8 @@ impl<'py> Values<'_, 'py> {
         self.blocks.push((Arc::clone(plan), place.clone()));
         for field in &plan.fields {
             let exponent = |levels_up, index| self.number(levels_up, index);
-            let value = field.value_with(block, exponent).map_err(malformed)?;
-            values.set_item(&field.name, value_object(self.py, field, &value)?)?;
+            let value = field_object(self.py, field, block, exponent)?;
+            values.set_item(&field.name, value)?;
         }
         for (index, group) in plan.groups.iter().enumerate() {
             let entries = place.entries(plan, index, self.message);
