@@ -490,3 +490,29 @@ fn texts_of_digits_are_decimals() {
             .contains("has no exact mantissa")
     );
 }
+
+/// 13-27
+#[test]
+fn overlapping_lists_of_more_than_2_gib_are_refused_before_they_are_copied() {
+    let plan = plan_of("", FLAT);
+    let items = structures(
+        vec![(
+            "x",
+            Arc::new(UInt8Array::from(vec![1; 1 << 16])) as ArrayRef,
+        )],
+        None,
+    );
+    let rows = 1 << 16;
+    let views = ListViewArray::new(
+        item(&items),
+        vec![0; rows].into(),
+        vec![1 << 16; rows].into(),
+        Arc::new(items),
+        None,
+    );
+    let refused = encoded(&plan, "M", &batch(vec![("g", Arc::new(views) as ArrayRef)]));
+    assert_eq!(
+        refused.expect_err("too many entries"),
+        "None: group 'g' has more than 2147483647 entries: all messages are longer than 2 GiB"
+    );
+}

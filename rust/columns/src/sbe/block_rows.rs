@@ -45,7 +45,7 @@ impl<'a> BlockRows<'a> {
 impl<'a> GroupRows<'a> {
     fn new(group: &'a SbeGroup, columns: &StructArray) -> Result<Self, String> {
         let entries = match columns.column_by_name(&group.name) {
-            Some(lists) => Entries::of(&group.name, lists)?,
+            Some(lists) => Entries::of(&group.name, lists, most_entries(&group.block))?,
             None => Entries {
                 ends: vec![0; columns.len()],
                 structures: StructArray::new_empty_fields(0, None),
@@ -58,4 +58,12 @@ impl<'a> GroupRows<'a> {
             entries: rows.map_err(|reason| format!("group '{}': {reason}", group.name))?,
         })
     }
+}
+
+/// Returns the most entries of this block that all messages of a record batch can have.
+fn most_entries(block: &SbeBlockPlan) -> usize {
+    let groups = block.groups.iter().map(|group| group.dimension.length);
+    let data = block.data.iter().map(|data| data.layout.prefix);
+    let length = block.block_length + groups.sum::<usize>() + data.sum::<usize>();
+    i32::MAX as usize / length.max(1)
 }

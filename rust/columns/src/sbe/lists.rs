@@ -18,8 +18,9 @@ impl Entries {
     /// Returns the entries of the lists of all rows. Lists that are null have no entries.
     ///
     /// # Errors
-    /// A reason: the column does not have lists of structures, or the lists are too long.
-    pub(super) fn of(group: &str, lists: &ArrayRef) -> Result<Self, String> {
+    /// A reason: the column does not have lists of structures, or all lists have more than `limit` entries. Lists may
+    /// overlap, so their items are no limit.
+    pub(super) fn of(group: &str, lists: &ArrayRef, limit: usize) -> Result<Self, String> {
         let items = items_of(lists).and_then(|items| items.as_struct_opt());
         let items =
             items.ok_or_else(|| format!("group '{group}' is no column of lists of structures"))?;
@@ -35,9 +36,12 @@ impl Entries {
                     count += range.len();
                 }
             }
-            let end = i32::try_from(count);
-            let end = end.map_err(|_| format!("group '{group}' has more than 2^31 entries"))?;
-            ends.push(end as u32);
+            if count > limit {
+                return Err(format!(
+                    "group '{group}' has more than {limit} entries: all messages are longer than 2 GiB"
+                ));
+            }
+            ends.push(count as u32);
         }
         let structures = match is_dense {
             true => items.slice(first.unwrap_or_default(), count),
