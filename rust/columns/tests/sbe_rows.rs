@@ -13,8 +13,8 @@ use aeron_sbe::plan::{SbeBlockPlan, SbeField, SbeKind, SbePlan, SbePlanOptions, 
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Int64Array, LargeListArray, ListArray,
-    ListViewArray, RecordBatch, StringArray, StructArray, UInt8Array,
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Int64Array, LargeListArray,
+    LargeStringArray, ListArray, ListViewArray, RecordBatch, StringArray, StructArray, UInt8Array,
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{Field, FieldRef, Fields, Schema};
@@ -514,5 +514,19 @@ fn overlapping_lists_of_more_than_2_gib_are_refused_before_they_are_copied() {
     assert_eq!(
         refused.expect_err("too many entries"),
         "None: group 'g' has more than 2147483647 entries: all messages are longer than 2 GiB"
+    );
+    let long = Arc::new(LargeStringArray::from(vec!["x".repeat(1 << 20)])) as ArrayRef;
+    let items = structures(vec![("x", long)], None);
+    let views = ListViewArray::new(
+        item(&items),
+        vec![0; 1 << 12].into(),
+        vec![1; 1 << 12].into(),
+        Arc::new(items),
+        None,
+    );
+    let refused = encoded(&plan, "M", &batch(vec![("g", Arc::new(views) as ArrayRef)]));
+    assert_eq!(
+        refused.expect_err("too long entries"),
+        "None: the overlapping lists of group 'g' take more than 2 GiB: pass fewer rows at once"
     );
 }

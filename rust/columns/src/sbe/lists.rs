@@ -6,6 +6,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StructArray, UInt64Array};
 use arrow_schema::DataType;
 
+use super::repeat::lengths;
+
 /// Entries of a group in the order of their parents.
 pub(super) struct Entries {
     /// Number of entries up to the end of those of each parent.
@@ -45,16 +47,26 @@ impl Entries {
         }
         let structures = match is_dense {
             true => items.slice(first.unwrap_or_default(), count),
-            false => ordered(lists, items)?,
+            false => ordered(group, lists, items)?,
         };
         Ok(Self { ends, structures })
     }
 }
 
 /// Returns the entries of lists that overlap, that are not in the order of the rows, or that have others between them.
-fn ordered(lists: &ArrayRef, items: &StructArray) -> Result<StructArray, String> {
+///
+/// # Errors
+/// A reason: the entries take more than 2 GiB, because lists overlap.
+fn ordered(group: &str, lists: &ArrayRef, items: &StructArray) -> Result<StructArray, String> {
     let valid = (0..lists.len()).filter(|row| lists.is_valid(*row));
     let indexes = valid.flat_map(|row| list_range(lists.as_ref(), row));
+    let lengths = lengths(items);
+    let copied = indexes.clone().map(|index| lengths[index]);
+    if copied.fold(0, usize::saturating_add) > i32::MAX as usize {
+        return Err(format!(
+            "the overlapping lists of group '{group}' take more than 2 GiB: pass fewer rows at once"
+        ));
+    }
     let indexes = UInt64Array::from_iter_values(indexes.map(|index| index as u64));
     let taken = arrow_select::take::take(items, &indexes, None);
     Ok(taken

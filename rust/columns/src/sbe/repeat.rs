@@ -53,14 +53,32 @@ impl Repeats {
     }
 }
 
-/// Returns the number of bytes of each value.
-fn lengths(values: &dyn Array) -> Vec<usize> {
+/// Returns the number of bytes of each value that a copy of it takes.
+pub(super) fn lengths(values: &dyn Array) -> Vec<usize> {
     let rows = values.len();
     let plus_offset = |length: usize| length + OFFSET_LENGTH;
     match values.data_type() {
         DataType::Utf8 => {
             let lengths = values.as_string::<i32>().offsets().lengths();
             lengths.map(plus_offset).collect()
+        }
+        DataType::LargeUtf8 => {
+            let lengths = values.as_string::<i64>().offsets().lengths();
+            lengths.map(plus_offset).collect()
+        }
+        DataType::LargeBinary => {
+            let lengths = values.as_binary::<i64>().offsets().lengths();
+            lengths.map(plus_offset).collect()
+        }
+        DataType::LargeList(_) => {
+            let lists = values.as_list::<i64>();
+            let items = lengths(lists.values());
+            let bytes = |range: &[i64]| {
+                let items = items.get(range[0] as usize..range[1] as usize);
+                items.unwrap_or_default().iter().sum()
+            };
+            let ranges = lists.value_offsets().windows(2);
+            ranges.map(|range| plus_offset(bytes(range))).collect()
         }
         DataType::Binary => {
             let lengths = values.as_binary::<i32>().offsets().lengths();
