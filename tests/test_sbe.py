@@ -145,6 +145,8 @@ def test_columns_are_selected_by_name_and_the_header_has_columns_too(schema: Sch
     assert table.to_pylist() == [{"version": 2, "symbol": "ESZ6"}]
     with pytest.raises(aeron.InvalidArgumentError, match="column 'prise' does not exist; there are transactTime"):
         schema["Trade"].to_arrow(b"", columns=["prise"])
+    with pytest.raises(aeron.InvalidArgumentError, match="column 'symbol' is there twice: name each column once"):
+        schema["Trade"].to_arrow([], columns=["symbol", "version", "symbol"])
 
 
 def test_a_malformed_message_is_an_error_with_its_index_or_dropped_and_counted(schema: Schema) -> None:

@@ -58,7 +58,17 @@ impl PySbeColumns {
                 invalid(format!("column '{name}' does not exist; there are {known}"))
             })
         };
-        names.iter().map(index).collect()
+        let mut indexes = Vec::with_capacity(names.len());
+        for name in names {
+            let found = index(name)?;
+            if indexes.contains(&found) {
+                return Err(invalid(format!(
+                    "column '{name}' is there twice: name each column once"
+                )));
+            }
+            indexes.push(found);
+        }
+        Ok(indexes)
     }
 
     fn schema_of(&self, indexes: &[usize], index: Option<&str>) -> Arc<Schema> {
