@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 import aeron
 from aeron.sbe import Schema
+from test_sbe_objects import message_of
 
 MARKET = Path(__file__).parent / "sbe" / "market.xml"
 NS = 1_700_000_000_123_456_789
@@ -187,6 +190,44 @@ def test_malformed_messages_can_be_kept_with_their_bytes(schema: Schema, group: 
     assert tables.malformed == 4
     with pytest.raises(aeron.ArgumentTypeError, match='malformed=True is not "fail", "drop" or "keep"'):
         book.to_arrow(good, malformed=True)  # type: ignore[arg-type]
+
+
+KEPT = """
+import resource
+import pyarrow as pa
+from aeron import InvalidArgumentError
+from test_sbe_objects import message_of, schema_of
+
+types = '<types><type name="wide" primitiveType="uint8" length="60000"/></types>'
+wide = schema_of(types + '<message name="M" id="1"><field name="v" id="1" type="wide"/></message>')["M"]
+lists = message_of('<group name="g" id="1"><field name="v" id="2" type="int64"/></group>')
+long = lists.encode_one({"g": [{"v": 1}] * 30_000})
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+try:
+    wide.to_arrow(pa.array([b""] * 100_000), malformed="keep")
+except InvalidArgumentError as error:
+    assert "100000 malformed rows without values would take more than 268435456 bytes" in str(error), error
+assert lists.to_arrow(pa.array([long] + [b""] * 100_000), malformed="keep").num_rows == 100_001
+"""
+
+
+def test_rows_of_malformed_messages_take_bounded_memory() -> None:
+    """13-31"""
+    folder = Path(__file__).parent
+    subprocess.run([sys.executable, "-c", KEPT], check=True, timeout=60, cwd=folder)
+
+
+def test_a_field_of_the_name_of_another_column_hides_nothing() -> None:
+    template = message_of(
+        '<field name="_corrupt_record" id="1" type="int64"/><field name="message_index" id="2" type="int64"/>'
+    )
+    message = template.encode_one({"_corrupt_record": 1, "message_index": 7})
+    with pytest.raises(aeron.InvalidArgumentError, match="cannot be kept: the message has a field '_corrupt_record'"):
+        template.to_arrow(message, malformed="keep")
+    tables = template.schema.to_arrow([message, message])
+    assert tables["M"].to_pylist() == [
+        {"message_index_": index, "_corrupt_record": 1, "message_index": 7} for index in range(2)
+    ]
 
 
 def test_bytes_are_one_message_and_may_begin_behind_other_bytes(schema: Schema) -> None:

@@ -173,7 +173,7 @@ class Schema(Mapping[str, "Template"]):
 
         Returns:
             A table for each template that occurs. Its first column ``message_index`` has the index of the message, so
-            that the order of all messages is known.
+            that the order of all messages is known. The name gets a ``_`` if a field has it.
 
         Raises:
             InvalidArgumentError: If a message is malformed.
@@ -186,8 +186,11 @@ class Schema(Mapping[str, "Template"]):
         tables = DecodedTables(others, len(short))
         for name, of in found:
             template = self[name]
+            index = _INDEX
+            while index in template.names:
+                index += "_"
             columns = template._columns(None, options)
-            tables[name] = table = template._table(columns, taken, None, skip, malformed, index=_INDEX, of=of)
+            tables[name] = table = template._table(columns, taken, None, skip, malformed, index=index, of=of)
             tables.malformed += int((table.schema.metadata or {})[b"sbe.malformed"])
         return tables
 

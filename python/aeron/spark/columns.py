@@ -79,6 +79,8 @@ def available_columns(options: SourceOptions) -> dict[str, DataType]:
     payload = payload_of(options)
     headers = {**HEADERS, **payload.more_headers}
     if options.mode == "PERMISSIVE":
+        if CORRUPT_RECORD in payload.names:
+            raise AeronOptionError(f"option mode: PERMISSIVE needs the name {CORRUPT_RECORD}, which a field has")
         headers[CORRUPT_RECORD] = BinaryType()
     return {**payload.columns, **{name: type_ for name, type_ in headers.items() if name not in payload.names}}
 

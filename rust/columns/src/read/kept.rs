@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::slice::Iter;
 
 use arrow_array::builder::BinaryBuilder;
-use arrow_array::{ArrayRef, BinaryArray, UInt32Array};
-use arrow_schema::ArrowError;
-use arrow_select::take::take;
+use arrow_array::{Array, ArrayRef, BinaryArray, make_array};
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::{ArrowError, DataType};
 
 use super::build::{MessageRows, sound_rows};
 use super::format::PayloadDecoder;
@@ -46,7 +46,7 @@ pub(super) fn kept_rows<'a>(
     judge.counts.malformed += (kept.rows.malformed() - counted_before) as u64;
     let last = messages.last().map_or(0, |message| message.end_position);
     let rows = kept.finish(&columns);
-    rows.map_err(|error| judge.malformed(last, error.to_string()))
+    rows.map_err(|reason| judge.malformed(last, reason))
 }
 
 /// Returns the taken messages that are not staged as malformed, with their payloads one after the other. The payload of
@@ -85,11 +85,29 @@ struct KeptRows {
 /// Sound and malformed rows in their order.
 #[derive(Debug, Default)]
 pub(crate) struct MixedRows {
-    /// Index of each row among the sound rows; `None` for a malformed row.
-    rows: Vec<Option<u32>>,
+    /// Whether each row is sound.
+    rows: Vec<bool>,
     /// Number of sound rows.
-    sound: u32,
+    sound: usize,
     corrupt: BinaryBuilder,
+}
+
+/// Most bytes that the nulls of malformed rows may take, besides [`NULLS_PER_BYTE`].
+const MAX_NULLS: usize = 256 << 20;
+/// Bytes that nulls may take for each byte of the malformed rows.
+const NULLS_PER_BYTE: usize = 16;
+
+/// Returns the bytes that a null of this type takes, at most.
+fn null_length(kind: &DataType) -> usize {
+    match kind {
+        DataType::FixedSizeBinary(length) => *length as usize,
+        DataType::FixedSizeList(item, count) => *count as usize * null_length(item.data_type()),
+        DataType::Struct(members) => {
+            let lengths = members.iter().map(|member| null_length(member.data_type()));
+            lengths.sum()
+        }
+        _ => 16,
+    }
 }
 
 impl KeptRows {
@@ -136,7 +154,7 @@ impl KeptRows {
     }
 
     /// Returns the rows with the columns of the sound rows.
-    fn finish<'a>(self, columns: &[ArrayRef]) -> Result<MessageRows<'a>, ArrowError> {
+    fn finish<'a>(self, columns: &[ArrayRef]) -> Result<MessageRows<'a>, String> {
         let (columns, corrupt) = self.rows.finish(columns)?;
         let mut rows = MessageRows::new(Cow::Owned(self.messages), columns);
         rows.corrupt = Some(corrupt);
@@ -146,14 +164,13 @@ impl KeptRows {
 
 impl MixedRows {
     pub(crate) fn add_sound(&mut self, rows: usize) {
-        let begin = self.sound;
-        self.sound += rows as u32;
-        self.rows.extend((begin..self.sound).map(Some));
+        self.sound += rows;
+        self.rows.extend(repeat_n(true, rows));
         self.corrupt.extend(repeat_n(None::<&[u8]>, rows));
     }
 
     pub(crate) fn add_malformed(&mut self, bytes: &[u8]) {
-        self.rows.push(None);
+        self.rows.push(false);
         self.corrupt.append_value(bytes);
     }
 
@@ -163,16 +180,50 @@ impl MixedRows {
     }
 
     fn malformed(&self) -> usize {
-        self.rows.len() - self.sound as usize
+        self.rows.len() - self.sound
     }
 
     /// Returns the columns of the sound rows with a null for each malformed row, and the bytes of the malformed rows.
+    /// The error is a reason.
     pub(crate) fn finish(
         mut self,
         columns: &[ArrayRef],
-    ) -> Result<(Vec<ArrayRef>, BinaryArray), ArrowError> {
-        let indexes = UInt32Array::from(self.rows);
-        let columns = columns.iter().map(|column| take(column, &indexes, None));
-        Ok((columns.collect::<Result<_, _>>()?, self.corrupt.finish()))
+    ) -> Result<(Vec<ArrayRef>, BinaryArray), String> {
+        let corrupt = self.corrupt.finish();
+        self.check_nulls(columns, corrupt.values().len())?;
+        let columns = columns.iter().map(|column| self.with_nulls(column));
+        let columns: Result<_, _> = columns.collect();
+        Ok((columns.map_err(|error| error.to_string())?, corrupt))
+    }
+
+    /// Checks the memory for the nulls of malformed rows: a null of a fixed length takes as much as a value.
+    fn check_nulls(&self, columns: &[ArrayRef], bytes: usize) -> Result<(), String> {
+        let lengths = columns.iter().map(|column| null_length(column.data_type()));
+        let length: usize = lengths.sum();
+        let limit = MAX_NULLS + NULLS_PER_BYTE * bytes;
+        match self.malformed().saturating_mul(length) > limit {
+            false => Ok(()),
+            true => Err(format!(
+                "{} malformed rows without values would take more than {limit} bytes: drop malformed messages, or read \
+                 fewer columns, or fewer messages at once",
+                self.malformed()
+            )),
+        }
+    }
+
+    fn with_nulls(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        let data = column.to_data();
+        let mut mixed = MutableArrayData::new(vec![&data], true, self.rows.len());
+        let mut sound = 0;
+        for run in self.rows.chunk_by(|one, next| one == next) {
+            match run[0] {
+                true => {
+                    mixed.try_extend(0, sound, sound + run.len())?;
+                    sound += run.len();
+                }
+                false => mixed.try_extend_nulls(run.len())?,
+            }
+        }
+        Ok(make_array(mixed.freeze()))
     }
 }

@@ -44,6 +44,9 @@ pub enum ProjectionError {
         /// Name of the column.
         name: String,
     },
+    /// The payload has a field of the name that the column of malformed messages needs.
+    #[error("malformed messages cannot be kept: the messages have a field '{CORRUPT_RECORD}'")]
+    Corrupt,
     /// There are no columns.
     #[error("there is no column: name at least one of {existing}")]
     Empty {
@@ -101,7 +104,7 @@ impl Projection {
         format: &ValueFormat,
         mode: Mode,
     ) -> Result<Self, ProjectionError> {
-        let available = AvailableColumns::of(format, mode);
+        let available = AvailableColumns::of(format, mode)?;
         let fields = match names {
             Some(names) => available.named(names)?,
             None => available.default_fields(),
@@ -136,7 +139,7 @@ impl Projection {
         format: &ValueFormat,
         mode: Mode,
     ) -> Result<Self, ProjectionError> {
-        let available = AvailableColumns::of(format, mode);
+        let available = AvailableColumns::of(format, mode)?;
         let mut columns = Vec::with_capacity(schema.fields().len());
         let mut decoded = Vec::new();
         for field in schema.fields() {
@@ -183,7 +186,7 @@ struct AvailableColumns {
 }
 
 impl AvailableColumns {
-    fn of(format: &ValueFormat, mode: Mode) -> Self {
+    fn of(format: &ValueFormat, mode: Mode) -> Result<Self, ProjectionError> {
         let format = format.payload();
         let (fields, more) = (format.fields(), format.more_fields());
         let defaults = fields.len();
@@ -202,11 +205,14 @@ impl AvailableColumns {
                 columns.push(of_payload((defaults + number, field)));
             }
         }
-        if mode == Mode::Permissive && position(&columns, CORRUPT_RECORD).is_none() {
+        if mode == Mode::Permissive {
+            if position(&columns, CORRUPT_RECORD).is_some() {
+                return Err(ProjectionError::Corrupt);
+            }
             let field = Field::new(CORRUPT_RECORD, DataType::Binary, true);
             columns.push((ColumnSource::CorruptRecord, field));
         }
-        Self { columns, defaults }
+        Ok(Self { columns, defaults })
     }
 
     /// Returns the column with this name, ignoring case.

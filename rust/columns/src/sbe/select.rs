@@ -6,7 +6,6 @@ use std::iter::{repeat, repeat_n};
 use aeron_sbe::plan::SbePlan;
 use aeron_sbe::read::SbeHeader;
 use arrow_array::{BinaryArray, UInt64Array};
-use arrow_schema::ArrowError;
 
 use super::{SbeBadMessage, SbeColumns, SbeDecoded};
 use crate::read::{MixedRows, Mode};
@@ -41,7 +40,7 @@ impl SbeSelected {
 
 impl SbeSelected {
     /// Keeps the malformed messages as rows without values.
-    fn keep(&mut self, payloads: &Payloads<'_>) -> Result<(), ArrowError> {
+    fn keep(&mut self, payloads: &Payloads<'_>) -> Result<(), String> {
         let rows = self.accepted.with_malformed(|index| payloads.at(index));
         self.decoded.rows = rows.len();
         let (columns, corrupt) = rows.finish(&self.decoded.columns)?;
@@ -107,9 +106,9 @@ impl SbeColumns {
         };
         if mode == Mode::Permissive && selected.malformed() > 0 {
             let kept = selected.keep(payloads);
-            kept.map_err(|error| SbeBadMessage {
+            kept.map_err(|reason| SbeBadMessage {
                 message: selected.accepted.malformed[0],
-                reason: error.to_string(),
+                reason,
             })?;
         }
         Ok(selected)

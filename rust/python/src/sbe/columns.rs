@@ -45,6 +45,12 @@ impl PySbeColumns {
     /// is one more column, that of malformed messages.
     fn indexes(&self, names: Option<&[String]>, mode: Mode) -> PyResult<Vec<usize>> {
         let corrupt = (mode == Mode::Permissive).then_some(self.all.len());
+        if corrupt.is_some() && self.all.iter().any(|field| field.name() == CORRUPT_RECORD) {
+            let reason = format!(
+                "malformed messages cannot be kept: the message has a field '{CORRUPT_RECORD}'"
+            );
+            return Err(invalid(reason));
+        }
         let Some(names) = names else {
             let defaults = 0..self.columns.fields().len();
             return Ok(defaults.chain(corrupt).collect());
