@@ -224,7 +224,7 @@ PARTS = {
         versions=lambda: (toolchain.JAR,),
         missing=server.missing,
     ),
-    "sbe": Part("sbe", SBE_GROUPS, seconds=0.7, minutes=15, versions=lambda: VERSIONS),
+    "sbe": Part("sbe", SBE_GROUPS, seconds=0.7, minutes=5, versions=lambda: VERSIONS),
     "spark": Part(
         "spark",
         SPARK_GROUPS,

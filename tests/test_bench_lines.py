@@ -34,6 +34,7 @@ _TARGETS = {
     "round, 48 B typed": 0.6,
     "typed decode, compared with from_json": 5,
     "typed decode, compared with arrow_udf": 1.3,
+    "SBE decode, compared with typed columns": 0.7,
     "latestOffset and partitions, p50": 5,
     "trigger of 100 rows, p50": 1.1,
     "idle query: CPU of Python": 1,

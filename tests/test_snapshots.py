@@ -52,7 +52,7 @@ SNAPSHOTS: dict[str, Callable[[], Any]] = {
         possibly_lost_bytes=None,
     ),
     "RecordingChange": lambda: aeron.RecordingChange(1, 64, 2, 0, None),
-    "RecordingExport": lambda: aeron.RecordingExport(1, 0, 64, 1, 0, (Path("trades.parquet"),), 100),
+    "RecordingExport": lambda: aeron.RecordingExport(1, 0, 64, 1, 0, 0, 0, (Path("trades.parquet"),), 100),
     "CopiedRange": lambda: aeron.CopiedRange(1, 0, 65536, 131072),
     "RecordingInfo": lambda: aeron.RecordingInfo(1, "trades", b"metadata", 0, 64, None),
     "RecordingSignal": lambda: aeron.RecordingSignal("START", 1, 2, 3, 4),

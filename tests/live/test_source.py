@@ -70,6 +70,8 @@ def test_a_query_without_a_publisher_runs_one_empty_batch(start: Start, home: Pa
         "ended": 0,
         "malformed": 0,
         "unknownGaps": 0,
+        "skipped": 0,
+        "unknownEnums": 0,
         "gaps": [],
         "archive": str(archives(home)[0]),
     }
