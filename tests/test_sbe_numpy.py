@@ -210,7 +210,7 @@ def test_a_field_that_a_message_does_not_have_has_its_null_value() -> None:
     new = newer.encode_one(
         {"v": 8, "uint16": 1, "int32": 2, "double": 3.0, "char": "C", "bytes4": b"abcd", "int16s": [1] * 4}
     )
-    # A message of version 1 whose block is as long as that of version 2 does not have the fields either.
+    # A message of version 1 does not have the fields either, if its block is as long as that of version 2.
     longer = new[:6] + b"\x01" + new[7:]
     rows = newer.to_numpy(pa.array([bytes(old), new, longer], pa.binary()))
     assert rows["v"].tolist() == [7, 8, 8]

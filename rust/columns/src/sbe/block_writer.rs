@@ -45,7 +45,7 @@ struct GroupWriter<'a> {
     entries: BlockWriter<'a>,
 }
 
-/// The writers of the blocks around a group, whose values may be exponents of decimals in the group.
+/// The writers of the blocks around a group. A decimal in the group may have its exponent in one of these blocks.
 #[derive(Clone, Copy)]
 pub(super) struct OuterWriter<'w, 'a> {
     pub(super) writer: &'w BlockWriter<'a>,

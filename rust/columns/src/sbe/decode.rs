@@ -22,7 +22,8 @@ pub struct SbeColumns {
     pub(super) plan: Arc<SbePlan>,
     pub(super) template: usize,
     pub(super) options: SbeColumnOptions,
-    /// Indexes of the groups from the root block to the one whose entries are rows; empty if messages are rows.
+    /// Path to the group that gives the rows: the index of each group from the root block on. Empty if each message is
+    /// a row.
     pub(super) path: Vec<usize>,
     pub(super) columns: Vec<Column>,
     /// Number of columns that are among the default columns.

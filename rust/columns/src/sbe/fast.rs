@@ -1,4 +1,4 @@
-//! Fast writers of columns whose values need little conversion: a loop writes one field of many blocks.
+//! Fast writers for columns of numbers: a loop writes one field of many blocks, with little conversion.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ const AT_ONCE: usize = 256;
 /// Writes the values of rows into the blocks at their places. Returns whether all values could be written in this way.
 pub(super) type FastWriter<'a> = Box<dyn Fn(Range<usize>, &mut [u8], &[u32]) -> bool + 'a>;
 
-/// Returns the writer of a column whose values are the numbers of a field, or are converted by a factor or a table.
+/// Returns the writer of a column if its values are the numbers of the field, or a factor or a table converts them.
 pub(super) fn fast_writer<'a>(field: &'a SbeField, column: &'a ArrayRef) -> Option<FastWriter<'a>> {
     macro_rules! numbers {
         ($column:ty) => {{

@@ -15,7 +15,7 @@ use super::values::{ValueReader, value_reader};
 /// The column of a field.
 pub(super) struct FieldWriter<'a> {
     field: &'a SbeField,
-    /// The way for columns whose values need no check of their own.
+    /// The fast way, for columns without a check of each value.
     fast: Option<FastWriter<'a>>,
     /// The way for all columns, which finds the reason of an error.
     read: ValueReader<'a>,
@@ -69,8 +69,8 @@ impl<'a> FieldWriter<'a> {
         Ok(())
     }
 
-    /// Returns the mantissa of a decimal with its exponent in another field, whose block is written already; `None` for
-    /// another value or field.
+    /// Returns the mantissa of a decimal with its exponent in another field. The block with the exponent is written
+    /// before. Returns `None` for another value or field.
     fn mantissa<'w>(
         &self,
         value: &SbeValue<'_>,

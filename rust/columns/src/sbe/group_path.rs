@@ -1,4 +1,4 @@
-//! Paths of groups: the names from the root block to a group whose entries are rows.
+//! Paths of groups: the names from the root block to the group that gives the rows.
 
 use aeron_sbe::plan::{SbeBlockPlan, SbeGroup, SbeTemplate};
 

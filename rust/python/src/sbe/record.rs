@@ -1,4 +1,4 @@
-//! [`PySbeRecord`]: a decoded message or group entry, whose elements are read from its bytes on demand.
+//! [`PySbeRecord`]: a decoded message or group entry. It reads an element from its bytes when the element is used.
 
 use std::sync::Arc;
 

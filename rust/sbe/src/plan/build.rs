@@ -196,8 +196,8 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Warns of a time whose unit is nanoseconds because the schema has no unit, although its names speak of another
-    /// one. All values would be wrong by a factor of 1,000 or more.
+    /// Warns if the schema has no unit for a time, and the names of the time speak of micro- or milliseconds. Without a
+    /// unit, a time is in nanoseconds, so all values would be wrong by a factor of 1,000 or more.
     fn warn_of_unit(&mut self, field: &SbeField, declared: &SbeFieldType, scope: Scope<'_>) {
         let is_assumed = matches!(
             &field.kind,

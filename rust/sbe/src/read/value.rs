@@ -46,7 +46,8 @@ impl SbeField {
         }
     }
 
-    /// As [`value`](Self::value), but a decimal whose exponent is in another field is a decimal.
+    /// Returns the value as [`value`](Self::value) does, except for a mantissa with its exponent in another field: the
+    /// result is the decimal of both.
     ///
     /// `exponent` returns the number of another field, or `None` if it is null. Its arguments are the number of blocks
     /// outwards, 0 for the field's own block, and the index of the field in that block.

@@ -255,7 +255,7 @@ impl SbeData {
     }
 }
 
-/// Returns the mantissa of a decimal whose exponent is the value of another field.
+/// Returns the mantissa of a decimal. The exponent is the value of another field.
 fn mantissa(
     field: &SbeField,
     value: &SbeValue<'_>,

@@ -72,8 +72,8 @@ impl SbeField {
         }
     }
 
-    /// Returns the mantissa of a decimal whose exponent is the value of another field. Returns `None` if the value is
-    /// no number.
+    /// Returns the mantissa of a decimal. The exponent is the value of another field. Returns `None` if the value is no
+    /// number.
     ///
     /// # Errors
     /// The exponent is `None`, or the value would have to be rounded.
