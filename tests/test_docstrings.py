@@ -101,9 +101,29 @@ def functions() -> list[Function]:
     return found
 
 
+def is_twin(function: Function) -> bool:
+    """Returns whether a function starts the operation of the function that has the same name without ``async_``."""
+    return function.name.split(".")[-1].startswith("async_")
+
+
+def test_the_docstring_of_a_twin_refers_to_the_function_with_the_same_parameters() -> None:
+    found = {function.name: function for function in functions()}
+    twins = [function for function in found.values() if is_twin(function)]
+    assert len(twins) > 60
+    for twin in twins:
+        name = twin.name.replace("async_", "")
+        beginning = f"Starts `{name.split('.')[-1]}`, and returns its `PendingOperation` at once."
+        assert twin.docstring.startswith(beginning), twin.name
+        # `connect` is a class, which has its keywords from `async_connect`.
+        assert name == "connect" or twin.parameters == [each for each in found[name].parameters if each != "timeout"]
+        assert twin.returns.startswith("PendingOperation["), twin.name
+
+
 def test_every_parameter_and_every_result_has_a_description() -> None:
     incomplete = []
     for function in functions():
+        if is_twin(function):
+            continue
         texts = sections(function.docstring)
         described = ITEM.findall(texts.get("Args", ""))
         if described != function.parameters:

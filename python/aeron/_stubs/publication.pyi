@@ -309,39 +309,9 @@ class Publication:
             PublicationClosedError: If the publication, its client or its driver is closed.
         """
     def async_add_destination(self, channel: Channel) -> PendingOperation[int]:
-        """Starts `add_destination` without waiting for the driver.
-
-        Args:
-            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
-
-        Returns:
-            A `PendingOperation` with the same result as `add_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            PublicationClosedError: If the publication, its client or its driver is closed.
-        """
+        """Starts `add_destination`, and returns its `PendingOperation` at once."""
     def async_remove_destination(self, destination: Channel | int) -> PendingOperation[None]:
-        """Starts `remove_destination` without waiting for the driver.
-
-        The operation cannot be cancelled.
-
-        Args:
-            destination: Channel with which the destination was added, or its id.
-
-        Returns:
-            A `PendingOperation` with the same result as `remove_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            PublicationClosedError: If the publication, its client or its driver is closed.
-        """
+        """Starts `remove_destination`, and returns its `PendingOperation` at once. It cannot be cancelled."""
     @property
     def channel(self) -> str:
         """Channel URI that the program passed."""
@@ -733,39 +703,9 @@ class ExclusivePublication:
             PublicationClosedError: If the publication, its client or its driver is closed.
         """
     def async_add_destination(self, channel: Channel) -> PendingOperation[int]:
-        """Starts `add_destination` without waiting for the driver.
-
-        Args:
-            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
-
-        Returns:
-            A `PendingOperation` with the same result as `add_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            PublicationClosedError: If the publication, its client or its driver is closed.
-        """
+        """Starts `add_destination`, and returns its `PendingOperation` at once."""
     def async_remove_destination(self, destination: Channel | int) -> PendingOperation[None]:
-        """Starts `remove_destination` without waiting for the driver.
-
-        The operation cannot be cancelled.
-
-        Args:
-            destination: Channel with which the destination was added, or its id.
-
-        Returns:
-            A `PendingOperation` with the same result as `remove_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            PublicationClosedError: If the publication, its client or its driver is closed.
-        """
+        """Starts `remove_destination`, and returns its `PendingOperation` at once. It cannot be cancelled."""
     @property
     def channel(self) -> str:
         """Channel URI that the program passed."""

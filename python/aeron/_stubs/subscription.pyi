@@ -238,39 +238,9 @@ class Subscription:
             SubscriptionClosedError: If the subscription, its client or its driver is closed.
         """
     def async_add_destination(self, channel: Channel) -> PendingOperation[None]:
-        """Starts `add_destination` without waiting for the driver.
-
-        Args:
-            channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
-
-        Returns:
-            A `PendingOperation` with the same result as `add_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            SubscriptionClosedError: If the subscription, its client or its driver is closed.
-        """
+        """Starts `add_destination`, and returns its `PendingOperation` at once."""
     def async_remove_destination(self, channel: Channel) -> PendingOperation[None]:
-        """Starts `remove_destination` without waiting for the driver.
-
-        The operation cannot be cancelled.
-
-        Args:
-            channel: Channel with which the destination was added.
-
-        Returns:
-            A `PendingOperation` with the same result as `remove_destination`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            SubscriptionClosedError: If the subscription, its client or its driver is closed.
-        """
+        """Starts `remove_destination`, and returns its `PendingOperation` at once. It cannot be cancelled."""
     @property
     def channel(self) -> str:
         """Channel URI that the program passed."""
@@ -445,24 +415,7 @@ class Image:
             AeronError: If the subscription is a spy.
         """
     def async_reject(self, reason: str) -> PendingOperation[None]:
-        """Starts `reject` without waiting for the driver.
-
-        The operation cannot be cancelled.
-
-        Args:
-            reason: Text for the publisher, up to 1023 bytes.
-
-        Returns:
-            A `PendingOperation` with the same result as `reject`.
-
-        Raises:
-            RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-                reason.
-            DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-                timeout.
-            ImageClosedError: If the image is closed.
-            AeronError: If the subscription is a spy.
-        """
+        """Starts `reject`, and returns its `PendingOperation` at once. It cannot be cancelled."""
     @property
     def session_id(self) -> int:
         """Session id, which distinguishes the publishers of a channel and stream."""

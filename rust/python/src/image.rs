@@ -242,23 +242,7 @@ impl PyImage {
             .map_err(|error| rejection_error(image, &error))
     }
 
-    /// Starts `reject` without waiting for the driver.
-    ///
-    /// The operation cannot be cancelled.
-    ///
-    /// Args:
-    ///     reason: Text for the publisher, up to 1023 bytes.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `reject`.
-    ///
-    /// Raises:
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ImageClosedError: If the image is closed.
-    ///     AeronError: If the subscription is a spy.
+    /// Starts `reject`, and returns its `PendingOperation` at once. It cannot be cancelled.
     fn async_reject(
         &self,
         py: Python<'_>,

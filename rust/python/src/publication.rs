@@ -704,20 +704,7 @@ macro_rules! publication_class {
                 })
             }
 
-            /// Starts `add_destination` without waiting for the driver.
-            ///
-            /// Args:
-            ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
-            ///
-            /// Returns:
-            ///     A `PendingOperation` with the same result as `add_destination`.
-            ///
-            /// Raises:
-            ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-            ///         reason.
-            ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-            ///         timeout.
-            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            /// Starts `add_destination`, and returns its `PendingOperation` at once.
             fn async_add_destination(
                 &self,
                 py: Python<'_>,
@@ -733,22 +720,7 @@ macro_rules! publication_class {
                 Ok(PyPendingOperation::new(what, operation, self.client.bind(py), convert))
             }
 
-            /// Starts `remove_destination` without waiting for the driver.
-            ///
-            /// The operation cannot be cancelled.
-            ///
-            /// Args:
-            ///     destination: Channel with which the destination was added, or its id.
-            ///
-            /// Returns:
-            ///     A `PendingOperation` with the same result as `remove_destination`.
-            ///
-            /// Raises:
-            ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-            ///         reason.
-            ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-            ///         timeout.
-            ///     PublicationClosedError: If the publication, its client or its driver is closed.
+            /// Starts `remove_destination`, and returns its `PendingOperation` at once. It cannot be cancelled.
             fn async_remove_destination(
                 &self,
                 py: Python<'_>,

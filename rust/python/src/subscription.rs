@@ -698,20 +698,7 @@ impl PySubscription {
         })
     }
 
-    /// Starts `add_destination` without waiting for the driver.
-    ///
-    /// Args:
-    ///     channel: Channel of the destination, such as `aeron:udp?endpoint=host:port`.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_destination`.
-    ///
-    /// Raises:
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
+    /// Starts `add_destination`, and returns its `PendingOperation` at once.
     fn async_add_destination(
         &self,
         py: Python<'_>,
@@ -725,22 +712,7 @@ impl PySubscription {
         Ok(PyPendingOperation::new(what, operation, client, nothing))
     }
 
-    /// Starts `remove_destination` without waiting for the driver.
-    ///
-    /// The operation cannot be cancelled.
-    ///
-    /// Args:
-    ///     channel: Channel with which the destination was added.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `remove_destination`.
-    ///
-    /// Raises:
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     SubscriptionClosedError: If the subscription, its client or its driver is closed.
+    /// Starts `remove_destination`, and returns its `PendingOperation` at once. It cannot be cancelled.
     fn async_remove_destination(
         &self,
         py: Python<'_>,

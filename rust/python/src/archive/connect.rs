@@ -469,45 +469,7 @@ pub fn connect_archive(
     async_connect_archive(py, client, settings)?.wait(py, None)
 }
 
-/// Starts `connect_archive` without waiting for the archive.
-///
-/// Args:
-///     client: An Aeron client. Closing the archive's client does not close this client.
-///     control_channel: Channel of the requests. Default: `AERON_ARCHIVE_CONTROL_CHANNEL`, or `aeron:ipc`.
-///     control_stream_id: Stream id of the requests. Default: `AERON_ARCHIVE_CONTROL_STREAM_ID`, or `10`.
-///     response_channel: Channel on which the archive publishes its responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL`. Without that variable, IPC if `control_channel` is IPC, or a
-///         free local port if `control_channel` has a loopback address. There is no default for an archive
-///         on another host.
-///     response_stream_id: Stream id of the responses. Default:
-///         `AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID`, or `20`.
-///     credentials: Bytes for the archive's authenticator, or a function that returns them. The function is
-///         first called with `None`, and again with the archive's challenge if there is one.
-///     message_timeout: Seconds to wait for the connection, and for each response. Default:
-///         `AERON_ARCHIVE_MESSAGE_TIMEOUT`, or `10`.
-///     client_name: Name of the client in the archive's counters. Default: `AERON_ARCHIVE_CLIENT_NAME`, or
-///         no name.
-///     control_term_buffer_length: Term length of the control streams, in bytes. Default:
-///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH`, or 1 MiB.
-///     control_term_buffer_sparse: Whether the log files of the control streams are sparse. Default:
-///         `AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE`, or `True`.
-///     control_mtu_length: Maximum length of a frame of the control streams, in bytes. Default:
-///         `AERON_ARCHIVE_CONTROL_MTU_LENGTH`, or `1408`.
-///     on_signal: Called as `on_signal(signal)` with each `RecordingSignal`, on a thread of the client.
-///         Without this handler, `signals()` returns the signals.
-///     error_handler: Called as `error_handler(error)` with each error that no call can raise, on a thread
-///         of the client. A client without threads refuses both handlers.
-///
-/// Returns:
-///     A `PendingOperation` whose result is an `AeronArchive`. `async with` closes the `AeronArchive`.
-///
-/// Raises:
-///     ArchiveTimeoutError: Raised by the operation if the archive does not respond within the message timeout.
-///     ArchiveError: Raised by the operation if the archive refuses the connection.
-///     ConfigurationError: If a setting is not valid, or a handler is given for a client without threads.
-///     InvalidArgumentError: If a channel or `message_timeout` is not valid.
-///     RegistrationError: Raised by the operation if the driver refuses a channel; the subclass names the reason.
-///     ClientClosedError: If the Aeron client is closed.
+/// Starts `connect_archive`, and returns its `PendingOperation` at once. `async with` closes its `AeronArchive`.
 #[pyfunction]
 #[pyo3(
     signature = (client, **settings),

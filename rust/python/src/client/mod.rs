@@ -114,53 +114,7 @@ impl Drop for PyAeron {
     }
 }
 
-/// Starts `aeron.connect` without waiting for the driver.
-///
-/// Args:
-///     driver: A `MediaDriver`, the directory of a driver, or `None` for the directory that `AERON_DIR` names. Without
-///         that variable, `None` stands for Aeron's default directory.
-///     driver_timeout_ms: Milliseconds to wait for the driver. Default: `AERON_DRIVER_TIMEOUT`, or `10000`.
-///     keepalive_interval_ns: Nanoseconds between keepalives. Default: `500000000`.
-///     idle_sleep_duration_ns: Sleep of the conductor between two duty cycles, in nanoseconds. Default:
-///         `AERON_CLIENT_IDLE_SLEEP_DURATION`, or `16000000`.
-///     awaiting_sleep_duration_ns: Sleep between two checks in a call that waits for the driver, in
-///         nanoseconds. Default: `1000000`.
-///     resource_linger_duration_ns: Nanoseconds for which the memory of an ended image stays mapped. Default:
-///         `AERON_CLIENT_RESOURCE_LINGER_DURATION`, or `3000000000`.
-///     close_linger_duration_ns: Nanoseconds that a closing client waits before it unmaps memory. Default:
-///         `0`.
-///     pre_touch_mapped_memory: Whether all pages of a log are touched when it is mapped. Default:
-///         `AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY`, or `False`.
-///     client_name: Name of the client in the counters. Default: `AERON_CLIENT_NAME`, or no name.
-///     use_conductor_agent_invoker: Whether the client has no threads, and the program calls `do_work`.
-///         Default: `False`.
-///     reconnect: Whether and how the client connects again after it has lost its driver: `True`, or a `Reconnect`.
-///         Default: `False`. The client is then closed for good, as in Aeron.
-///     max_idle_park_ns: Longest park of a waiting call, in nanoseconds, after a second without a result. Default:
-///         `10000000`.
-///     error_handler: Called as `error_handler(error)` with errors that no call can raise. Default:
-///         `sys.unraisablehook` shows them.
-///     on_available_image: Called as `on_available_image(image)` with each new image of a subscription that
-///         has no handlers of its own.
-///     on_unavailable_image: Called as `on_unavailable_image(image)` with each ended image of a subscription
-///         that has no handlers of its own.
-///     on_available_counter: Called as `on_available_counter(counters_reader, registration_id,
-///         counter_id)` with each new counter of any client.
-///     on_unavailable_counter: Called as `on_unavailable_counter(counters_reader, registration_id,
-///         counter_id)` with each freed counter of any client.
-///     on_close: Called without arguments when the client is closed.
-///     on_publication_error: Called as `on_publication_error(frame)` with each `PublicationErrorFrame`.
-///     on_disconnect: Called as `on_disconnect(error)` when a client with `reconnect` has lost its driver.
-///     on_reconnect: Called as `on_reconnect(report)` with a `ReconnectReport` when the client has connected again and
-///         the driver has all its resources.
-///
-/// Returns:
-///     A `PendingOperation` whose result is the client. `async with` closes the client.
-///
-/// Raises:
-///     DriverTimeoutError: Raised by the operation if no driver responds within the driver timeout.
-///     ConfigurationError: If a setting is not valid. Raised by the operation if the driver has another version.
-///     DriverError: Raised by the operation if the directory of the driver cannot be used.
+/// Starts `connect`, and returns its `PendingOperation` at once. `async with` closes the client.
 ///
 /// Example:
 ///     ```python
@@ -334,22 +288,7 @@ impl PyAeron {
         Ok(PyPublication::new(publication, slf))
     }
 
-    /// Starts `add_publication` without waiting for the driver.
-    ///
-    /// Args:
-    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
-    ///     stream_id: Stream id.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_publication`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `add_publication`, and returns its `PendingOperation` at once.
     fn async_add_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -387,22 +326,7 @@ impl PyAeron {
         Ok(PyExclusivePublication::new(publication, slf))
     }
 
-    /// Starts `add_exclusive_publication` without waiting for the driver.
-    ///
-    /// Args:
-    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
-    ///     stream_id: Stream id.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_exclusive_publication`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `add_exclusive_publication`, and returns its `PendingOperation` at once.
     fn async_add_exclusive_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::channel)] channel: Channel,
@@ -454,25 +378,7 @@ impl PyAeron {
         PySubscription::new(subscription, slf, handlers)
     }
 
-    /// Starts `add_subscription` without waiting for the driver.
-    ///
-    /// Args:
-    ///     channel: A channel URI, such as `aeron:ipc`, or a `ChannelUriBuilder`.
-    ///     stream_id: Stream id.
-    ///     on_available_image: Called as `on_available_image(image)` with each new image. If both handlers are
-    ///         `None`, the handlers of the client are called instead.
-    ///     on_unavailable_image: Called as `on_unavailable_image(image)` with each image that ended.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_subscription`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If the channel is not ASCII, or is longer than 4095 bytes.
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `add_subscription`, and returns its `PendingOperation` at once.
     #[pyo3(signature = (channel, stream_id, *, on_available_image = None, on_unavailable_image = None))]
     fn async_add_subscription(
         slf: &Bound<'_, Self>,
@@ -532,23 +438,7 @@ impl PyAeron {
         Ok(PyCounter::new(counter, slf))
     }
 
-    /// Starts `add_counter` without waiting for the driver.
-    ///
-    /// Args:
-    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
-    ///     label: Label of the counter, up to 380 bytes.
-    ///     key: Key of the counter, up to 112 bytes.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_counter`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If `label` or `key` is too long.
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `add_counter`, and returns its `PendingOperation` at once.
     #[pyo3(signature = (type_id, label, key = None))]
     fn async_add_counter(
         slf: &Bound<'_, Self>,
@@ -594,26 +484,7 @@ impl PyAeron {
         Ok(PyCounter::new(counter, slf))
     }
 
-    /// Starts `add_static_counter` without waiting for the driver.
-    ///
-    /// The operation cannot be cancelled.
-    ///
-    /// Args:
-    ///     type_id: Type of the counter. Counters of programs have types from 1000 on.
-    ///     label: Label of the counter, up to 380 bytes.
-    ///     registration_id: Registration id of the counter, an integer that the program chooses.
-    ///     key: Key of the counter, up to 112 bytes.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `add_static_counter`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If `label` or `key` is too long.
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `add_static_counter`, and returns its `PendingOperation` at once. It cannot be cancelled.
     #[pyo3(signature = (type_id, label, registration_id, key = None))]
     fn async_add_static_counter(
         slf: &Bound<'_, Self>,
@@ -629,17 +500,7 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Removes a concurrent or exclusive publication by its registration id, without waiting for
-    /// the driver.
-    ///
-    /// Args:
-    ///     registration_id: Registration id of the publication.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` whose result is `True` if the client had the publication.
-    ///
-    /// Raises:
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `remove_publication`, and returns its `PendingOperation` at once.
     fn async_remove_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -647,16 +508,7 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_publication)
     }
 
-    /// Removes a subscription by its registration id, without waiting for the driver.
-    ///
-    /// Args:
-    ///     registration_id: Registration id of the subscription.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` whose result is `True` if the client had the subscription.
-    ///
-    /// Raises:
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `remove_subscription`, and returns its `PendingOperation` at once.
     fn async_remove_subscription(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -664,16 +516,7 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_subscription)
     }
 
-    /// Removes a counter by its registration id, without waiting for the driver.
-    ///
-    /// Args:
-    ///     registration_id: Registration id of the counter.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` whose result is `True` if the client had the counter.
-    ///
-    /// Raises:
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `remove_counter`, and returns its `PendingOperation` at once.
     fn async_remove_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -731,20 +574,7 @@ impl PyAeron {
         self.waiting(py, |aeron| aeron.next_session_id(stream_id))
     }
 
-    /// Starts `next_session_id` without waiting for the driver.
-    ///
-    /// Args:
-    ///     stream_id: Stream id.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` with the same result as `next_session_id`.
-    ///
-    /// Raises:
-    ///     RegistrationError: Raised by the operation if the driver refuses the request; the subclass names the
-    ///         reason.
-    ///     DriverTimeoutError: Raised by the operation if the driver does not respond within the driver
-    ///         timeout.
-    ///     ClientClosedError: If the client is closed.
+    /// Starts `next_session_id`, and returns its `PendingOperation` at once.
     fn async_next_session_id(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::stream_id)] stream_id: i32,

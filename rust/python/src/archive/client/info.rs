@@ -23,11 +23,7 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    set_recording_name, async_set_recording_name (recording_id, name) -> None [slf, recording_id: i64, name: String] {
+    set_recording_name, async_set_recording_name (recording_id, name) [slf, recording_id: i64, name: String] {
         let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_name(recording_id, &name));
         Self::pending(slf, "set recording name", begin, |py, _, _, ()| Ok(py.None()))
     }
@@ -41,11 +37,7 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    set_recording_metadata, async_set_recording_metadata (recording_id, metadata) -> None
+    set_recording_metadata, async_set_recording_metadata (recording_id, metadata)
     [slf, recording_id: i64, metadata: Octets] {
         let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_metadata(recording_id, &metadata.0));
         Self::pending(slf, "set recording metadata", begin, |py, _, _, ()| Ok(py.None()))
@@ -63,10 +55,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recording_info, async_list_recording_info (*, recording_id = None, name = None)
     [slf, recording_id: Option<i64>, name: Option<String>] {
         let begin = |link: &Arc<Link>| {
@@ -92,10 +80,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_copied_ranges, async_list_copied_ranges (*, recording_id = None)
     [slf, recording_id: Option<i64>] {
         let begin = |link: &Arc<Link>| Ok(link.archive.list_copied_ranges(recording_id));

@@ -20,12 +20,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of files to delete.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     truncate_recording, async_truncate_recording (recording_id, position) [slf, recording_id: i64, position: i64] {
         Self::request(slf, ArchiveCall::truncate_recording(recording_id, position))
     }
@@ -39,12 +33,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of files to delete.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     purge_recording, async_purge_recording (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::purge_recording(recording_id))
     }
@@ -54,13 +42,7 @@ archive_methods! {
     /// Args:
     ///     recording_id: Id of the recording.
     ///     new_start_position: New start position, in bytes. A segment must begin there.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    detach_segments, async_detach_segments (recording_id, new_start_position) -> None
+    detach_segments, async_detach_segments (recording_id, new_start_position)
     [slf, recording_id: i64, new_start_position: i64] {
         Self::request(slf, ArchiveCall::detach_segments(recording_id, new_start_position))
     }
@@ -74,12 +56,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of files to delete.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     delete_detached_segments, async_delete_detached_segments (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::delete_detached_segments(recording_id))
     }
@@ -94,12 +70,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of files to delete.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     purge_segments, async_purge_segments (recording_id, new_start_position)
     [slf, recording_id: i64, new_start_position: i64] {
         Self::request(slf, ArchiveCall::purge_segments(recording_id, new_start_position))
@@ -113,12 +83,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of attached files.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     attach_segments, async_attach_segments (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::attach_segments(recording_id))
     }
@@ -134,12 +98,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The number of moved segments.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     migrate_segments, async_migrate_segments (src_recording_id, dst_recording_id)
     [slf, src_recording_id: i64, dst_recording_id: i64] {
         Self::request(slf, ArchiveCall::migrate_segments(src_recording_id, dst_recording_id))
@@ -150,13 +108,7 @@ archive_methods! {
     /// Args:
     ///     recording_id: Id of the recording.
     ///     channel: The new channel.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    update_channel, async_update_channel (recording_id, channel) -> None [slf, recording_id: i64, channel: Channel] {
+    update_channel, async_update_channel (recording_id, channel) [slf, recording_id: i64, channel: Channel] {
         Self::request(slf, ArchiveCall::update_channel(recording_id, &channel.0))
     }
 }

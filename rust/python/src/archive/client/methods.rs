@@ -1,12 +1,12 @@
 //! [`archive_methods`]: defines methods of `AeronArchive` that send a request.
 
 /// Defines methods in pairs: a method that waits for the response, and a method with the prefix `async_` that returns
-/// a `PendingOperation`. The declaration of a method without a result has `-> None`.
+/// a `PendingOperation`.
 macro_rules! archive_methods {
     (
         $(
             $(#[doc = $doc:literal])+
-            $name:ident, $async_name:ident $signature:tt $(-> $nothing:ident)? $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
+            $name:ident, $async_name:ident $signature:tt $(as $text:literal)? [$slf:ident $(, $arg:ident: $type:ty)* $(,)?] $body:block
         )*
         $(---
         $($own:tt)*)?
@@ -24,16 +24,7 @@ macro_rules! archive_methods {
                     Self::$async_name(slf, $($arg),*)?.wait(slf.py(), None)
                 }
 
-                #[doc = concat!("Starts `", stringify!($name), "` without waiting for the archive.")]
-                #[doc = ""]
-                #[doc = "Returns a `PendingOperation` at once. It has the same result and errors as the method without `async_`:"]
-                #[doc = ""]
-                $(#[doc = $doc])+
-                $(
-                    #[doc = ""]
-                    #[doc = "Returns:"]
-                    #[doc = concat!("    A `PendingOperation` whose result is `", stringify!($nothing), "`.")]
-                )?
+                #[doc = concat!("Starts `", stringify!($name), "`, and returns its `PendingOperation` at once.")]
                 #[allow(clippy::too_many_arguments, reason = "they are the fields of the request")]
                 #[pyo3(signature = $signature $(, text_signature = $text)?)]
                 fn $async_name(

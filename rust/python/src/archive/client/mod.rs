@@ -41,8 +41,8 @@ use crate::waiting::WaitPolicy;
 /// A client of an archive, which `connect_archive` returns. Thread-safe.
 ///
 /// A method that sends a request waits for the response, up to the message timeout. The method of the same
-/// name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. If
-/// the archive refuses a request, the method raises an `ArchiveError` with a `code` and a `correlation_id`.
+/// name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. It has the
+/// same arguments, except a timeout, and the same result and errors.
 ///
 /// A thread of the client keeps the session alive while the program makes no calls. The client has no such
 /// thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The
@@ -56,6 +56,13 @@ use crate::waiting::WaitPolicy;
 ///
 /// The end of a `with` block closes the session. Recordings, replays and replications of the archive
 /// continue.
+///
+/// Raises:
+///     ArchiveError: By every method that sends a request, if the archive refuses it. The subclass names the reason.
+///         The error has a `code` and a `correlation_id`.
+///     ArchiveTimeoutError: By every such method, if the archive does not respond within the message timeout.
+///     ArchiveDisconnectedError: By every such method and by `poll`, if the archive ended the session.
+///     ArchiveClosedError: By every such method and by `poll`, if the client of the archive is closed.
 ///
 /// Example:
 ///     ```python
@@ -186,10 +193,6 @@ impl PyAeronArchive {
     }
 
     /// Polls the session once. Needed only if the client has no threads.
-    ///
-    /// Raises:
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll(&self, py: Python<'_>) -> PyResult<()> {
         let archive = self.get()?;
         let polled = py.detach(|| archive.poll());
@@ -202,10 +205,6 @@ impl PyAeronArchive {
     ///
     /// Returns:
     ///     The error, or `None` if there is no such error.
-    ///
-    /// Raises:
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     fn poll_for_error(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let archive = self.get()?;
         let polled = py.detach(|| archive.poll_for_error_response());

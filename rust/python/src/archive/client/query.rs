@@ -94,10 +94,6 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If a datetime has no time zone.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recordings, async_list_recordings (
         *, channel = None, stream_id = None, from_recording_id = 0, limit = None, since = None, until = None
     )
@@ -124,12 +120,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The recording, or `None` if the archive does not have it.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recording, async_list_recording (recording_id) [slf, recording_id: i64] {
         let begin = |link: &Arc<Link>| link.archive.begin(ArchiveCall::list_recording(recording_id));
         Self::pending(slf, "list recording", begin, optional_recording)
@@ -145,12 +135,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     A list of `RecordingSubscription`.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_recording_subscriptions, async_list_recording_subscriptions (
         *, channel = None, stream_id = None, from_index = 0, limit = None
     )
@@ -175,12 +159,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The recording id, or `None` if there is no such recording.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     find_last_matching_recording, async_find_last_matching_recording (channel, stream_id, session_id, *, min_recording_id = 0)
     [slf, channel: Channel, stream_id: i32, session_id: i32, min_recording_id: i64] {
         let call = ArchiveCall::find_last_matching_recording(min_recording_id, &channel.0, stream_id, session_id);
@@ -194,12 +172,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The position, in bytes.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     get_start_position, async_get_start_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::start_position(recording_id))
     }
@@ -211,12 +183,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The position in bytes; `None` if the recording is not active.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     get_recording_position, async_get_recording_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::recording_position(recording_id))
     }
@@ -228,12 +194,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The position in bytes; `None` if the recording is active.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     get_stop_position, async_get_stop_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::stop_position(recording_id))
     }
@@ -245,12 +205,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The position, in bytes.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     get_max_recorded_position, async_get_max_recorded_position (recording_id) [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::max_recorded_position(recording_id))
     }

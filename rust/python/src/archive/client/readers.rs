@@ -33,10 +33,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     ///
     /// Example:
     ///     ```python
@@ -62,10 +58,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     remove_reader, async_remove_reader (recording_id, name) [slf, recording_id: i64, name: String] {
         let begin = |link: &Arc<Link>| Ok(link.archive.remove_reader(recording_id, &name));
         Self::pending(slf, "remove reader", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
@@ -83,10 +75,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_readers, async_list_readers (*, recording_id = None, name = None)
     [slf, recording_id: Option<i64>, name: Option<String>] {
         let begin = |link: &Arc<Link>| {

@@ -137,10 +137,6 @@ archive_methods! {
     ///     InvalidArgumentError: If the client already has the publication.
     ///     RegistrationError: If the driver refuses the publication; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     add_recorded_publication, async_add_recorded_publication (channel, stream_id)
     [slf, channel: Channel, stream_id: i32] {
         let begin = |link: &Arc<Link>| link.archive.async_add_recorded_publication(&channel.0, stream_id);
@@ -161,10 +157,6 @@ archive_methods! {
     /// Raises:
     ///     RegistrationError: If the driver refuses the publication; the subclass names the reason.
     ///     DriverTimeoutError: If the driver does not respond within the driver timeout.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     add_recorded_exclusive_publication, async_add_recorded_exclusive_publication (channel, stream_id)
     [slf, channel: Channel, stream_id: i32] {
         let begin = |link: &Arc<Link>| {
@@ -190,12 +182,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     start_recording, async_start_recording (
         channel, stream_id, *, source = LOCAL, auto_stop = false, on_failure = None
     )
@@ -224,12 +210,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     The id of the archive's subscription. `stop_recording` accepts it.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     extend_recording, async_extend_recording (
         recording_id, channel, stream_id, *, source = LOCAL, auto_stop = false, on_failure = None
     )
@@ -252,11 +232,7 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    stop_recording, async_stop_recording (recorded, stream_id = None) -> None
+    stop_recording, async_stop_recording (recorded, stream_id = None)
     [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
         match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
             RecordingToStop::Subscription(id) => {
@@ -280,10 +256,6 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If `recorded` is a channel and `stream_id` is missing.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_recording, async_try_stop_recording (recorded, stream_id = None)
     [slf, recorded: Py<PyAny>, stream_id: Option<i32>] {
         match RecordingToStop::read(recorded.bind(slf.py()), stream_id)? {
@@ -303,12 +275,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     `True` if the recording was active.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_recording_by_identity, async_try_stop_recording_by_identity (recording_id)
     [slf, recording_id: i64] {
         Self::request(slf, ArchiveCall::try_stop_recording_by_identity(recording_id))
@@ -333,9 +299,6 @@ archive_methods! {
     ///     ArchiveTimeoutError: If the archive has not recorded the position within `timeout`, or does not respond
     ///         within the message timeout.
     ///     InvalidArgumentError: If the recording is deleted during the wait.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     #[pyo3(signature = (publication, position, timeout = None))]
     fn wait_recorded(
         slf: &Bound<'_, Self>,
@@ -357,21 +320,7 @@ archive_methods! {
         })
     }
 
-    /// Starts `wait_recorded` without waiting for the archive.
-    ///
-    /// Args:
-    ///     publication: A recorded publication of this client.
-    ///     position: Position in bytes, such as `publication.position`.
-    ///
-    /// Returns:
-    ///     A `PendingOperation` whose result is the `Recording`.
-    ///
-    /// Raises:
-    ///     InvalidArgumentError: If the recording is deleted during the wait.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
+    /// Starts `wait_recorded`, and returns its `PendingOperation` at once.
     fn async_wait_recorded(
         slf: &Bound<'_, Self>,
         publication: &Bound<'_, PyAny>,

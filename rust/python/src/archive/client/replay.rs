@@ -106,10 +106,6 @@ archive_methods! {
     ///     RegistrationError: If the driver refuses the subscription; the subclass names the reason.
     ///     EmptyTimeRangeError: If the recording has no message in the range of time.
     ///     NotSupportedByArchiveError: If the archive does not have replays by time, rate or speed.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     ///
     /// Example:
     ///     ```python
@@ -192,10 +188,6 @@ archive_methods! {
     ///     InvalidArgumentError: If an argument is out of range, two arguments contradict each other, or the channel
     ///         has `control-mode=response`.
     ///     NotSupportedByArchiveError: If the archive does not have replays with a rate or speed.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     start_replay, async_start_replay (
         recording_id, channel, stream_id, *, position = None, length = REPLAY_ALL_AND_FOLLOW, rate = None, speed = None,
         bounding_limit_counter_id = None, file_io_max_length = None
@@ -220,13 +212,7 @@ archive_methods! {
     ///
     /// Args:
     ///     replay_session_id: Id of the replay, which `start_replay` returned.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    stop_replay, async_stop_replay (replay_session_id) -> None [slf, replay_session_id: i64] {
+    stop_replay, async_stop_replay (replay_session_id) [slf, replay_session_id: i64] {
         Self::request(slf, ArchiveCall::stop_replay(replay_session_id))
     }
 
@@ -234,13 +220,7 @@ archive_methods! {
     ///
     /// Args:
     ///     recording_id: Id of the recording. `None` stops the replays of all recordings.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    stop_all_replays, async_stop_all_replays (recording_id = None) -> None [slf, recording_id: Option<i64>] {
+    stop_all_replays, async_stop_all_replays (recording_id = None) [slf, recording_id: Option<i64>] {
         Self::request(slf, ArchiveCall::stop_all_replays(recording_id.unwrap_or(NULL_VALUE)))
     }
     ---

@@ -42,10 +42,6 @@ archive_methods! {
     ///
     /// Raises:
     ///     InvalidArgumentError: If `live_destination` and `replication_session_id` are both given.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     replicate, async_replicate (
         src_recording_id, src_control_channel, src_control_stream_id = 10, *, stop_position = None, dst_recording_id = None,
         live_destination = None, replication_channel = None, src_response_channel = None, channel_tag_id = None,
@@ -80,13 +76,7 @@ archive_methods! {
     ///
     /// Args:
     ///     replication_id: Id of the replication.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
-    stop_replication, async_stop_replication (replication_id) -> None [slf, replication_id: i64] {
+    stop_replication, async_stop_replication (replication_id) [slf, replication_id: i64] {
         Self::request(slf, ArchiveCall::<()>::stop_replication(replication_id))
     }
 
@@ -97,12 +87,6 @@ archive_methods! {
     ///
     /// Returns:
     ///     `True` if there was a replication to stop.
-    ///
-    /// Raises:
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     try_stop_replication, async_try_stop_replication (replication_id) [slf, replication_id: i64] {
         Self::request(slf, ArchiveCall::<bool>::try_stop_replication(replication_id))
     }

@@ -40,10 +40,6 @@ archive_methods! {
     ///     InvalidArgumentError: If `recording_id` is given together with `stream_id` or `channel`.
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     ///
     /// Example:
     ///     ```python
@@ -72,10 +68,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     list_retention, async_list_retention () [slf] {
         let begin = |link: &Arc<Link>| Ok(link.archive.list_retention());
         Self::pending(slf, "list retention", begin, |py, _, _, policies: Vec<_>| {
@@ -103,10 +95,6 @@ archive_methods! {
     /// Raises:
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     apply_retention, async_apply_retention (
         *, recording_id = None, dry_run = false, trust_clock = false
     )

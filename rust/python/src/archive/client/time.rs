@@ -35,10 +35,6 @@ archive_methods! {
     ///     InvalidArgumentError: If not exactly one of `since` and `until` is given, or a datetime has no time zone.
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
-    ///     ArchiveError: If the archive refuses the request; the subclass names the reason.
-    ///     ArchiveTimeoutError: If the archive does not respond within the message timeout.
-    ///     ArchiveDisconnectedError: If the archive ended the session.
-    ///     ArchiveClosedError: If the client of the archive is closed.
     ///
     /// Example:
     ///     ```python
