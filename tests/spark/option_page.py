@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aeron.spark.options import OPTIONS, Option
+from aeron.spark.option_table import OPTIONS, Option
 
 OPTIONS_PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
-_BEGIN, _END = "<!-- options: made from python/aeron/spark/options.py -->\n", "<!-- end of options -->\n"
+_BEGIN, _END = "<!-- options: made from python/aeron/spark/option_table.py -->\n", "<!-- end of options -->\n"
 
 
 def options_table() -> str:

@@ -13,15 +13,13 @@ import pytest
 from tests.spark.option_page import OPTIONS_PAGE, options_table
 
 from aeron.spark.errors import AeronOptionError
+from aeron.spark.option_table import OPTIONS, Option, Use
 from aeron.spark.options import (
-    OPTIONS,
-    Option,
     ReadOptions,
     ReadStreamOptions,
     RecordedWriteOptions,
     SharedReadOptions,
     SharedReadStreamOptions,
-    Use,
     WriteOptions,
     check_source,
     read_options,

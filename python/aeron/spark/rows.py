@@ -11,7 +11,8 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from aeron.spark.logs import logger
-from aeron.spark.options import MALFORMED, ReadStreamOptions, SharedOptions, SourceOptions
+from aeron.spark.option_table import MALFORMED
+from aeron.spark.options import ReadStreamOptions, SharedOptions, SourceOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
