@@ -92,12 +92,16 @@ fn recording(archive: &AeronArchive, request: &Request) -> Result<Value> {
 
 fn replay(archive: &AeronArchive, request: &Request) -> Result<Value> {
     Ok(match request.operation.as_str() {
-        "start_replay" => json!(archive.start_replay(
-            request.number("recording")?,
-            request.text("channel")?,
-            request.number("stream")?,
-            &replay_params(request)?,
-        )?),
+        "start_replay" => json!(
+            archive
+                .async_start_replay(
+                    request.number("recording")?,
+                    request.text("channel")?,
+                    request.number("stream")?,
+                    &replay_params(request)?,
+                )?
+                .wait()?
+        ),
         "stop_replay" => json!(archive.call(ArchiveCall::stop_replay(request.number("replay")?))?),
         _ => json!(archive.call(ArchiveCall::stop_all_replays(request.number("recording")?))?),
     })

@@ -151,11 +151,14 @@ impl ArchivePeer {
         let sender = match (request.flag("recorded"), request.flag("exclusive")) {
             (true, true) => Sender::Exclusive(
                 self.archive()?
-                    .add_recorded_exclusive_publication(channel, stream)?,
+                    .async_add_recorded_exclusive_publication(channel, stream)?
+                    .wait()?,
             ),
-            (true, false) => {
-                Sender::Shared(self.archive()?.add_recorded_publication(channel, stream)?)
-            }
+            (true, false) => Sender::Shared(
+                self.archive()?
+                    .async_add_recorded_publication(channel, stream)?
+                    .wait()?,
+            ),
             (false, true) => {
                 Sender::Exclusive(self.aeron()?.add_exclusive_publication(channel, stream)?)
             }
@@ -175,12 +178,16 @@ impl ArchivePeer {
     }
 
     fn replay(&mut self, request: &Request) -> Result<Value> {
-        let subscription = self.archive()?.replay(
-            request.number("recording")?,
-            request.text("channel")?,
-            request.number("stream")?,
-            &super::calls::replay_params(request)?,
-        )?;
+        let subscription = self
+            .archive()?
+            .async_replay(
+                request.number("recording")?,
+                request.text("channel")?,
+                request.number("stream")?,
+                &super::calls::replay_params(request)?,
+            )?
+            .wait()?
+            .subscription;
         Ok(self.add_receiver(Receiver::new(subscription)))
     }
 

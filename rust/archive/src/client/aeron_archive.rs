@@ -11,7 +11,7 @@ use super::call::{ArchiveCall, Ticket};
 use super::connecting::ConnectingSession;
 use super::context::ArchiveClientContext;
 use super::error::{ArchiveClientError, Result};
-use super::operation::ArchiveOperation;
+use super::operation::{ArchiveOperation, CallSteps};
 use super::session::{ArchiveSession, ArchiveSessionState};
 
 /// Maximum number of polls while the session is locked, so that a long listing does not block other
@@ -40,7 +40,7 @@ const MAX_POLLS: usize = 100;
 /// for recording in archive.call(ArchiveCall::list_recordings(0, 100))? {
 ///     println!("{} {}", recording.recording_id, recording.original_channel);
 /// }
-/// let replay = archive.replay(0, "aeron:ipc", 1002, &ReplayParams::default())?;
+/// let replay = archive.async_replay(0, "aeron:ipc", 1002, &ReplayParams::default())?.wait()?;
 /// # Ok(())
 /// # }
 /// ```
@@ -180,12 +180,15 @@ impl AeronArchive {
         self.begin(call)?.wait()
     }
 
-    /// Sends a request without waiting for its response.
+    /// Sends a request without waiting for its response. If not each archive supports the request, the operation first
+    /// checks that this archive does. If it does not, the operation fails with
+    /// [`ArchiveClientError::NotSupported`].
     ///
     /// # Errors
     /// The session cannot be used: see [`AeronArchive`]. The operation returns all other errors.
     pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
-        Ok(ArchiveOperation::call(self, self.submit(&call)?))
+        let steps = CallSteps::begin(self, call)?;
+        Ok(ArchiveOperation::new(self, steps))
     }
 
     /// Polls once. Returns a work count: 0 if nothing was sent or read.

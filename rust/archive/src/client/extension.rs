@@ -56,9 +56,33 @@ pub struct ExtensionPage<D> {
     pub next_index: Option<i32>,
 }
 
-/// A descriptor of any kind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum ExtensionDescriptor {
+/// Declares [`ExtensionDescriptor`], with a variant for each type of descriptor.
+macro_rules! descriptors {
+    ($($variant:ident($kind:ty),)+) => {
+        /// A descriptor of any kind.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub(super) enum ExtensionDescriptor {
+            $($variant($kind),)+
+        }
+
+        $(impl OfDescriptor for $kind {
+            fn select(descriptor: ExtensionDescriptor) -> Option<Self> {
+                match descriptor {
+                    ExtensionDescriptor::$variant(found) => Some(found),
+                    _ => None,
+                }
+            }
+        })+
+    };
+}
+
+/// A type of descriptor.
+pub(super) trait OfDescriptor: Sized {
+    /// Returns the descriptor if it has this type.
+    fn select(descriptor: ExtensionDescriptor) -> Option<Self>;
+}
+
+descriptors! {
     Reader(NamedReader),
     Retention(RetentionPolicy),
     RetentionOutcome(RetentionOutcome),

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
+    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveClientError, ArchiveSessionState,
     CredentialsSupplier,
 };
 use aeron_archive::objects::CopiedRange;
@@ -309,7 +309,7 @@ impl ConnectionLease {
         }
         // One request for all recordings is faster than one for each. The archive refuses it if the copies of any
         // recording are unknown, also of one that is not in `recording_ids`.
-        match self.0.archive.list_copied_ranges(None).wait() {
+        match self.list_copied_ranges(None) {
             Err(ArchiveClientError::NotSupported { .. }) => {
                 self.0.lacks_copies.store(true, Ordering::Relaxed);
                 Ok(Vec::new())
@@ -327,14 +327,17 @@ impl ConnectionLease {
     ) -> Result<Vec<CopiedRange>, ArchiveClientError> {
         let mut ranges = Vec::new();
         for &recording_id in recording_ids {
-            ranges.extend(
-                self.0
-                    .archive
-                    .list_copied_ranges(Some(recording_id))
-                    .wait()?,
-            );
+            ranges.extend(self.list_copied_ranges(Some(recording_id))?);
         }
         Ok(ranges)
+    }
+
+    fn list_copied_ranges(
+        &self,
+        recording_id: Option<i64>,
+    ) -> Result<Vec<CopiedRange>, ArchiveClientError> {
+        let page = move |from| ArchiveCall::list_copied_ranges(recording_id, from);
+        self.list(page)?.wait()
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use aeron_archive::client::{ArchiveClientError, ListedInfo};
+use aeron_archive::client::{ArchiveCall, ArchiveClientError, ListedInfo};
 use aeron_archive::extensions::RecordingLink;
 
 use super::connection::{ArchiveAccess, ArchiveConnections, ConnectionLease};
@@ -24,7 +24,8 @@ pub(super) fn links(
     if connection.has_no_links() {
         return Ok(BTreeMap::new());
     }
-    match connection.list_recording_info(None, "").wait() {
+    let page = |from| ArchiveCall::list_recording_info(None, "", from);
+    match connection.list(page).and_then(|mut listing| listing.wait()) {
         Ok(infos) => {
             let link = |listed: ListedInfo| Some((listed.recording_id, listed.info.link?));
             Ok(infos.into_iter().filter_map(link).collect())

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use aeron_archive::client::ArchiveClientError;
+use aeron_archive::client::{ArchiveCall, ArchiveClientError};
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::connection::{ArchiveAccess, ArchiveConnections};
@@ -43,10 +43,14 @@ impl QueryReader {
         connections.with(access, |connection| {
             let commit = |taken: &&RecordingOffset| {
                 let (id, position) = (taken.recording_id, taken.position);
-                connection.commit_reader(id, &self.name, position, self.max_age_ms, None)
+                let (name, max_age_ms) = (&self.name, self.max_age_ms);
+                connection.begin(ArchiveCall::commit_reader(
+                    id, name, position, max_age_ms, None,
+                ))
             };
             // All requests are sent before the first wait, so that one round trip is enough.
-            let mut commits: Vec<_> = new.iter().map(commit).collect();
+            let commits: Result<Vec<_>, _> = new.iter().map(commit).collect();
+            let mut commits = commits.map_err(|error| access.error(&error))?;
             for commit in &mut commits {
                 // The first poll sends the request.
                 commit

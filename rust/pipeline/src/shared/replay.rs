@@ -212,7 +212,7 @@ fn start(
     let deadline = Instant::now() + access.timeout;
     loop {
         let (channel, stream_id) = (&access.replay_channel, access.replay_stream_id);
-        let starting = connection.async_replay_with_id(recording_id, channel, stream_id, params)?;
+        let starting = connection.async_replay(recording_id, channel, stream_id, params)?;
         match { starting }.wait() {
             Err(error)
                 if error.archive_code() == Some(ArchiveErrorCode::MaxReplays)

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use aeron_archive::client::ArchiveClientError;
+use aeron_archive::client::{ArchiveCall, ArchiveClientError};
 use aeron_archive::index::{ENTRY_LENGTH, IndexEntry, IndexFile};
 use aeron_archive::storage::{Access, Storage};
 use aeron_objects::reading::CopiedDirectory;
@@ -28,7 +28,7 @@ pub(super) fn position_at(
 ) -> Result<i64, LiveError> {
     let (access, id) = (&archive.access, recording.id());
     let found = archive.connections.with(access, |connection| {
-        let found = connection.find_position(id, edge, time_us).wait();
+        let found = connection.call(ArchiveCall::find_position(id, edge, time_us));
         found.map_err(|error| {
             let cause = access.error(&error);
             match error {

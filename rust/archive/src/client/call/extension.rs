@@ -1,13 +1,13 @@
 //! Creates the [`ArchiveCall`]s that this project adds to Aeron's protocol.
 //! [`AeronArchive`](super::super::AeronArchive) sends these calls to archives that support them.
 
-use aeron_protocol::archive::extension::MAX_LISTED;
-use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, TimeEdge};
+use aeron_protocol::archive::extension::{Capabilities, MAX_LISTED};
+use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, RequestIds, TimeEdge};
 
 use super::super::answer::{Answer, Expected};
 use super::super::error::{ArchiveClientError, Result};
-use super::super::extension::{ExtensionDescriptor, ExtensionPage, ListedInfo, TimedPosition};
-use super::{ArchiveCall, extension_request, nothing, page_of, value};
+use super::super::extension::{ExtensionPage, ListedInfo, OfDescriptor, TimedPosition};
+use super::{ArchiveCall, extension_request, nothing, value};
 use crate::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
@@ -45,6 +45,7 @@ impl ArchiveCall<i64> {
             })),
             value,
         )
+        .requires(Capabilities::READERS)
     }
 
     /// Removes a named reader. The result is 1, or 0 if the reader does not exist.
@@ -58,6 +59,7 @@ impl ArchiveCall<i64> {
             })),
             value,
         )
+        .requires(Capabilities::READERS)
     }
 
     /// Sets a retention policy. A policy without limits removes the policy of its scope. The result is 1 if a policy
@@ -83,6 +85,7 @@ impl ArchiveCall<i64> {
             })),
             value,
         )
+        .requires(Capabilities::RETENTION)
     }
 }
 
@@ -98,6 +101,7 @@ impl ArchiveCall<()> {
             })),
             nothing,
         )
+        .requires(Capabilities::RECORDING_INFO)
     }
 
     /// Replaces the metadata of a recording. Empty metadata remove the old metadata.
@@ -111,6 +115,7 @@ impl ArchiveCall<()> {
             })),
             nothing,
         )
+        .requires(Capabilities::RECORDING_INFO)
     }
 }
 
@@ -119,7 +124,7 @@ impl ArchiveCall<ExtensionPage<NamedReader>> {
     /// recordings. If `name` is empty, lists readers with any name.
     pub fn list_readers(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
         let name = name.to_owned();
-        Self::page(
+        page(
             "list readers",
             extension_request!(ListReaders(ListReadersRequest {
                 recording_id: recording_id.unwrap_or(NULL_VALUE),
@@ -127,20 +132,15 @@ impl ArchiveCall<ExtensionPage<NamedReader>> {
                 count: MAX_LISTED,
                 name: name.as_bytes(),
             })),
-            |outcome| {
-                page_of(outcome, |descriptor| match descriptor {
-                    ExtensionDescriptor::Reader(reader) => Some(reader),
-                    _ => None,
-                })
-            },
         )
+        .requires(Capabilities::READERS)
     }
 }
 
 impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
     /// Lists retention policies from an index on. Policies of single recordings come first.
     pub fn list_retention(from_index: i32) -> Self {
-        Self::page(
+        page(
             "list retention",
             extension_request!(ListRetention(ListRetentionRequest {
                 recording_id: NULL_VALUE,
@@ -148,13 +148,8 @@ impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
                 count: MAX_LISTED,
                 name: &[],
             })),
-            |outcome| {
-                page_of(outcome, |descriptor| match descriptor {
-                    ExtensionDescriptor::Retention(policy) => Some(policy),
-                    _ => None,
-                })
-            },
         )
+        .requires(Capabilities::RETENTION)
     }
 }
 
@@ -164,20 +159,15 @@ impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
     /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive
     /// trusts the wall clock from now on.
     pub fn apply_retention(recording_id: Option<i64>, dry_run: bool, trust_clock: bool) -> Self {
-        Self::page(
+        page(
             "apply retention",
             extension_request!(ApplyRetention(ApplyRetentionRequest {
                 recording_id: recording_id.unwrap_or(NULL_VALUE),
                 dry_run,
                 trust_clock,
             })),
-            |outcome| {
-                page_of(outcome, |descriptor| match descriptor {
-                    ExtensionDescriptor::RetentionOutcome(outcome) => Some(outcome),
-                    _ => None,
-                })
-            },
         )
+        .requires(Capabilities::RETENTION)
     }
 }
 
@@ -186,7 +176,7 @@ impl ArchiveCall<ExtensionPage<ListedInfo>> {
     /// of them. If `name` is empty, lists recordings with any name and without a name.
     pub fn list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
         let name = name.to_owned();
-        Self::page(
+        page(
             "list recording info",
             extension_request!(ListRecordingInfo(ListRecordingInfoRequest {
                 recording_id: recording_id.unwrap_or(NULL_VALUE),
@@ -194,13 +184,8 @@ impl ArchiveCall<ExtensionPage<ListedInfo>> {
                 count: MAX_LISTED,
                 name: name.as_bytes(),
             })),
-            |outcome| {
-                page_of(outcome, |descriptor| match descriptor {
-                    ExtensionDescriptor::Info(info) => Some(info),
-                    _ => None,
-                })
-            },
         )
+        .requires(Capabilities::RECORDING_INFO)
     }
 }
 
@@ -208,7 +193,7 @@ impl ArchiveCall<ExtensionPage<CopiedRange>> {
     /// Lists the ranges of recordings that were copied to object storage, from an index on. Without `recording_id`,
     /// lists the ranges of all recordings.
     pub fn list_copied_ranges(recording_id: Option<i64>, from_index: i32) -> Self {
-        Self::page(
+        page(
             "list copied ranges",
             extension_request!(ListCopiedRanges(ListCopiedRangesRequest {
                 recording_id: recording_id.unwrap_or(NULL_VALUE),
@@ -216,13 +201,8 @@ impl ArchiveCall<ExtensionPage<CopiedRange>> {
                 count: MAX_LISTED,
                 name: &[],
             })),
-            |outcome| {
-                page_of(outcome, |descriptor| match descriptor {
-                    ExtensionDescriptor::CopiedRange(range) => Some(range),
-                    _ => None,
-                })
-            },
         )
+        .requires(Capabilities::OBJECTS)
     }
 }
 
@@ -241,19 +221,34 @@ impl ArchiveCall<TimedPosition> {
             })),
             found_position,
         )
+        .requires(Capabilities::TIME)
     }
 }
 
 fn found_position(outcome: Result<Answer>) -> Result<TimedPosition> {
-    let page = page_of(outcome, |descriptor| match descriptor {
-        ExtensionDescriptor::TimedPosition(found) => Some(found),
-        _ => None,
-    })?;
     let missing = || ArchiveClientError::UnexpectedResponse {
         request: FIND_POSITION,
         correlation_id: NULL_VALUE,
         code: ControlResponseCode::Ok,
         relevant_id: NULL_VALUE,
     };
+    let page: ExtensionPage<TimedPosition> = page_of(outcome)?;
     page.entries.first().copied().ok_or_else(missing)
+}
+
+/// Returns a page with the descriptors of one kind.
+fn page_of<D: OfDescriptor>(outcome: Result<Answer>) -> Result<ExtensionPage<D>> {
+    let (descriptors, next_index) = outcome?.into_page();
+    Ok(ExtensionPage {
+        entries: descriptors.into_iter().filter_map(D::select).collect(),
+        next_index: i32::try_from(next_index).ok().filter(|index| *index >= 0),
+    })
+}
+
+/// Creates a call whose answer is a page of descriptors.
+fn page<D: OfDescriptor>(
+    name: &'static str,
+    encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
+) -> ArchiveCall<ExtensionPage<D>> {
+    ArchiveCall::listing(name, Expected::Page, encode, page_of)
 }

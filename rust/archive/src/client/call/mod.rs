@@ -7,12 +7,12 @@ mod recording;
 mod replay;
 mod replication;
 
+use aeron_protocol::archive::extension::Capabilities;
 use aeron_protocol::archive::{ArchiveRequest, RequestIds};
 
 use super::answer::{Answer, Expected};
 use super::error::Result;
 use super::exchange::NewRequest;
-use super::extension::{ExtensionDescriptor, ExtensionPage};
 
 /// A request to an archive, with the type of its result. [`AeronArchive`](super::AeronArchive)
 /// sends the request and returns an [`ArchiveOperation`](super::ArchiveOperation).
@@ -27,6 +27,8 @@ use super::extension::{ExtensionDescriptor, ExtensionPage};
 #[must_use = "a call does nothing until it is sent"]
 pub struct ArchiveCall<T> {
     name: &'static str,
+    /// The capability that an archive must have for the request; `None` if each archive supports the request.
+    required: Option<Capabilities>,
     encode: Box<dyn Fn(RequestIds) -> Vec<u8> + Send + Sync>,
     expected: Expected,
     is_listing: bool,
@@ -54,6 +56,18 @@ impl<T> ArchiveCall<T> {
         self.name
     }
 
+    pub(super) const fn required(&self) -> Option<Capabilities> {
+        self.required
+    }
+
+    /// Declares that the archive must have a capability, which [`AeronArchive`](super::AeronArchive) checks first.
+    fn requires(self, capability: Capabilities) -> Self {
+        Self {
+            required: Some(capability),
+            ..self
+        }
+    }
+
     /// Creates a call whose answer is one response.
     fn with_response(
         name: &'static str,
@@ -62,6 +76,7 @@ impl<T> ArchiveCall<T> {
     ) -> Self {
         Self {
             name,
+            required: None,
             encode: Box::new(encode),
             expected: Expected::Value,
             is_listing: false,
@@ -81,15 +96,6 @@ impl<T> ArchiveCall<T> {
             is_listing: true,
             ..Self::with_response(name, encode, interpret)
         }
-    }
-
-    /// Creates a call whose answer is a page of descriptors of an extension.
-    fn page<D>(
-        name: &'static str,
-        encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
-        interpret: Interpret<ExtensionPage<D>>,
-    ) -> ArchiveCall<ExtensionPage<D>> {
-        ArchiveCall::listing(name, Expected::Page, encode, interpret)
     }
 
     /// Makes the session delay the call until no listing is running.
@@ -194,18 +200,6 @@ fn value(outcome: Result<Answer>) -> Result<i64> {
 fn value_if_set(outcome: Result<Answer>) -> Result<Option<i64>> {
     let value = value(outcome)?;
     Ok((value != aeron_protocol::archive::NULL_VALUE).then_some(value))
-}
-
-/// Returns a page with the descriptors that `select` accepts.
-fn page_of<D>(
-    outcome: Result<Answer>,
-    select: fn(ExtensionDescriptor) -> Option<D>,
-) -> Result<ExtensionPage<D>> {
-    let (descriptors, next_index) = outcome?.into_page();
-    Ok(ExtensionPage {
-        entries: descriptors.into_iter().filter_map(select).collect(),
-        next_index: i32::try_from(next_index).ok().filter(|index| *index >= 0),
-    })
 }
 
 /// Converts a successful outcome to `()`.

@@ -1,5 +1,7 @@
 //! Calls that start and stop replays.
 
+use aeron_protocol::archive::extension::Capabilities;
+
 use super::super::params::{NULL_COUNTER_ID, ReplayParams};
 use super::{ArchiveCall, extension_request, nothing, request, value};
 
@@ -10,7 +12,7 @@ impl ArchiveCall<i64> {
     /// bits of this id are the session id of the replay's stream.
     ///
     /// For a response channel, the parameters must have a token, and a separate publication must
-    /// send the call. [`AeronArchive::start_replay`](super::super::AeronArchive::start_replay) does
+    /// send the call. [`AeronArchive::async_start_replay`](super::super::AeronArchive::async_start_replay) does
     /// both.
     pub fn start_replay(
         recording_id: i64,
@@ -34,7 +36,8 @@ impl ArchiveCall<i64> {
                     replay_channel: replay_channel.as_bytes(),
                 })),
                 value,
-            );
+            )
+            .requires(Capabilities::REPLAY_RATE);
         }
         if params.bounding_limit_counter_id == NULL_COUNTER_ID {
             return Self::with_response(

@@ -1,12 +1,10 @@
 //! [`EarliestReplay`]: finds the first position that the archive has of a recording, and replays from there.
 
-use aeron_protocol::archive::extension::Capabilities;
-
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::error::{ArchiveClientError, Result};
 use super::super::params::ReplayParams;
-use super::{CheckedListing, ReplaySubscription, StartedReplay, Steps};
+use super::{ListingSteps, ReplaySubscription, StartedReplay, Steps};
 use crate::objects::CopiedRange;
 
 /// Requests the range of the recording that object storage has, and then the replay. If there are no copies, or the
@@ -20,21 +18,22 @@ pub(in super::super) struct EarliestReplay {
 }
 
 enum EarliestReplayStep {
-    FindCopies(CheckedListing<CopiedRange>),
+    FindCopies(ListingSteps<CopiedRange>),
     Replay(ReplaySubscription),
 }
 
 impl EarliestReplay {
     /// Creates the steps. Sends nothing. The position of the parameters is not used.
     pub(in super::super) fn new(
+        archive: &AeronArchive,
         recording_id: i64,
         replay_channel: &str,
         replay_stream_id: i32,
         params: &ReplayParams,
-    ) -> Self {
+    ) -> Result<Self> {
         let page = move |from| ArchiveCall::list_copied_ranges(Some(recording_id), from);
-        let finding = CheckedListing::new(Capabilities::OBJECTS, page);
-        Self {
+        let finding = ListingSteps::begin(archive, page)?;
+        Ok(Self {
             recording_id,
             replay_channel: replay_channel.to_owned(),
             replay_stream_id,
@@ -43,7 +42,7 @@ impl EarliestReplay {
                 ..*params
             },
             step: EarliestReplayStep::FindCopies(finding),
-        }
+        })
     }
 
     fn replay_from(

@@ -1,8 +1,8 @@
 //! [`ArchiveOperation`]: one request to the archive, or a sequence of requests to the archive and commands to the
 //! driver. The last of them has the result of the operation.
 
+mod call;
 mod earliest_replay;
-mod extension;
 mod recorded;
 mod replay;
 mod response_replay;
@@ -12,11 +12,11 @@ use super::aeron_archive::{AeronArchive, wait_for};
 use super::call::Ticket;
 use super::error::{ArchiveClientError, Result};
 
+pub(super) use call::{CallSteps, ListingSteps};
 pub(super) use earliest_replay::EarliestReplay;
-pub(super) use extension::{CheckedCall, CheckedListing};
 pub(super) use recorded::{RecordedExclusivePublication, RecordedPublication};
+pub(super) use replay::ReplaySubscription;
 pub use replay::StartedReplay;
-pub(super) use replay::{ReplaySubscription, SubscriptionOfReplay};
 pub(super) use response_replay::ResponseReplay;
 pub(super) use timed_replay::TimedReplay;
 
@@ -57,11 +57,6 @@ impl<T: Clone + 'static> ArchiveOperation<T> {
             correlation_id: steps.correlation_id(),
             state: OperationState::Pending(Box::new(steps)),
         }
-    }
-
-    /// Creates an operation of one request.
-    pub(super) fn call(archive: &AeronArchive, ticket: Ticket<T>) -> Self {
-        Self::new(archive, CallSteps(ticket))
     }
 
     /// Returns the correlation id of the request of the operation's current or last step; -1 if this step has not sent
@@ -145,23 +140,6 @@ impl<T> std::fmt::Debug for ArchiveOperation<T> {
                 &matches!(self.state, OperationState::Pending(_)),
             )
             .finish_non_exhaustive()
-    }
-}
-
-/// The steps of an operation with one request.
-struct CallSteps<T>(Ticket<T>);
-
-impl<T> Steps<T> for CallSteps<T> {
-    fn correlation_id(&self) -> i64 {
-        self.0.correlation_id()
-    }
-
-    fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>> {
-        archive.poll_session(|session| session.take(&self.0))
-    }
-
-    fn abandon(&mut self, archive: &AeronArchive) {
-        abandon(archive, &self.0);
     }
 }
 

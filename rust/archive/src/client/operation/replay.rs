@@ -2,14 +2,13 @@
 
 use aeron_client::{PendingOperation, Subscription};
 use aeron_protocol::archive::NULL_VALUE;
-use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::ArchiveCall;
 use super::super::channels::{has_wildcard_port, is_response_mode, parse, with_session_id};
 use super::super::error::Result;
 use super::super::params::ReplayParams;
-use super::{CallSteps, CheckedCall, ResponseReplay, Steps};
+use super::{CallSteps, ResponseReplay, Steps};
 
 /// Starts a replay and subscribes to it.
 ///
@@ -24,9 +23,6 @@ pub(in super::super) struct ReplaySubscription {
     params: ReplayParams,
     step: ReplayStep,
 }
-
-/// Does the same as [`ReplaySubscription`], but the result is only the subscription.
-pub(in super::super) struct SubscriptionOfReplay(pub(in super::super) ReplaySubscription);
 
 /// A replay that was started, and the subscription that receives it.
 #[derive(Clone, Debug)]
@@ -44,7 +40,7 @@ enum ReplayStep {
     SubscribeFirst(PendingOperation<Subscription>),
     ResolvePort(Subscription),
     StartFor(Subscription, Box<dyn Steps<i64>>),
-    Start(Box<dyn Steps<i64>>),
+    Start(CallSteps<i64>),
     SubscribeLast(i64, PendingOperation<Subscription>),
 }
 
@@ -66,7 +62,7 @@ impl ReplaySubscription {
         } else {
             let call =
                 ArchiveCall::start_replay(recording_id, replay_channel, replay_stream_id, params);
-            ReplayStep::Start(start_steps(archive, call, params)?)
+            ReplayStep::Start(CallSteps::begin(archive, call)?)
         };
         Ok(Self {
             recording_id,
@@ -135,8 +131,8 @@ impl ReplaySubscription {
             return Ok(ReplayStep::StartFor(subscription, Box::new(start)));
         }
         let call = ArchiveCall::start_replay(recording_id, channel, stream_id, &self.params);
-        let start = start_steps(archive, call, &self.params)?;
-        Ok(ReplayStep::StartFor(subscription, start))
+        let start = CallSteps::begin(archive, call)?;
+        Ok(ReplayStep::StartFor(subscription, Box::new(start)))
     }
 
     /// Subscribes to the session of the replay. The session id is in the low 32 bits of the
@@ -149,23 +145,11 @@ impl ReplaySubscription {
     }
 }
 
-/// Returns the steps of a request that starts a replay. With a rate or a speed, the first step
-/// checks that the archive supports it.
-fn start_steps(
-    archive: &AeronArchive,
-    call: ArchiveCall<i64>,
-    params: &ReplayParams,
-) -> Result<Box<dyn Steps<i64>>> {
-    if params.is_paced() {
-        return Ok(Box::new(CheckedCall::new(Capabilities::REPLAY_RATE, call)));
-    }
-    Ok(Box::new(CallSteps(archive.submit(&call)?)))
-}
-
 impl Steps<StartedReplay> for ReplaySubscription {
     fn correlation_id(&self) -> i64 {
         match &self.step {
-            ReplayStep::StartFor(_, start) | ReplayStep::Start(start) => start.correlation_id(),
+            ReplayStep::StartFor(_, start) => start.correlation_id(),
+            ReplayStep::Start(start) => start.correlation_id(),
             ReplayStep::SubscribeFirst(_)
             | ReplayStep::ResolvePort(_)
             | ReplayStep::SubscribeLast(..) => NULL_VALUE,
@@ -182,23 +166,12 @@ impl Steps<StartedReplay> for ReplaySubscription {
     }
 
     fn abandon(&mut self, archive: &AeronArchive) {
-        if let ReplayStep::StartFor(_, start) | ReplayStep::Start(start) = &mut self.step {
-            start.abandon(archive);
+        match &mut self.step {
+            ReplayStep::StartFor(_, start) => start.abandon(archive),
+            ReplayStep::Start(start) => start.abandon(archive),
+            ReplayStep::SubscribeFirst(_)
+            | ReplayStep::ResolvePort(_)
+            | ReplayStep::SubscribeLast(..) => {}
         }
-    }
-}
-
-impl Steps<Subscription> for SubscriptionOfReplay {
-    fn correlation_id(&self) -> i64 {
-        self.0.correlation_id()
-    }
-
-    fn poll(&mut self, archive: &AeronArchive) -> Result<Option<Subscription>> {
-        let started = self.0.poll(archive)?;
-        Ok(started.map(|started| started.subscription))
-    }
-
-    fn abandon(&mut self, archive: &AeronArchive) {
-        self.0.abandon(archive);
     }
 }

@@ -2,14 +2,13 @@
 
 use aeron_client::{ExclusivePublication, PendingOperation};
 use aeron_protocol::archive::NULL_VALUE;
-use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
 use super::super::call::{ArchiveCall, Ticket};
 use super::super::channels::replay_request_channel;
 use super::super::error::{ArchiveClientError, Result};
 use super::super::params::ReplayParams;
-use super::extension::CapabilityCheck;
+use super::call::CapabilityCheck;
 use super::{Steps, abandon};
 
 /// Requests a token. Then adds a publication, with the id of the response subscription in its
@@ -49,12 +48,11 @@ impl ResponseReplay {
                     .to_owned(),
             ));
         }
-        let step = match params.is_paced() {
-            true => ResponseReplayStep::Check(CapabilityCheck::new(
-                Capabilities::REPLAY_RATE,
-                "start replay at a rate",
-            )),
-            false => first_step(archive, recording_id, params)?,
+        let call =
+            ArchiveCall::start_replay(recording_id, replay_channel, replay_stream_id, params);
+        let step = match CapabilityCheck::of(&call) {
+            Some(check) => ResponseReplayStep::Check(check),
+            None => first_step(archive, recording_id, params)?,
         };
         Ok(Self {
             recording_id,
@@ -88,7 +86,7 @@ impl Steps<i64> for ResponseReplay {
             ResponseReplayStep::Token(ticket) | ResponseReplayStep::Replay(ticket) => {
                 ticket.correlation_id()
             }
-            ResponseReplayStep::Check(check) => check.correlation_id(None),
+            ResponseReplayStep::Check(check) => check.correlation_id(),
             ResponseReplayStep::Publication(_) => NULL_VALUE,
         }
     }

@@ -1,6 +1,5 @@
 //! [`TimedReplay`]: finds the positions of a range of time, and replays the range.
 
-use aeron_protocol::archive::extension::Capabilities;
 use aeron_protocol::archive::{
     ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP, TimeEdge,
 };
@@ -10,7 +9,7 @@ use super::super::call::ArchiveCall;
 use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::{TimeRange, TimedPosition};
 use super::super::params::ReplayParams;
-use super::{CheckedCall, ReplaySubscription, StartedReplay, Steps};
+use super::{CallSteps, ReplaySubscription, StartedReplay, Steps};
 
 /// Requests the begin position unless the parameters have it, then the end position if the range
 /// has an end, and then the replay.
@@ -27,8 +26,8 @@ pub(in super::super) struct TimedReplay {
 }
 
 enum TimedReplayStep {
-    FindBegin(CheckedCall<TimedPosition>),
-    FindEnd(CheckedCall<TimedPosition>),
+    FindBegin(CallSteps<TimedPosition>),
+    FindEnd(CallSteps<TimedPosition>),
     Replay(ReplaySubscription),
 }
 
@@ -39,6 +38,7 @@ impl TimedReplay {
     /// [`ArchiveClientError::InvalidArgument`] if a position or length contradicts the range, or the range has neither
     /// begin nor end, or begins after its end.
     pub(in super::super) fn new(
+        archive: &AeronArchive,
         recording_id: i64,
         range: TimeRange,
         replay_channel: &str,
@@ -50,9 +50,11 @@ impl TimedReplay {
         let since_us = range.since_us.unwrap_or(i64::MIN);
         let step = match range.until_us {
             Some(until_us) if params.position != NULL_VALUE => {
-                TimedReplayStep::FindEnd(find(recording_id, TimeEdge::Until, until_us))
+                TimedReplayStep::FindEnd(find(archive, recording_id, TimeEdge::Until, until_us)?)
             }
-            _ => TimedReplayStep::FindBegin(find(recording_id, TimeEdge::Since, since_us)),
+            _ => {
+                TimedReplayStep::FindBegin(find(archive, recording_id, TimeEdge::Since, since_us)?)
+            }
         };
         Ok(Self {
             recording_id,
@@ -81,10 +83,11 @@ impl TimedReplay {
                     self.is_approximate |= begin.is_approximate;
                     Some(match self.range.until_us {
                         Some(until_us) => TimedReplayStep::FindEnd(find(
+                            archive,
                             self.recording_id,
                             TimeEdge::Until,
                             until_us,
-                        )),
+                        )?),
                         None => self.replay(archive)?,
                     })
                 }
@@ -165,9 +168,14 @@ impl Steps<StartedReplay> for TimedReplay {
     }
 }
 
-fn find(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> CheckedCall<TimedPosition> {
+fn find(
+    archive: &AeronArchive,
+    recording_id: i64,
+    edge: TimeEdge,
+    timestamp_us: i64,
+) -> Result<CallSteps<TimedPosition>> {
     let call = ArchiveCall::find_position(recording_id, edge, timestamp_us);
-    CheckedCall::new(Capabilities::TIME, call)
+    CallSteps::begin(archive, call)
 }
 
 fn check(range: TimeRange, params: &ReplayParams) -> Result<()> {

@@ -1,12 +1,9 @@
 //! Methods for names and metadata of recordings.
 
-use std::sync::Arc;
-
-use pyo3::IntoPyObjectExt;
+use aeron_archive::client::ArchiveCall;
 use pyo3::prelude::*;
 
 use super::super::extensions::{PyCopiedRange, PyRecordingInfo};
-use super::super::link::Link;
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument;
@@ -24,8 +21,7 @@ archive_methods! {
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
     set_recording_name, async_set_recording_name (recording_id, name) [slf, recording_id: i64, name: String] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_name(recording_id, &name));
-        Self::pending(slf, "set recording name", begin, |py, _, _, ()| Ok(py.None()))
+        Self::request(slf, ArchiveCall::set_recording_name(recording_id, &name))
     }
 
     /// Sets the metadata of a recording. The archive stores the metadata, which may be any bytes.
@@ -39,8 +35,7 @@ archive_methods! {
     ///         archive must report its capabilities within a second.
     set_recording_metadata, async_set_recording_metadata (recording_id, metadata)
     [slf, recording_id: i64, metadata: Octets] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.set_recording_metadata(recording_id, &metadata.0));
-        Self::pending(slf, "set recording metadata", begin, |py, _, _, ()| Ok(py.None()))
+        Self::request(slf, ArchiveCall::set_recording_metadata(recording_id, &metadata.0))
     }
 
     /// Lists the recordings that have a name, metadata or a link, in the order of their ids.
@@ -57,13 +52,9 @@ archive_methods! {
     ///         archive must report its capabilities within a second.
     list_recording_info, async_list_recording_info (*, recording_id = None, name = None)
     [slf, recording_id: Option<i64>, name: Option<String>] {
-        let begin = |link: &Arc<Link>| {
-            Ok(link.archive.list_recording_info(recording_id, name.as_deref().unwrap_or_default()))
-        };
-        Self::pending(slf, "list recording info", begin, |py, _, _, infos: Vec<_>| {
-            let infos = infos.into_iter().map(PyRecordingInfo::from);
-            infos.collect::<Vec<_>>().into_py_any(py)
-        })
+        let name = name.unwrap_or_default();
+        let page = move |from| ArchiveCall::list_recording_info(recording_id, &name, from);
+        Self::list::<_, PyRecordingInfo>(slf, page)
     }
 
     /// Lists the recordings of which segments have copies in object storage, in the order of their ids.
@@ -82,10 +73,7 @@ archive_methods! {
     ///         archive must report its capabilities within a second.
     list_copied_ranges, async_list_copied_ranges (*, recording_id = None)
     [slf, recording_id: Option<i64>] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.list_copied_ranges(recording_id));
-        Self::pending(slf, "list copied ranges", begin, |py, _, _, ranges: Vec<_>| {
-            let ranges = ranges.into_iter().map(PyCopiedRange::from);
-            ranges.collect::<Vec<_>>().into_py_any(py)
-        })
+        let page = move |from| ArchiveCall::list_copied_ranges(recording_id, from);
+        Self::list::<_, PyCopiedRange>(slf, page)
     }
 }

@@ -20,7 +20,7 @@ pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 use std::sync::Arc;
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveSessionState, Result,
+    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveSessionState, ExtensionPage, Result,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -155,6 +155,35 @@ impl PyAeronArchive {
         let name = call.name();
         let begin = |link: &Arc<Link>| link.archive.begin(call);
         Self::pending(slf, name, begin, |py, _, _, value: T| value.into_py_any(py))
+    }
+
+    /// Sends a request whose result is a count, which is reported as `True` or `False`.
+    fn request_count(
+        slf: &Bound<'_, Self>,
+        call: ArchiveCall<i64>,
+    ) -> PyResult<PyPendingOperation> {
+        let name = call.name();
+        let begin = |link: &Arc<Link>| link.archive.begin(call);
+        Self::pending(slf, name, begin, |py, _, _, count: i64| {
+            (count > 0).into_py_any(py)
+        })
+    }
+
+    /// Requests all pages of a list. The result is a list of `P`.
+    fn list<D, P>(
+        slf: &Bound<'_, Self>,
+        page: impl Fn(i32) -> ArchiveCall<ExtensionPage<D>> + Send + 'static,
+    ) -> PyResult<PyPendingOperation>
+    where
+        D: Clone + Send + 'static,
+        P: From<D> + for<'py> IntoPyObject<'py>,
+    {
+        let name = page(0).name();
+        let begin = |link: &Arc<Link>| link.archive.list(page);
+        Self::pending(slf, name, begin, |py, _, _, entries: Vec<D>| {
+            let entries = entries.into_iter().map(P::from);
+            entries.collect::<Vec<_>>().into_py_any(py)
+        })
     }
 }
 

@@ -1,12 +1,9 @@
 //! Methods for named readers.
 
-use std::sync::Arc;
-
-use pyo3::IntoPyObjectExt;
+use aeron_archive::client::ArchiveCall;
 use pyo3::prelude::*;
 
 use super::super::extensions::PyNamedReader;
-use super::super::link::Link;
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument;
@@ -40,10 +37,7 @@ archive_methods! {
     ///     ```
     commit_reader, async_commit_reader (recording_id, name, position, *, max_age_ms = None, max_lag_bytes = None)
     [slf, recording_id: i64, name: String, position: i64, max_age_ms: Option<i64>, max_lag_bytes: Option<i64>] {
-        let begin = |link: &Arc<Link>| {
-            Ok(link.archive.commit_reader(recording_id, &name, position, max_age_ms, max_lag_bytes))
-        };
-        Self::pending(slf, "commit reader", begin, |py, _, _, position: i64| position.into_py_any(py))
+        Self::request(slf, ArchiveCall::commit_reader(recording_id, &name, position, max_age_ms, max_lag_bytes))
     }
 
     /// Removes a named reader. Retention then no longer keeps data for this reader.
@@ -59,8 +53,7 @@ archive_methods! {
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
     remove_reader, async_remove_reader (recording_id, name) [slf, recording_id: i64, name: String] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.remove_reader(recording_id, &name));
-        Self::pending(slf, "remove reader", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
+        Self::request_count(slf, ArchiveCall::remove_reader(recording_id, &name))
     }
 
     /// Lists named readers in the order of recording ids and names.
@@ -77,12 +70,8 @@ archive_methods! {
     ///         archive must report its capabilities within a second.
     list_readers, async_list_readers (*, recording_id = None, name = None)
     [slf, recording_id: Option<i64>, name: Option<String>] {
-        let begin = |link: &Arc<Link>| {
-            Ok(link.archive.list_readers(recording_id, name.as_deref().unwrap_or_default()))
-        };
-        Self::pending(slf, "list readers", begin, |py, _, _, readers: Vec<_>| {
-            let readers = readers.into_iter().map(PyNamedReader::from);
-            readers.collect::<Vec<_>>().into_py_any(py)
-        })
+        let name = name.unwrap_or_default();
+        let page = move |from| ArchiveCall::list_readers(recording_id, &name, from);
+        Self::list::<_, PyNamedReader>(slf, page)
     }
 }

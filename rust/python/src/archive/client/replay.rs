@@ -143,9 +143,9 @@ archive_methods! {
             }
             match position {
                 Some(ReplayBegin::Earliest) => {
-                    Ok(archive.async_replay_from_earliest(recording_id, channel, stream_id, &params))
+                    archive.async_replay_from_earliest(recording_id, channel, stream_id, &params)
                 }
-                _ => archive.async_replay_with_id(recording_id, channel, stream_id, &params),
+                _ => archive.async_replay(recording_id, channel, stream_id, &params),
             }
         };
         let end = match range == TimeRange::default() {

@@ -1,13 +1,10 @@
 //! Methods for retention policies.
 
-use std::sync::Arc;
-
+use aeron_archive::client::ArchiveCall;
 use aeron_archive::extensions::{RetentionPolicy, RetentionScope};
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use super::super::extensions::{PyRetentionOutcome, PyRetentionPolicy};
-use super::super::link::Link;
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument;
@@ -56,8 +53,7 @@ archive_methods! {
     ] {
         let scope = scope(recording_id, stream_id, channel)?;
         let policy = RetentionPolicy { scope, max_bytes, max_age_ms };
-        let begin = |link: &Arc<Link>| Ok(link.archive.set_retention(&policy));
-        Self::pending(slf, "set retention", begin, |py, _, _, count: i64| (count > 0).into_py_any(py))
+        Self::request_count(slf, ArchiveCall::set_retention(&policy))
     }
 
     /// Lists the retention policies. The policies of single recordings come first.
@@ -69,11 +65,7 @@ archive_methods! {
     ///     NotSupportedByArchiveError: If the archive does not have this request, for example Aeron's own archive. The
     ///         archive must report its capabilities within a second.
     list_retention, async_list_retention () [slf] {
-        let begin = |link: &Arc<Link>| Ok(link.archive.list_retention());
-        Self::pending(slf, "list retention", begin, |py, _, _, policies: Vec<_>| {
-            let policies = policies.into_iter().map(PyRetentionPolicy::from);
-            policies.collect::<Vec<_>>().into_py_any(py)
-        })
+        Self::list::<_, PyRetentionPolicy>(slf, ArchiveCall::list_retention)
     }
 
     /// Applies the retention policies now, or reports what they would delete.
@@ -105,13 +97,8 @@ archive_methods! {
                 "dry_run=True and trust_clock=True: a dry run changes nothing; call without dry_run to trust the clock",
             ));
         }
-        let begin = |link: &Arc<Link>| {
-            Ok(link.archive.apply_retention(recording_id, dry_run, trust_clock))
-        };
-        Self::pending(slf, "apply retention", begin, |py, _, _, outcomes: Vec<_>| {
-            let outcomes = outcomes.into_iter().map(PyRetentionOutcome::from);
-            outcomes.collect::<Vec<_>>().into_py_any(py)
-        })
+        let page = move |_| ArchiveCall::apply_retention(recording_id, dry_run, trust_clock);
+        Self::list::<_, PyRetentionOutcome>(slf, page)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_archive::client::TimedPosition;
+use aeron_archive::client::{ArchiveCall, TimedPosition};
 use aeron_protocol::archive::TimeEdge;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ archive_methods! {
                 return Err(raise("InvalidArgumentError", reason));
             }
         };
-        let begin = |link: &Arc<Link>| Ok(link.archive.find_position(recording_id, edge, time.0));
+        let begin = |link: &Arc<Link>| link.archive.begin(ArchiveCall::find_position(recording_id, edge, time.0));
         Self::pending(slf, "find position", begin, |py, _, _, found: TimedPosition| {
             PyFoundPosition::from(found).into_py_any(py)
         })

@@ -523,7 +523,8 @@ impl Follower {
         let current = self.current.as_ref()?;
         let place = (current.recording.recording_id, current.position);
         if let Some(former) = self.commits.former.last() {
-            return Some(Task::Removing(archive.remove_reader(*former, READER)));
+            let call = ArchiveCall::remove_reader(*former, READER);
+            return archive.begin(call).ok().map(Task::Removing);
         }
         if !std::mem::replace(&mut self.has_policy, true) {
             let policy = RetentionPolicy {
@@ -531,14 +532,16 @@ impl Follower {
                 max_bytes: Some(plan.max_bytes),
                 max_age_ms: None,
             };
-            return Some(Task::Limiting(archive.set_retention(&policy)));
+            let call = ArchiveCall::set_retention(&policy);
+            return archive.begin(call).ok().map(Task::Limiting);
         }
         if now_ns < self.commits_from_ns || self.commits.granted == Some(place) {
             return None;
         }
         self.commits_from_ns = now_ns + self.random.i64(0..plan.commit_interval_ns);
         self.commits.request(place);
-        let operation = archive.commit_reader(place.0, READER, place.1, None, None);
+        let call = ArchiveCall::commit_reader(place.0, READER, place.1, None, None);
+        let operation = archive.begin(call).ok()?;
         Some(Task::Committing(place, operation))
     }
 }
@@ -559,7 +562,8 @@ impl Follower {
             return None;
         }
         let timestamp_us = message.published_ms * 1_000;
-        let operation = archive.find_position(id, TimeEdge::Since, timestamp_us);
+        let call = ArchiveCall::find_position(id, TimeEdge::Since, timestamp_us);
+        let operation = archive.begin(call).ok()?;
         Some(Task::Finding(first.begin, operation))
     }
 }
@@ -628,7 +632,8 @@ impl Follower {
             Task::Listing(mut operation) => match operation.poll()? {
                 None => Ok(PolledTask::Pending(Task::Listing(operation))),
                 Some(recordings) if self.current.is_none() => {
-                    let operation = archive.list_readers(None, READER);
+                    let page = |from| ArchiveCall::list_readers(None, READER, from);
+                    let operation = archive.list(page)?;
                     Ok(PolledTask::Next(Task::ListingReaders(
                         recordings, operation,
                     )))
@@ -808,7 +813,10 @@ impl Follower {
     ) -> PolledTask {
         let id = recording.recording_id;
         self.commits.request((id, position));
-        let operation = archive.commit_reader(id, READER, position, None, None);
+        let call = ArchiveCall::commit_reader(id, READER, position, None, None);
+        let Ok(operation) = archive.begin(call) else {
+            return PolledTask::Done;
+        };
         let opening = Opening {
             recording,
             position,

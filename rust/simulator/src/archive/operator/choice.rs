@@ -61,8 +61,8 @@ impl Operator {
     fn choose_work(&mut self, archive: &AeronArchive, stage: &mut Stage<'_>) -> Option<Activity> {
         let ledger = &mut *stage.ledger;
         if let Some(max_bytes) = self.plan.limits_stock {
-            let operation = archive.set_retention(&Stock::policy(max_bytes));
-            return Some(Activity::LimitingStock(operation));
+            let call = ArchiveCall::set_retention(&Stock::policy(max_bytes));
+            return archive.begin(call).ok().map(Activity::LimitingStock);
         }
         if self.plan.loses_replays && self.later.u8(..LOST_REPLAYS) == 0 {
             let connect_timeout_ns = stage.archives[self.plan.archive]
@@ -401,7 +401,7 @@ impl Operator {
         };
         let stream_id = REPLAY_STREAM_ID + self.random.i32(0..10);
         let operation = archive
-            .async_replay_with_id(id, &self.plan.replay_channel, stream_id, &params)
+            .async_replay(id, &self.plan.replay_channel, stream_id, &params)
             .ok()?;
         Some(Activity::Replaying(range, operation))
     }

@@ -3,7 +3,7 @@
 //! A recording first gets a reader at its start, and then a policy. So retention must never delete data that the reader
 //! has not committed, except if the reader has expired by its own limit.
 
-use aeron_archive::client::AeronArchive;
+use aeron_archive::client::{AeronArchive, ArchiveCall};
 use aeron_archive::extensions::{RetentionPolicy, RetentionScope};
 use fastrand::Rng;
 
@@ -108,7 +108,7 @@ impl Operator {
                 false => self.random.i64(AGES_MS),
             }),
         };
-        let operation = archive.set_retention(&policy);
+        let operation = archive.begin(ArchiveCall::set_retention(&policy)).ok()?;
         Some(Activity::Retaining(
             tape,
             RetentionRequest::SetPolicy(max_bytes),
@@ -137,7 +137,8 @@ fn commit(
 ) -> Option<Activity> {
     let id = tape.recording_id?;
     let (max_age_ms, max_lag) = (limits.max_age_ms, limits.max_lag);
-    let operation = archive.commit_reader(id, READER, position, max_age_ms, max_lag);
+    let call = ArchiveCall::commit_reader(id, READER, position, max_age_ms, max_lag);
+    let operation = archive.begin(call).ok()?;
     let request = RetentionRequest::Commit {
         position,
         limits,

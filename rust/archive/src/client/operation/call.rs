@@ -1,7 +1,13 @@
-//! Operations that this project adds to Aeron's protocol. They first check that the archive supports them.
+//! [`CallSteps`] and [`ListingSteps`]: one request, and the requests for all pages of a list. If the requests need a
+//! capability, the steps first check that the archive has it.
+//!
+//! If the archive does not have the capability, the operation fails with [`ArchiveClientError::NotSupported`]. An
+//! archive of another project does not respond to the request for its capabilities, so the operation fails after one
+//! second.
 
 use std::time::Duration;
 
+use aeron_protocol::archive::NULL_VALUE;
 use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::aeron_archive::AeronArchive;
@@ -10,19 +16,18 @@ use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::{CAPABILITIES_TIMEOUT_NS, ExtensionPage};
 use super::{Steps, abandon};
 
-/// One request to an archive that must have a capability.
-pub(in super::super) struct CheckedCall<T> {
-    check: CapabilityCheck,
+/// One request to an archive.
+pub(in super::super) struct CallSteps<T> {
+    check: Option<CapabilityCheck>,
     call: ArchiveCall<T>,
     ticket: Option<Ticket<T>>,
 }
 
-/// Requests for all pages of a list, to an archive that must have a capability.
-pub(in super::super) struct CheckedListing<D> {
-    check: CapabilityCheck,
+/// Requests for all pages of a list.
+pub(in super::super) struct ListingSteps<D> {
     page: Box<dyn Fn(i32) -> ArchiveCall<ExtensionPage<D>> + Send>,
     next_index: i32,
-    ticket: Option<Ticket<ExtensionPage<D>>>,
+    current: CallSteps<ExtensionPage<D>>,
     entries: Vec<D>,
 }
 
@@ -33,81 +38,85 @@ pub(super) struct CapabilityCheck {
     asked: Option<(Ticket<i64>, i64)>,
 }
 
-impl<T> CheckedCall<T> {
-    /// Creates the steps. Sends nothing.
-    pub(in super::super) fn new(required: Capabilities, call: ArchiveCall<T>) -> Self {
-        Self {
-            check: CapabilityCheck::new(required, call.name()),
+impl<T> CallSteps<T> {
+    /// Sends the request, unless it needs a capability. In that case, sends nothing.
+    pub(in super::super) fn begin(archive: &AeronArchive, call: ArchiveCall<T>) -> Result<Self> {
+        let check = CapabilityCheck::of(&call);
+        let ticket = match &check {
+            Some(_) => None,
+            None => Some(archive.submit(&call)?),
+        };
+        Ok(Self {
+            check,
             call,
-            ticket: None,
-        }
+            ticket,
+        })
     }
 }
 
-impl<D> CheckedListing<D> {
-    /// Creates the steps. `page` creates the request for the page from an index on. Sends nothing.
-    pub(in super::super) fn new(
-        required: Capabilities,
+impl<D> ListingSteps<D> {
+    /// Begins with the first page. `page` creates the request for the page from an index on.
+    pub(in super::super) fn begin(
+        archive: &AeronArchive,
         page: impl Fn(i32) -> ArchiveCall<ExtensionPage<D>> + Send + 'static,
-    ) -> Self {
-        Self {
-            check: CapabilityCheck::new(required, page(0).name()),
+    ) -> Result<Self> {
+        Ok(Self {
+            current: CallSteps::begin(archive, page(0))?,
             page: Box::new(page),
             next_index: 0,
-            ticket: None,
             entries: Vec::new(),
-        }
+        })
     }
 }
 
-impl<T> Steps<T> for CheckedCall<T> {
+impl<T> Steps<T> for CallSteps<T> {
     fn correlation_id(&self) -> i64 {
-        self.check
-            .correlation_id(self.ticket.as_ref().map(Ticket::correlation_id))
+        match (&self.ticket, &self.check) {
+            (Some(ticket), _) => ticket.correlation_id(),
+            (None, Some(check)) => check.correlation_id(),
+            (None, None) => NULL_VALUE,
+        }
     }
 
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<T>> {
         let ticket = match &self.ticket {
             Some(ticket) => ticket,
-            None if !self.check.poll(archive)? => return Ok(None),
-            None => self.ticket.insert(archive.submit(&self.call)?),
+            None => {
+                if let Some(check) = &mut self.check
+                    && !check.poll(archive)?
+                {
+                    return Ok(None);
+                }
+                self.ticket.insert(archive.submit(&self.call)?)
+            }
         };
         archive.poll_session(|session| session.take(ticket))
     }
 
     fn abandon(&mut self, archive: &AeronArchive) {
-        self.check.abandon(archive);
+        if let Some(check) = &mut self.check {
+            check.abandon(archive);
+        }
         if let Some(ticket) = &self.ticket {
             abandon(archive, ticket);
         }
     }
 }
 
-impl<D: Send> Steps<Vec<D>> for CheckedListing<D> {
+impl<D: Send> Steps<Vec<D>> for ListingSteps<D> {
     fn correlation_id(&self) -> i64 {
-        self.check
-            .correlation_id(self.ticket.as_ref().map(Ticket::correlation_id))
+        self.current.correlation_id()
     }
 
     fn poll(&mut self, archive: &AeronArchive) -> Result<Option<Vec<D>>> {
-        if self.ticket.is_none() && !self.check.poll(archive)? {
-            return Ok(None);
-        }
-        let ticket = match &self.ticket {
-            Some(ticket) => ticket,
-            None => {
-                let call = (self.page)(self.next_index);
-                self.ticket.insert(archive.submit(&call)?)
-            }
-        };
-        let Some(page) = archive.poll_session(|session| session.take(ticket))? else {
+        let Some(page) = self.current.poll(archive)? else {
             return Ok(None);
         };
-        self.ticket = None;
         self.entries.extend(page.entries);
         match page.next_index.filter(|next| *next > self.next_index) {
             Some(next) => {
                 self.next_index = next;
+                self.current = CallSteps::begin(archive, (self.page)(next))?;
                 Ok(None)
             }
             None => Ok(Some(std::mem::take(&mut self.entries))),
@@ -115,31 +124,23 @@ impl<D: Send> Steps<Vec<D>> for CheckedListing<D> {
     }
 
     fn abandon(&mut self, archive: &AeronArchive) {
-        self.check.abandon(archive);
-        if let Some(ticket) = &self.ticket {
-            abandon(archive, ticket);
-        }
+        self.current.abandon(archive);
     }
 }
 
 impl CapabilityCheck {
-    pub const fn new(required: Capabilities, request: &'static str) -> Self {
-        Self {
-            required,
-            request,
+    /// Returns the check that a request needs; `None` if each archive supports the request.
+    pub fn of<T>(call: &ArchiveCall<T>) -> Option<Self> {
+        Some(Self {
+            required: call.required()?,
+            request: call.name(),
             asked: None,
-        }
+        })
     }
 
-    pub fn correlation_id(&self, of_request: Option<i64>) -> i64 {
-        let of_check = || {
-            self.asked
-                .as_ref()
-                .map(|(ticket, _)| ticket.correlation_id())
-        };
-        of_request
-            .or_else(of_check)
-            .unwrap_or(aeron_protocol::archive::NULL_VALUE)
+    pub fn correlation_id(&self) -> i64 {
+        let asked = self.asked.as_ref();
+        asked.map_or(NULL_VALUE, |(ticket, _)| ticket.correlation_id())
     }
 
     /// Makes progress without waiting. Returns whether the archive is known to have the capability.
