@@ -289,7 +289,7 @@ fn reload(arguments: &[String], given: &Context, level: &LogLevel) -> Result<Str
     // A warning of the start would only come again.
     context.apply(&run.sources);
     level.set(new_level);
-    let is_changed = |setting: &&Setting| setting.get(&context) != setting.get(given);
+    let is_changed = |setting: &&Setting<Context>| setting.get(&context) != setting.get(given);
     let changed = SETTINGS.iter().filter(is_changed);
     let changed: Vec<_> = changed.map(|setting| setting.name).collect();
     let level = new_level.as_str().to_lowercase();
@@ -304,7 +304,7 @@ fn serving(driver: &MediaDriver) -> String {
 /// Returns the first line of a driver's log.
 pub fn started(context: &Context) -> String {
     let defaults = Context::default();
-    let is_changed = |setting: &&Setting| setting.get(context) != setting.get(&defaults);
+    let is_changed = |setting: &&Setting<Context>| setting.get(context) != setting.get(&defaults);
     format!(
         "started: version {VERSION}, commit {COMMIT}, directory {}, pid {}, threading mode {}, settings that are not defaults: {}",
         context.dir.display(),

@@ -46,29 +46,30 @@ fn every_variable_changes_its_setting_and_the_printed_configuration() {
                 } else {
                     max
                 };
-                if setting.variable.contains("TIMEOUT") {
+                if setting.variable().contains("TIMEOUT") {
                     other.min(123_456_789).to_string()
                 } else {
                     other.to_string()
                 }
             }
-            _ if setting.variable == "AERON_THREADING_MODE" => "SHARED".into(),
-            _ if setting.variable == "AERON_THREAD_NAMING" => "new".into(),
-            _ if setting.variable == "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
+            _ if setting.variable() == "AERON_THREADING_MODE" => "SHARED".into(),
+            _ if setting.variable() == "AERON_THREAD_NAMING" => "new".into(),
+            _ if setting.variable() == "AERON_RECEIVER_GROUP_CONSIDERATION" => "true".into(),
             _ => "something".into(),
         };
-        let (context, warnings) = context(&[&format!("{}={text}", setting.variable)]);
-        assert_eq!(warnings, [""; 0], "{}", setting.variable);
-        assert_ne!(setting.get(&context), default, "{}", setting.variable);
+        let (context, warnings) = context(&[&format!("{}={text}", setting.variable())]);
+        assert_eq!(warnings, [""; 0], "{}", setting.variable());
+        assert_ne!(setting.get(&context), default, "{}", setting.variable());
         let shown = match setting.get(&context) {
             Value::Boolean(value) => u8::from(value).to_string(),
             Value::Number(value) => value.to_string(),
             Value::Text(value) => value,
         };
         assert!(
-            context
-                .to_print()
-                .contains(&format!("\n    {}={shown}\n", setting.printed_name())),
+            context.to_print().contains(&format!(
+                "\n    {}={shown}\n",
+                Context::printed_name(setting)
+            )),
             "{}",
             setting.name
         );
@@ -94,8 +95,12 @@ fn a_property_sets_the_variable_with_the_corresponding_name() {
 #[test]
 fn each_setting_is_in_the_list_of_known_names() {
     for setting in SETTINGS {
-        assert!(known::is_known(setting.variable), "{}", setting.variable);
-        assert!(Context::has_variable(setting.variable));
+        assert!(
+            known::is_known(&setting.variable()),
+            "{}",
+            setting.variable()
+        );
+        assert!(Context::has_variable(&setting.variable()));
     }
 }
 

@@ -7,18 +7,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use aeron_agent::{AgentTurns, console};
 use aeron_driver::closing::describe_unconsumed;
-use aeron_driver::config::{SETTINGS, Setting, Sources, Value};
+use aeron_driver::config::{SETTINGS, Sources};
 use aeron_driver::{Context, MediaDriver, StartError, ThreadingMode, command_line};
 use aeron_memory::directory::default_directory;
 use pyo3::exceptions::PyRuntimeWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
+use pyo3::types::PyDict;
 
 use crate::argument;
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::program;
+use crate::settings;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
 
 /// Interval between two checks whether a drain is complete.
@@ -221,31 +222,7 @@ fn set(context: &mut Context, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
             format!("MediaDriver has no setting {name:?}; MediaDriver.settings() lists all"),
         )
     })?;
-    let given = value;
-    let value = value_of(setting.name, value)?;
-    let is_choice = setting.choices().is_empty()
-        || matches!(&value, Value::Text(text) if setting.choices().contains(&text.as_str()));
-    if !is_choice || !setting.set(context, value) {
-        let reason = format!("{name}={} {}", given.repr()?, expected(setting, context));
-        return Err(raise("ConfigurationError", reason));
-    }
-    Ok(())
-}
-
-/// Describes the valid values of a setting.
-fn expected(setting: &Setting, context: &Context) -> String {
-    if !setting.choices().is_empty() {
-        return format!("is not one of {}", setting.choices().join(", "));
-    }
-    if let Some((min, max)) = setting.grammar.limits() {
-        return format!("is not a number from {min} to {max}");
-    }
-    let kind = match setting.get(context) {
-        Value::Boolean(_) => "True or False",
-        Value::Number(_) => "a number",
-        Value::Text(_) => "a text",
-    };
-    format!("is not {kind}")
+    settings::store(setting, context, value)
 }
 
 /// Stores the settings of the argument `incoming_loss`: one loss of `aeron.loss`, an iterable of losses, or `None`.
@@ -280,26 +257,6 @@ fn set_incoming_loss(context: &mut Context, value: &Bound<'_, PyAny>) -> PyResul
     }
     context.udp_channel_incoming_interceptors = names.join(",");
     Ok(())
-}
-
-/// Converts the argument of a setting.
-pub fn value_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
-    if let Ok(value) = value.cast::<PyBool>() {
-        return Ok(Value::Boolean(value.is_true()));
-    }
-    if let Ok(value) = value.extract::<i64>() {
-        return Ok(Value::Number(value));
-    }
-    let text: std::path::PathBuf = value
-        .extract()
-        .map_err(|_| argument::wrong_type(value, name, "a bool, an int, a str or a path"))?;
-    let text = text.display().to_string();
-    // Aeron's names of threading modes are upper case. The keyword accepts lower case too.
-    Ok(Value::Text(if name == "threading_mode" {
-        text.to_uppercase()
-    } else {
-        text
-    }))
 }
 
 fn start_error(error: &StartError) -> PyErr {
@@ -501,13 +458,7 @@ fn drain(py: Python<'_>, driver: &mut MediaDriver) -> PyResult<Option<String>> {
 
 fn dict_of<'py>(py: Python<'py>, context: &Context) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for setting in SETTINGS {
-        match setting.get(context) {
-            Value::Boolean(value) => dict.set_item(setting.name, value)?,
-            Value::Number(value) => dict.set_item(setting.name, value)?,
-            Value::Text(value) => dict.set_item(setting.name, value)?,
-        }
-    }
+    settings::fill(&dict, SETTINGS.iter(), context)?;
     dict.set_item("max_idle_park_ns", context.max_idle_park_ns)?;
     Ok(dict)
 }

@@ -1,15 +1,18 @@
 //! The tables of settings and of channel parameters. `tools/reference.py` generates docstrings and pages from these
 //! tables.
 
-use aeron_agent::setting::{Grammar, Value};
+use aeron_agent::setting::{Grammar, Setting, Value};
 use aeron_archive::server::context::ARCHIVE_SETTINGS;
 use aeron_driver::config::SETTINGS;
 use aeron_protocol::uri::key;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict};
 
 use crate::archive;
+use crate::argument;
 use crate::driver;
+use crate::errors::raise;
 
 /// One setting in Python: name, property, environment variable, kind, default of a driver or archive in a separate
 /// process, default of an embedded driver or archive, limits, choices, meaning.
@@ -29,44 +32,95 @@ type Row = (
 #[pyfunction]
 #[pyo3(name = "_driver_settings")]
 pub fn driver_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
-    let embedded = driver::embedded_defaults();
-    let defaults = aeron_driver::Context::default();
-    let rows = SETTINGS.iter().map(|setting| {
-        Ok((
-            setting.name,
-            setting.property(),
-            setting.variable.to_owned(),
-            kind_of(setting.grammar),
-            to_python(py, setting.get(&defaults))?,
-            to_python(py, setting.get(&embedded))?,
-            setting.grammar.limits(),
-            setting.choices().to_vec(),
-            setting.meaning(),
-        ))
-    });
-    rows.collect()
+    rows(py, SETTINGS, &driver::embedded_defaults())
 }
 
 /// Returns all settings of an archive, with their defaults if no property is set.
 #[pyfunction]
 #[pyo3(name = "_archive_settings")]
 pub fn archive_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
-    let embedded = archive::embedded_defaults();
-    let defaults = aeron_archive::server::context::ArchiveContext::default();
-    let rows = ARCHIVE_SETTINGS.iter().map(|setting| {
+    rows(py, ARCHIVE_SETTINGS, &archive::embedded_defaults())
+}
+
+fn rows<C: Default + 'static>(
+    py: Python<'_>,
+    settings: &'static [Setting<C>],
+    embedded: &C,
+) -> PyResult<Vec<Row>> {
+    let defaults = C::default();
+    let rows = settings.iter().map(|setting| {
         Ok((
             setting.name,
             setting.property.to_owned(),
             setting.variable(),
             kind_of(setting.grammar),
             to_python(py, setting.get(&defaults))?,
-            to_python(py, setting.get(&embedded))?,
+            to_python(py, setting.get(embedded))?,
             setting.grammar.limits(),
-            setting.choices().to_vec(),
+            setting.choices.to_vec(),
             setting.meaning(),
         ))
     });
     rows.collect()
+}
+
+/// Stores the value of a keyword argument.
+pub fn store<C>(setting: &Setting<C>, context: &mut C, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let (given, value) = (value, value_of(setting.name, value)?);
+    let is_choice = setting.choices.is_empty()
+        || matches!(&value, Value::Text(text) if setting.choices.contains(&text.as_str()));
+    if !is_choice || !setting.set(context, value) {
+        let (name, expected) = (setting.name, expected(setting, context));
+        let reason = format!("{name}={} {expected}", given.repr()?);
+        return Err(raise("ConfigurationError", reason));
+    }
+    Ok(())
+}
+
+/// Converts the argument of a setting.
+fn value_of(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(value) = value.cast::<PyBool>() {
+        return Ok(Value::Boolean(value.is_true()));
+    }
+    if let Ok(value) = value.extract::<i64>() {
+        return Ok(Value::Number(value));
+    }
+    let text: std::path::PathBuf = value
+        .extract()
+        .map_err(|_| argument::wrong_type(value, name, "a bool, an int, a str or a path"))?;
+    let text = text.display().to_string();
+    // Aeron's names of threading modes are upper case. The keyword accepts lower case too.
+    Ok(Value::Text(if name == "threading_mode" {
+        text.to_uppercase()
+    } else {
+        text
+    }))
+}
+
+/// Describes the valid values of a setting.
+fn expected<C>(setting: &Setting<C>, context: &C) -> String {
+    if !setting.choices.is_empty() {
+        return format!("is not one of {}", setting.choices.join(", "));
+    }
+    if let Some((min, max)) = setting.grammar.limits() {
+        return format!("is not a number from {min} to {max}");
+    }
+    let kind = match setting.get(context) {
+        Value::Boolean(_) => "True or False",
+        Value::Number(_) => "a number",
+        Value::Text(_) => "a text",
+    };
+    format!("is not {kind}")
+}
+
+/// Adds the values of settings to a dict.
+pub fn fill<C: 'static>(
+    dict: &Bound<'_, PyDict>,
+    settings: impl Iterator<Item = &'static Setting<C>>,
+    context: &C,
+) -> PyResult<()> {
+    let py = dict.py();
+    { settings }.try_for_each(|it| dict.set_item(it.name, to_python(py, it.get(context))?))
 }
 
 /// Returns name and meaning of all parameters of a channel, in the order in which a builder prints them.

@@ -21,12 +21,11 @@ use crate::recovery::OnTornFragment;
 use crate::storage::SyncLevel;
 
 use super::users::AuthenticateFunction;
-pub use aeron_agent::setting::{Grammar, Value};
+pub use aeron_agent::setting::{Grammar, Setting, Value};
 pub use conclude::ArchiveChoices;
 pub use invoked_driver::InvokedDriver;
 pub use modes::{ArchiveThreadingMode, AuthenticatorKind, AuthorisationKind, OnFailure};
-use setting::Field;
-pub use setting::{ArchiveConfigurationError, ArchiveSetting};
+pub use setting::ArchiveConfigurationError;
 pub use step_sizes::StepSizes;
 
 const KIB: i64 = 1024;
@@ -48,55 +47,13 @@ const STAND_INS: [(&str, &str); 2] = [
     ),
 ];
 
-macro_rules! settings {
-    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty = $default:expr, $property:literal $grammar:expr;)*) => {
-        /// All settings of an archive.
-        #[derive(Clone, Debug, PartialEq, Eq)]
-        pub struct ArchiveContext {
-            $($(#[doc = $doc])+ pub $name: $type,)*
-            /// Longest park in nanoseconds of an agent with the idle strategy `backoff`, after one
-            /// second without work. It has no effect if the idle strategy itself has a longer park.
-            /// 0 turns it off.
-            pub max_idle_park_ns: u64,
-            /// Driver that the archive runs, because it has no threads; `None` if the driver runs by itself. The
-            /// threading mode of the archive must be SHARED or INVOKER.
-            pub driver_invoker: Option<InvokedDriver>,
-            /// Function that decides about clients, in place of `authenticator_supplier`. With a users file, the name
-            /// that the function returns has the role of the user in the file. Without one, all requests of accepted
-            /// clients are allowed, unless `authorisation_service_supplier` denies them.
-            pub authenticate: Option<AuthenticateFunction>,
-            /// Sizes of the steps in which the archive does long work.
-            pub step_sizes: StepSizes,
-        }
+aeron_agent::settings! {
+    /// All settings of an archive.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    ArchiveContext,
+    /// Every setting that has a property.
+    ARCHIVE_SETTINGS;
 
-        impl Default for ArchiveContext {
-            fn default() -> Self {
-                Self {
-                    $($name: $default,)*
-                    max_idle_park_ns: DEFAULT_MAX_IDLE_PARK_NS,
-                    driver_invoker: None,
-                    authenticate: None,
-                    step_sizes: StepSizes::default(),
-                }
-            }
-        }
-
-        /// Every setting that has a property.
-        pub static ARCHIVE_SETTINGS: &[ArchiveSetting] = &[$(ArchiveSetting {
-            property: $property,
-            name: stringify!($name),
-            documentation: concat!($($doc),+),
-            grammar: { #[allow(unused_imports)] use Grammar::*; $grammar },
-            get: |context| context.$name.to_value(),
-            set: |context, value| match <$type>::from_value(value) {
-                Some(value) => { context.$name = value; true }
-                None => false,
-            },
-        }),*];
-    };
-}
-
-settings! {
     /// Directory of the driver.
     aeron_dir: PathBuf = aeron_memory::directory::default_directory(), "aeron.dir" Text;
     /// Maximum age of the driver's heartbeat, in milliseconds. If the heartbeat is older, the
@@ -244,14 +201,25 @@ settings! {
         "aeron.archive.authorisation.service.supplier" Text;
     /// TOML file of users, their secrets and their roles; mode 0600.
     users_file: Option<PathBuf> = None, "aeron.archive.users.file" Text;
+
+    {
+        /// Longest park in nanoseconds of an agent with the idle strategy `backoff`, after one
+        /// second without work. It has no effect if the idle strategy itself has a longer park.
+        /// 0 turns it off.
+        max_idle_park_ns: u64 = DEFAULT_MAX_IDLE_PARK_NS;
+        /// Driver that the archive runs, because it has no threads; `None` if the driver runs by itself. The
+        /// threading mode of the archive must be SHARED or INVOKER.
+        driver_invoker: Option<InvokedDriver> = None;
+        /// Function that decides about clients, in place of `authenticator_supplier`. With a users file, the name
+        /// that the function returns has the role of the user in the file. Without one, all requests of accepted
+        /// clients are allowed, unless `authorisation_service_supplier` denies them.
+        authenticate: Option<AuthenticateFunction> = None;
+        /// Sizes of the steps in which the archive does long work.
+        step_sizes: StepSizes = StepSizes::default();
+    }
 }
 
 impl ArchiveContext {
-    /// Returns the setting of a field, for example `segment_file_length`.
-    pub fn setting(name: &str) -> Option<&'static ArchiveSetting> {
-        ARCHIVE_SETTINGS.iter().find(|setting| setting.name == name)
-    }
-
     /// Returns the directory of the mark file.
     pub fn mark_file_dir(&self) -> &Path {
         self.mark_file_dir.as_deref().unwrap_or(&self.archive_dir)
@@ -259,22 +227,10 @@ impl ArchiveContext {
 
     /// Returns all settings as text, one `property=value` on a line.
     pub fn to_print(&self) -> String {
-        let line = |setting: &ArchiveSetting| {
-            let value = match setting.get(self) {
-                Value::Boolean(value) => value.to_string(),
-                Value::Number(value) => value.to_string(),
-                Value::Text(value) => value,
-            };
-            format!("    {}={value}\n", setting.property)
-        };
+        let line =
+            |setting: &Setting<Self>| format!("    {}={}\n", setting.property, setting.get(self));
         let lines: String = ARCHIVE_SETTINGS.iter().map(line).collect();
         format!("aeron_archive_context {{\n{lines}}}")
-    }
-
-    /// Returns whether an archive reads this environment variable.
-    pub fn has_variable(variable: &str) -> bool {
-        let mut settings = ARCHIVE_SETTINGS.iter();
-        settings.any(|setting| setting.variable() == variable)
     }
 
     /// Applies every setting of `sources`. Two settings of the driver are also applied, because
@@ -294,7 +250,7 @@ impl ArchiveContext {
                 .flatten()
                 .filter_map(|property| sources.get(&environment_name(property)));
             if let Some(text) = texts.next() {
-                setting.read(self, text)?;
+                setting::read(setting, self, text)?;
             }
         }
         Ok(())
@@ -315,7 +271,7 @@ mod tests {
     }
 
     /// Returns a text with another value than the default.
-    fn other_text(setting: &ArchiveSetting) -> String {
+    fn other_text(setting: &Setting<ArchiveContext>) -> String {
         match (setting.get(&ArchiveContext::default()), setting.grammar) {
             (Value::Boolean(value), _) => (!value).to_string(),
             (Value::Number(value), grammar) => {

@@ -74,16 +74,14 @@ const PRINTED_NAMES: &[(&str, &str)] = &[
     ("send_to_status_poll_ratio", "send_to_sm_poll_ratio"),
 ];
 
-impl Setting {
-    /// Returns the name of this setting in the output of [`Context::to_print`], which is the name that the C driver
-    /// prints.
-    pub fn printed_name(&self) -> &'static str {
-        let printed = PRINTED_NAMES.iter().find(|(name, _)| *name == self.name);
-        printed.map_or(self.name, |(_, printed)| printed)
-    }
-}
-
 impl Context {
+    /// Returns the name of a setting in the output of [`Context::to_print`], which is the name that the C driver
+    /// prints.
+    pub fn printed_name(setting: &Setting<Self>) -> &'static str {
+        let printed = PRINTED_NAMES.iter().find(|(name, _)| *name == setting.name);
+        printed.map_or(setting.name, |(_, printed)| printed)
+    }
+
     /// Returns the output of `AERON_PRINT_CONFIGURATION`.
     pub fn to_print(&self) -> String {
         let version = CNC_VERSION;
@@ -91,10 +89,9 @@ impl Context {
         for setting in SETTINGS {
             let value = match setting.get(self) {
                 Value::Boolean(value) => u8::from(value).to_string(),
-                Value::Number(value) => value.to_string(),
-                Value::Text(value) => value,
+                value => value.to_string(),
             };
-            text.push_str(&format!("    {}={value}\n", setting.printed_name()));
+            text.push_str(&format!("    {}={value}\n", Self::printed_name(setting)));
         }
         text.push_str("}\n");
         text

@@ -8,7 +8,7 @@ use aeron_memory::cnc::HEADER_LENGTH as CNC_HEADER_LENGTH;
 use aeron_memory::ring::TRAILER_LENGTH as RING_TRAILER_LENGTH;
 
 use super::ports::parse_port_range;
-use super::{Context, LoopKind, SETTINGS, TerminationValidator, Value};
+use super::{Context, LoopKind, SETTINGS, TerminationValidator};
 use crate::congestion::CongestionSupplier;
 use crate::flow_control::FlowControlSupplier;
 use crate::media::interceptors::is_incoming;
@@ -48,20 +48,15 @@ impl Context {
 
     fn check_limits(&self) -> Result<(), ConfigurationError> {
         for setting in SETTINGS {
-            let (Some((min, max)), Value::Number(value)) =
-                (setting.grammar.limits(), setting.get(self))
-            else {
-                continue;
-            };
             let own_check = matches!(
                 setting.name,
                 "mtu_length" | "ipc_mtu_length" | "term_buffer_length" | "ipc_term_buffer_length"
             );
-            if !own_check && !(min..=max).contains(&value) {
-                return refuse(format!(
-                    "{}={value} is not in the range {min} to {max}",
-                    setting.name
-                ));
+            let value = setting.get(self);
+            if let Some(problem) = setting.grammar.out_of_range(&value)
+                && !own_check
+            {
+                return refuse(format!("{}={value} {problem}", setting.name));
             }
         }
         Ok(())

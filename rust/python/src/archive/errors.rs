@@ -5,7 +5,7 @@ use aeron_archive::client::{
 };
 use aeron_archive::ownership::OwnershipError;
 use aeron_archive::server::ArchiveStartError;
-use aeron_archive::server::context::{ARCHIVE_SETTINGS, ArchiveSetting};
+use aeron_archive::server::context::ARCHIVE_SETTINGS;
 use pyo3::prelude::*;
 
 use crate::errors::{from_client, raise};
@@ -153,7 +153,7 @@ pub fn from_ownership(error: &OwnershipError) -> PyErr {
 /// Replaces property names by the keywords of `Archive` in the error text of a refused setting. Appends the name of
 /// the refused property.
 fn in_keywords(property: &str, message: &str) -> String {
-    let mut settings: Vec<&ArchiveSetting> = ARCHIVE_SETTINGS.iter().collect();
+    let mut settings: Vec<_> = ARCHIVE_SETTINGS.iter().collect();
     // Longer properties are replaced first, because some properties begin with the name of another property.
     settings.sort_by_key(|setting| std::cmp::Reverse(setting.property.len()));
     let text = settings.iter().fold(message.to_owned(), |text, setting| {

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use aeron_agent::setting::Value;
+use aeron_agent::setting::Setting;
 use aeron_agent::sources::Sources;
 use aeron_archive::server::context::{
-    ARCHIVE_SETTINGS, ArchiveContext, ArchiveSetting, ArchiveThreadingMode, InvokedDriver,
+    ARCHIVE_SETTINGS, ArchiveContext, ArchiveThreadingMode, InvokedDriver,
 };
 use aeron_archive::server::{Archive, ArchiveStartError};
 use aeron_driver::ThreadingMode;
@@ -19,10 +19,11 @@ use super::authentication::authenticate_function;
 use super::errors::from_start;
 use crate::argument;
 use crate::connection::DriverName;
-use crate::driver::{self, PyMediaDriver, value_of};
+use crate::driver::{self, PyMediaDriver};
 use crate::errors::raise;
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
+use crate::settings;
 use crate::signals::SIGNAL_INTERVAL;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
 
@@ -124,7 +125,7 @@ fn complete_control_channel(context: &mut ArchiveContext, is_given: bool) {
 }
 
 /// Returns the settings that are keywords.
-fn keywords() -> impl Iterator<Item = &'static ArchiveSetting> {
+fn keywords() -> impl Iterator<Item = &'static Setting<ArchiveContext>> {
     ARCHIVE_SETTINGS
         .iter()
         .filter(|setting| !ARGUMENTS.contains(&setting.name))
@@ -147,25 +148,7 @@ fn set(context: &mut ArchiveContext, name: &str, value: &Bound<'_, PyAny>) -> Py
         let reason = format!("Archive has no setting {name}; Archive.settings() lists all");
         raise("ArgumentTypeError", reason)
     })?;
-    let converted = value_of(name, value)?;
-    if !setting.set(context, converted) {
-        let reason = format!("{name}={} {}", value.repr()?, expected(setting, context));
-        return Err(raise("ConfigurationError", reason));
-    }
-    Ok(())
-}
-
-/// Describes the valid values of a setting.
-fn expected(setting: &ArchiveSetting, context: &ArchiveContext) -> String {
-    match (setting.get(context), setting.grammar.limits()) {
-        (_, Some((min, max))) => format!("is not a number from {min} to {max}"),
-        (Value::Boolean(_), None) => "is not True or False".to_owned(),
-        (Value::Number(_), None) => "is not a number".to_owned(),
-        (Value::Text(_), None) if !setting.choices().is_empty() => {
-            format!("is not one of {}", setting.choices().join(", "))
-        }
-        (Value::Text(_), None) => "is not a text".to_owned(),
-    }
+    settings::store(setting, context, value)
 }
 
 fn launch(context: ArchiveContext) -> Result<Archive, ArchiveStartError> {
@@ -177,13 +160,7 @@ fn launch(context: ArchiveContext) -> Result<Archive, ArchiveStartError> {
 
 fn dict_of<'py>(py: Python<'py>, context: &ArchiveContext) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for setting in keywords() {
-        match setting.get(context) {
-            Value::Boolean(value) => dict.set_item(setting.name, value)?,
-            Value::Number(value) => dict.set_item(setting.name, value)?,
-            Value::Text(value) => dict.set_item(setting.name, value)?,
-        }
-    }
+    settings::fill(&dict, keywords(), context)?;
     dict.set_item("max_idle_park_ns", context.max_idle_park_ns)?;
     Ok(dict)
 }

@@ -2,8 +2,8 @@
 //! archive calls [`ArchiveContext::conclude`] before it creates a file or a thread.
 
 use aeron_agent::IdleStrategySpec;
-use aeron_agent::setting::Value;
 
+use super::setting::check_limits;
 use super::{
     ARCHIVE_SETTINGS, ArchiveConfigurationError, ArchiveContext, ArchiveThreadingMode,
     AuthenticatorKind, AuthorisationKind,
@@ -53,7 +53,7 @@ impl ArchiveContext {
 
     fn check_limits(&self) -> Result<(), ArchiveConfigurationError> {
         for setting in ARCHIVE_SETTINGS {
-            if let Err((problem, remedy)) = setting.check_limits(&setting.get(self)) {
+            if let Err((problem, remedy)) = check_limits(setting, &setting.get(self)) {
                 return Err(self.refusal(setting.name, problem, remedy));
             }
         }
@@ -257,11 +257,7 @@ impl ArchiveContext {
         let setting = Self::setting(name).expect("the name is that of a field");
         ArchiveConfigurationError {
             property: setting.property,
-            value: match setting.get(self) {
-                Value::Text(text) => text,
-                Value::Number(number) => number.to_string(),
-                Value::Boolean(value) => value.to_string(),
-            },
+            value: setting.get(self).to_string(),
             problem: problem.into(),
             remedy: remedy.into(),
         }
