@@ -12,6 +12,7 @@ mod archive;
 mod checks;
 mod clock;
 mod death;
+mod frame;
 mod host;
 mod network;
 mod payload;

@@ -1,8 +1,5 @@
 //! The world of a schedule with archives, and the loop that advances time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use aeron_archive::objects::FETCHED_EXTENSION;
 use aeron_archive::segments::{SEGMENT_EXTENSION, SegmentFileName};
 use fastrand::Rng;
@@ -13,11 +10,9 @@ use super::ledger::Ledger;
 use super::operator::{Goal, Operator, Stage};
 use super::plan::{ArchiveEvent, ArchiveSchedule, HEAL_NS};
 use super::server::ArchiveServer;
-use crate::checks::{CounterChecks, check_timeouts};
-use crate::clock::{START_NS, VirtualClock};
-use crate::host::Host;
-use crate::network::{HostId, HostNetwork, SharedWire, Wire, describe};
-use crate::roles::Graveyard;
+use super::site::Site;
+use crate::checks::CounterChecks;
+use crate::clock::START_NS;
 use crate::schedule::SECOND;
 use crate::truth::Finding;
 use crate::world::Failure;
@@ -32,8 +27,6 @@ const PHASE_LIMIT_NS: i64 = 15 * SECOND;
 const STEPS_BETWEEN_CHECKS: u64 = 16;
 /// Maximum length of a block that a replay appends at once, in bytes.
 const BLOCK_LENGTH: i64 = 64 * 1_024;
-/// While nothing happens, each step is longer than the previous one by this factor.
-const IDLE_GROWTH: i64 = 8;
 /// Files that remain after all recordings are deleted.
 const LASTING_FILES: [&str; 2] = ["archive.catalog", "archive-mark.dat"];
 
@@ -98,16 +91,9 @@ enum ArchivePhase {
 /// See the [module](self).
 pub struct ArchiveWorld {
     schedule: ArchiveSchedule,
-    clock: VirtualClock,
-    wire: SharedWire,
-    hosts: Vec<Host>,
-    archives: Vec<ArchiveServer>,
+    site: Site<ArchiveEvent>,
     operators: Vec<Operator>,
     ledger: Ledger,
-    graveyard: Graveyard,
-    /// Future events, ordered by time. Events at the same time are in the order of the schedule.
-    agenda: BinaryHeap<Reverse<(i64, usize)>>,
-    events: Vec<ArchiveEvent>,
     checks: CounterChecks,
     phase: ArchivePhase,
     phase_since_ns: i64,
@@ -115,66 +101,31 @@ pub struct ArchiveWorld {
     calm_since_ns: i64,
     /// Random numbers that select the bits to flip.
     random: Rng,
-    steps: u64,
-    step_ns: i64,
 }
 
 impl ArchiveWorld {
     /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: ArchiveSchedule) -> Self {
-        let clock = VirtualClock::new(&schedule.clocks);
-        let wire = SharedWire::new(Wire::new(
-            schedule.drivers.len(),
-            schedule.fair.clone(),
-            schedule.network_seed,
-            START_NS,
-        ));
-        let drivers = schedule.drivers.iter().enumerate();
-        let hosts = drivers
-            .map(|(id, plan)| {
-                let network =
-                    HostNetwork::new(wire.clone(), id, plan.has_segmentation, plan.link_mtu);
-                let mut host = Host::new(id, plan.context.clone(), network, plan.seed);
-                host.start(&clock);
-                host
-            })
-            .collect();
-        let archives = schedule.archives.iter().cloned().map(ArchiveServer::new);
         let operators = schedule.operators.iter().cloned().enumerate();
         let operators =
             operators.map(|(at, plan)| Operator::new(plan, schedule.seed ^ (at as u64 + 1) << 40));
-        let mut world = Self {
-            clock,
-            wire,
-            hosts,
-            archives: archives.collect(),
+        Self {
+            site: Site::new(&schedule),
             operators: operators.collect(),
             ledger: Ledger::default(),
-            graveyard: Graveyard::default(),
-            agenda: BinaryHeap::new(),
-            events: Vec::new(),
             checks: CounterChecks::with_blocks(BLOCK_LENGTH),
             phase: ArchivePhase::Faults,
             phase_since_ns: START_NS,
             calm_since_ns: START_NS + HEAL_NS + AFTERMATH_NS,
             random: Rng::with_seed(!schedule.network_seed),
-            steps: 0,
-            step_ns: schedule.step_ns.0,
             schedule,
-        };
-        for (after_ns, event) in world.schedule.events.clone() {
-            world.arrange(START_NS + after_ns, event);
         }
-        world
     }
 
     /// Calls `tell` with a line for each datagram that is sent.
     #[must_use]
-    pub fn traced(self, mut tell: impl FnMut(String) + Send + 'static) -> Self {
-        self.wire.lock().observe(Box::new(move |now_ns, passing| {
-            let after = (now_ns - START_NS) as f64 / 1e9;
-            tell(format!("{after:.6} {}", describe(passing)));
-        }));
+    pub fn traced(self, tell: impl FnMut(String) + Send + 'static) -> Self {
+        self.site.frame.trace(tell);
         self
     }
 
@@ -185,17 +136,22 @@ impl ArchiveWorld {
     pub fn run(mut self) -> Result<ArchiveOutcome, Failure> {
         self.pass_time().map_err(|finding| Failure {
             finding,
-            after_ns: self.clock.now_ns() - START_NS,
+            after_ns: self.site.frame.clock.now_ns() - START_NS,
             counters: self.state_text(),
         })?;
         Ok(ArchiveOutcome {
             published: self.ledger.published(),
             received: self.ledger.received(),
             granted: self.operators.iter().map(Operator::granted).sum(),
-            lives: self.archives.iter().map(ArchiveServer::lives).sum(),
+            lives: self.site.archives.iter().map(ArchiveServer::lives).sum(),
             recordings: self.ledger.tapes().len() as u64,
-            compactions: self.archives.iter().map(|it| it.disk().compactions()).sum(),
-            steps: self.steps,
+            compactions: self
+                .site
+                .archives
+                .iter()
+                .map(|it| it.disk().compactions())
+                .sum(),
+            steps: self.site.frame.steps,
             fingerprint: self.checks.fingerprint(),
         })
     }
@@ -203,11 +159,7 @@ impl ArchiveWorld {
     fn pass_time(&mut self) -> Result<(), Finding> {
         while self.phase != ArchivePhase::Over {
             let work_count = self.step()?;
-            let (busy_ns, idle_ns) = self.schedule.step_ns;
-            self.step_ns = match work_count {
-                0 => (self.step_ns * IDLE_GROWTH).min(idle_ns),
-                _ => busy_ns,
-            };
+            self.site.frame.pace(work_count);
             self.end_phase_if_over()?;
         }
         self.check_errors()
@@ -216,7 +168,7 @@ impl ArchiveWorld {
     /// Checks that no archive tried to delete a segment that a replay still needed. The store refuses such a deletion
     /// and reports an error.
     fn check_errors(&self) -> Result<(), Finding> {
-        let mut errors = self.archives.iter().flat_map(ArchiveServer::errors);
+        let mut errors = self.site.archives.iter().flat_map(ArchiveServer::errors);
         let is_wrong = |error: &String| {
             error.starts_with("retention of recording") && error.contains("replay")
         };
@@ -227,29 +179,17 @@ impl ArchiveWorld {
     }
 
     fn step(&mut self) -> Result<usize, Finding> {
-        let now_ns = self.next_time_ns();
-        self.clock.advance_to(now_ns);
-        self.steps += 1;
-        let mut work_count = self.wire.lock().advance(now_ns);
-        while let Some(Reverse((at_ns, number))) = self.agenda.peek().copied()
-            && at_ns <= now_ns
-        {
-            self.agenda.pop();
-            self.happen(self.events[number].clone())?;
+        let mut work_count = self.site.frame.advance();
+        while let Some(event) = self.site.frame.next_event() {
+            self.happen(event)?;
             work_count += 1;
         }
-        for host in &mut self.hosts {
-            work_count += host.do_work(&self.clock);
-        }
-        for archive in &mut self.archives {
-            let host = &self.hosts[archive.plan().host];
-            work_count += archive.do_work(host, &self.clock, &mut self.graveyard)?;
-        }
+        work_count += self.site.run()?;
         self.lose_power_in_compactions()?;
         let mut stage = Stage {
-            hosts: &self.hosts,
-            archives: &self.archives,
-            clock: &self.clock,
+            hosts: &self.site.frame.hosts,
+            archives: &self.site.archives,
+            clock: &self.site.frame.clock,
             ledger: &mut self.ledger,
             seed: self.schedule.seed,
             calm_since_ns: self.calm_since_ns,
@@ -257,43 +197,29 @@ impl ArchiveWorld {
         for operator in &mut self.operators {
             work_count += operator.do_work(&mut stage)?;
         }
-        if self.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
-            self.checks.look(&self.hosts)?;
-            check_timeouts(&self.hosts, &self.graveyard)?;
+        if self.site.frame.steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+            self.checks.look(&self.site.frame.hosts)?;
+            self.site.check_timeouts()?;
         }
         Ok(work_count)
     }
 
     fn lose_power_in_compactions(&mut self) -> Result<(), Finding> {
-        for archive in 0..self.archives.len() {
-            let host = self.archives[archive].plan().host;
-            let Some(loss) = self.archives[archive].take_power_loss() else {
+        for archive in 0..self.site.archives.len() {
+            let host = self.site.archives[archive].plan().host;
+            let Some(loss) = self.site.archives[archive].take_power_loss() else {
                 continue;
             };
             let event = ArchiveEvent::LosePower(host, loss.away_ns);
             match loss.after_ns {
                 0 => self.happen(event)?,
-                after_ns => self.arrange(self.clock.now_ns() + after_ns, event),
+                after_ns => {
+                    let at_ns = self.site.frame.clock.now_ns() + after_ns;
+                    self.site.frame.arrange(at_ns, event);
+                }
             }
         }
         Ok(())
-    }
-
-    /// Returns the end of the next step, or the time of an event before it.
-    fn next_time_ns(&self) -> i64 {
-        let now_ns = self.clock.now_ns();
-        let arrival_ns = self.wire.lock().next_arrival_ns();
-        let event_ns = self.agenda.peek().map(|Reverse((at_ns, _))| *at_ns);
-        let next_ns = [arrival_ns, event_ns]
-            .into_iter()
-            .flatten()
-            .fold(now_ns + self.step_ns, i64::min);
-        next_ns.max(now_ns + 1)
-    }
-
-    fn arrange(&mut self, at_ns: i64, event: ArchiveEvent) {
-        self.agenda.push(Reverse((at_ns, self.events.len())));
-        self.events.push(event);
     }
 
     /// Makes an event happen.
@@ -301,72 +227,32 @@ impl ArchiveWorld {
     /// # Errors
     /// A deleted file exists again after a loss of power.
     fn happen(&mut self, event: ArchiveEvent) -> Result<(), Finding> {
-        let now_ns = self.clock.now_ns();
+        self.site.happen(event.clone());
         match event {
-            ArchiveEvent::Kill(archive, away_ns) => {
-                self.archives[archive].kill(now_ns + away_ns, &mut self.graveyard);
-            }
-            ArchiveEvent::FailWrite(archive, steps, fault) => {
-                self.archives[archive].fail_in(steps, fault);
-            }
-            ArchiveEvent::TearWrite(archive, file, pages) => {
-                self.archives[archive].tear_write(file, pages);
-            }
-            ArchiveEvent::FailCompaction(archive, steps, fault) => {
-                self.archives[archive].fail_compaction(steps, fault);
-            }
-            ArchiveEvent::Restart(archive) => self.archives[archive].restart(),
-            ArchiveEvent::FillDisk(archive, room) => self.archives[archive].limit_space(room),
-            ArchiveEvent::HealDisk(archive) => self.archives[archive].heal_disk(),
-            ArchiveEvent::CrashDriver(host, away_ns) => self.crash_driver(host, now_ns + away_ns),
-            ArchiveEvent::StartDriver(host) => self.start_driver(host),
-            ArchiveEvent::LosePower(host, away_ns) => {
-                self.lose_power(host, now_ns + away_ns);
+            ArchiveEvent::CrashDriver(host, _) => self.checks.forget(host),
+            ArchiveEvent::LosePower(host, _) => {
+                self.checks.forget(host);
+                let operators = self.operators.iter_mut();
+                for operator in operators.filter(|it| it.host() == host) {
+                    operator.crash(&mut self.ledger, &mut self.site.frame.graveyard);
+                }
                 return self.check_files();
             }
             ArchiveEvent::CrashOperator(operator) => {
-                self.operators[operator].crash(&mut self.ledger, &mut self.graveyard);
+                self.operators[operator].crash(&mut self.ledger, &mut self.site.frame.graveyard);
             }
             ArchiveEvent::Rot(archive) => self.rot(archive),
             ArchiveEvent::Stray(archive, is_doubled) => self.stray(archive, is_doubled),
-            ArchiveEvent::FailSync(archive, file) => self.archives[archive].fail_sync(file),
-            ArchiveEvent::SlowDown(archive) => self.archives[archive].slow_down(),
-            ArchiveEvent::Weather(weather) => *self.wire.lock().weather() = weather,
-            ArchiveEvent::Heal => self.heal(),
+            ArchiveEvent::Heal => {
+                self.calm_since_ns = self.site.frame.clock.now_ns() + AFTERMATH_NS;
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    fn crash_driver(&mut self, host: HostId, until_ns: i64) {
-        self.hosts[host].crash();
-        self.checks.forget(host);
-        self.arrange(until_ns, ArchiveEvent::StartDriver(host));
-    }
-
-    fn start_driver(&mut self, host: HostId) {
-        if !self.hosts[host].is_running() {
-            self.hosts[host].start(&self.clock);
-        }
-    }
-
-    /// Ends the driver, the archive and all clients on the host at once.
-    fn lose_power(&mut self, host: HostId, until_ns: i64) {
-        self.crash_driver(host, until_ns);
-        let graveyard = &mut self.graveyard;
-        for archive in &mut self.archives {
-            if archive.plan().host == host {
-                archive.lose_power(until_ns, graveyard);
-            }
-        }
-        for operator in &mut self.operators {
-            if operator.host() == host {
-                operator.crash(&mut self.ledger, graveyard);
-            }
-        }
-    }
-
     fn check_files(&self) -> Result<(), Finding> {
-        let mut archives = self.archives.iter().enumerate();
+        let mut archives = self.site.archives.iter().enumerate();
         archives.try_for_each(|(number, archive)| {
             self.ledger.check_files(number, &archive.disk().names())
         })
@@ -380,7 +266,7 @@ impl ArchiveWorld {
         let base = tape.segment_base(position);
         let name = format!("{}-{base}.rec", tape.recording_id.unwrap_or_default());
         let bit = self.random.u32(..8);
-        let storage = &self.archives[archive].disk().storage;
+        let storage = &self.site.archives[archive].disk().storage;
         tape.is_rotten |= storage.flip_bit(&name, (position - base) as u64, bit);
     }
 
@@ -404,20 +290,7 @@ impl ArchiveWorld {
             offset: (position - base) as u64,
             is_doubled,
         };
-        self.archives[archive].disk().go_astray(stray);
-    }
-
-    fn heal(&mut self) {
-        *self.wire.lock().weather() = self.schedule.fair.clone();
-        self.agenda.clear();
-        for host in 0..self.hosts.len() {
-            self.start_driver(host);
-        }
-        for archive in &mut self.archives {
-            archive.heal_disk();
-            archive.start_at(self.clock.now_ns());
-        }
-        self.calm_since_ns = self.clock.now_ns() + AFTERMATH_NS;
+        self.site.archives[archive].disk().go_astray(stray);
     }
 
     /// Starts the next phase if the current one is over.
@@ -425,14 +298,14 @@ impl ArchiveWorld {
     /// # Errors
     /// The time limit of the current phase is reached, and the phase is not over. The finding says what is not done.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         let complaint = match self.phase {
             ArchivePhase::Faults if now_ns >= self.calm_since_ns => None,
             ArchivePhase::Calm if now_ns >= self.phase_since_ns + CALM_WORK_NS => None,
             ArchivePhase::Faults | ArchivePhase::Calm => return Ok(()),
             ArchivePhase::Verifying | ArchivePhase::Deleting => self.unfinished(),
             ArchivePhase::VerifyingAgain => self.unfinished().or_else(|| self.unretained()),
-            ArchivePhase::Closing => self.archives_that_run(),
+            ArchivePhase::Closing => self.site.running_archive(),
             ArchivePhase::Leaving => self.sessions_left(),
             ArchivePhase::Ending => self.anything_left(),
             ArchivePhase::Over => return Ok(()),
@@ -457,13 +330,13 @@ impl ArchiveWorld {
 
     /// Copies each archive's directory, damages the catalog in the copy, and opens the copy.
     fn check_damaged_catalogs(&mut self) -> Result<(), Finding> {
-        let now_ms = self.clock.true_ms();
-        let mut archives = self.archives.iter();
+        let now_ms = self.site.frame.clock.true_ms();
+        let mut archives = self.site.archives.iter();
         archives.try_for_each(|archive| check_damaged_catalog(archive, &mut self.random, now_ms))
     }
 
     fn begin_next_phase(&mut self) {
-        self.phase_since_ns = self.clock.now_ns();
+        self.phase_since_ns = self.site.frame.clock.now_ns();
         self.phase = match self.phase {
             ArchivePhase::Faults => ArchivePhase::Calm,
             ArchivePhase::Calm => {
@@ -504,7 +377,7 @@ impl ArchiveWorld {
     }
 
     fn set_archives_wanted(&mut self, is_wanted: bool) {
-        for archive in &mut self.archives {
+        for archive in &mut self.site.archives {
             archive.set_wanted(is_wanted);
         }
     }
@@ -518,19 +391,19 @@ impl ArchiveWorld {
     /// Checks that retention has deleted all data beyond the limits of the policies, and the files of this data. Also
     /// checks that files with copies in object storage are deleted, except those of the last `objects_local_bytes`.
     fn unretained(&self) -> Option<Finding> {
-        let mut archives = self.archives.iter();
+        let mut archives = self.site.archives.iter();
         let of_stock = archives.find_map(|it| it.plan().stock?.unretained(it.disk()));
         if of_stock.is_some() {
             return of_stock;
         }
         self.ledger.tapes().iter().find_map(|tape| {
-            let names = self.archives[tape.archive].disk().names();
+            let names = self.site.archives[tape.archive].disk().names();
             let files = names.iter().filter_map(|name| SegmentFileName::parse(name));
             let own = files.filter(|file| {
                 tape.recording_id == Some(file.recording_id) && file.extension == SEGMENT_EXTENSION
             });
             let bases: Vec<_> = own.map(|file| file.base).collect();
-            let kept = self.archives[tape.archive]
+            let kept = self.site.archives[tape.archive]
                 .plan()
                 .context
                 .objects_local_bytes as i64;
@@ -539,18 +412,9 @@ impl ArchiveWorld {
         })
     }
 
-    fn archives_that_run(&self) -> Option<Finding> {
-        let mut archives = self.archives.iter();
-        let archive = archives.find(|archive| archive.is_running())?;
-        Some(format!(
-            "the archive of host {} does not end",
-            archive.plan().host
-        ))
-    }
-
     /// Checks that sessions and replays ended with their clients, and that files were deleted with their recordings.
     fn sessions_left(&self) -> Option<Finding> {
-        for archive in &self.archives {
+        for archive in &self.site.archives {
             let host = archive.plan().host;
             let names = archive.disk().names();
             let is_file_left = |name: &&String| {
@@ -564,7 +428,7 @@ impl ArchiveWorld {
                     "the archive of host {host} still has {name}, and no recording"
                 ));
             }
-            let cnc = self.hosts[host].cnc()?;
+            let cnc = self.site.frame.hosts[host].cnc()?;
             let mut records = cnc.counters().records();
             let sessions = records
                 .find(|record| [102, 111, 112].contains(&record.type_id) && record.value != 0);
@@ -577,22 +441,21 @@ impl ArchiveWorld {
 
     fn anything_left(&self) -> Option<Finding> {
         let left = self
+            .site
+            .frame
             .hosts
             .iter()
             .find_map(|host| self.checks.check_left(host).err());
-        let sockets = self.wire.lock().socket_count();
+        let sockets = self.site.frame.wire.lock().socket_count();
         left.or_else(|| (sockets > 0).then(|| format!("{sockets} sockets are still open")))
-            .or_else(|| self.archives_that_run())
+            .or_else(|| self.site.running_archive())
     }
 
     /// Returns the counters, the errors of the archives, and the known state of the recordings.
     fn state_text(&self) -> String {
-        let mut text: String = self.hosts.iter().map(Host::counters_text).collect();
-        for archive in &self.archives {
-            let (host, errors) = (archive.plan().host, archive.errors());
-            for error in errors.iter().rev().take(10).rev() {
-                text += &format!("archive of host {host}: {error}\n");
-            }
+        let mut text = self.site.state_text();
+        for archive in &self.site.archives {
+            let host = archive.plan().host;
             let log = archive.disk().storage.bytes("archive-retention.log");
             let log = String::from_utf8_lossy(&log.unwrap_or_default()).into_owned();
             for line in log.lines() {

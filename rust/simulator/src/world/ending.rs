@@ -40,7 +40,7 @@ pub(super) struct Settling {
 impl World {
     /// Begins the recovery after the faults. The publishers get the remaining messages of the schedule to publish.
     pub(super) fn begin_recovery(&mut self) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         let begin_ns = now_ns.max(self.unblocked_ns());
         self.phase = Phase::Recovering(begin_ns + RECOVERY_LIMIT_NS, Settling::default());
         let backlogs = self.streams.iter().map(|stream| stream.publisher.backlog());
@@ -78,7 +78,7 @@ impl World {
     /// # Errors
     /// The deadline of the current phase is reached, and the phase is not over. The finding says what is not done.
     pub(super) fn end_phase_if_over(&mut self) -> Result<(), Finding> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         let within = |deadline_ns, finding| match now_ns < deadline_ns {
             true => Ok(()),
             false => Err(finding),
@@ -118,7 +118,7 @@ impl World {
     /// Waits until the connections were unchanged for [`SETTLED_NS`], because a timed-out image of a receiver may still
     /// exist for a short time.
     fn settle(&mut self, deadline_ns: i64, settling: Settling, connections: Vec<i64>) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         if settling.connections != connections {
             let since_ns = now_ns;
             let settling = Settling {
@@ -135,7 +135,7 @@ impl World {
     /// Whether the drivers have noticed the death of all clients, and all messages are published. A subscriber whose
     /// death is not noticed holds back its publisher, so that a probe would take longer.
     fn can_begin_probes(&self) -> bool {
-        let are_dead_noticed = self.clock.now_ns() > START_NS + HEAL_NS + DEATHS_NOTICED_NS;
+        let are_dead_noticed = self.frame.clock.now_ns() > START_NS + HEAL_NS + DEATHS_NOTICED_NS;
         let is_waiting = |stream: &SimulatedStream| stream.publisher.backlog() > 0;
         let mut served = self.streams.iter().filter(|stream| stream.is_served());
         self.schedule.probes.is_empty() || (are_dead_noticed && !served.any(is_waiting))
@@ -169,7 +169,7 @@ impl World {
         let publisher = &stream.publisher;
         let number = publisher
             .publication()
-            .filter(|_| publisher.is_client_of_running_driver(&self.hosts));
+            .filter(|_| publisher.is_client_of_running_driver(&self.frame.hosts));
         if !stream.is_served() {
             number.ok_or_else(|| format!("stream {index} has no publication"))?;
             return Ok(());
@@ -186,7 +186,7 @@ impl World {
             }
             let image = subscriber
                 .image_of(record.stream.session_id)
-                .filter(|_| subscriber.is_client_of_running_driver(&self.hosts));
+                .filter(|_| subscriber.is_client_of_running_driver(&self.frame.hosts));
             let image = image.ok_or_else(|| {
                 format!("subscriber {subscriber_number} of stream {index} has no image long after the network has healed")
             })?;
@@ -203,9 +203,10 @@ impl World {
     }
 
     pub(super) fn begin_last_messages(&mut self) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         for (after_ns, weather) in self.schedule.parting.clone() {
-            self.arrange(now_ns + after_ns, Event::Weather(weather));
+            self.frame
+                .arrange(now_ns + after_ns, Event::Weather(weather));
         }
         let served = self.streams.iter_mut().filter(|stream| stream.is_served());
         for stream in served {
@@ -254,7 +255,7 @@ impl World {
     }
 
     fn begin_leaving(&mut self) {
-        *self.wire.lock().weather() = self.schedule.fair.clone();
+        *self.frame.wire.lock().weather() = self.schedule.fair.clone();
         for stream in &mut self.streams {
             for subscriber in &mut stream.subscribers {
                 subscriber.set_wanted(false);
@@ -263,19 +264,19 @@ impl World {
         if let Some(conversation) = &mut self.conversation {
             conversation.set_wanted(false);
         }
-        self.phase = Phase::Leaving(self.clock.now_ns() + LEAVING_LIMIT_NS);
+        self.phase = Phase::Leaving(self.frame.clock.now_ns() + LEAVING_LIMIT_NS);
     }
 
     /// Checks that drivers without clients have no resources of clients.
     fn check_nothing_left(&self) -> Result<(), Finding> {
-        for host in &self.hosts {
+        for host in &self.frame.hosts {
             self.checks.check_left(host)?;
         }
         let of_resolvers = match self.schedule.names.is_gossip {
-            true => self.hosts.len(),
+            true => self.frame.hosts.len(),
             false => 0,
         };
-        match self.wire.lock().socket_count() {
+        match self.frame.wire.lock().socket_count() {
             sockets if sockets == of_resolvers => Ok(()),
             sockets => Err(format!(
                 "{sockets} sockets are still open, and {of_resolvers} belong to name resolvers"
@@ -284,7 +285,7 @@ impl World {
     }
 
     fn close_drivers(&mut self) -> Result<(), Finding> {
-        for host in &mut self.hosts {
+        for host in &mut self.frame.hosts {
             let logs = host.close();
             if logs > 0 {
                 return Err(format!(

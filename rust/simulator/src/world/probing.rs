@@ -35,7 +35,7 @@ pub(super) struct RunningProbe {
 impl World {
     /// Begins all probes.
     pub(super) fn begin_probes(&mut self) {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         let mut running = Vec::new();
         for probe in self.schedule.probes.clone() {
             // A stream without receivers is not connected.
@@ -72,11 +72,11 @@ impl World {
                 let publisher = &mut self.streams[*index].publisher;
                 publisher.publish_long(MANY_MESSAGES, LONG_MESSAGE_LENGTH);
                 let number = publisher.publication();
-                let timeout_ns = self.hosts[self.publishing_host(*index)]
+                let timeout_ns = self.frame.hosts[self.publishing_host(*index)]
                     .context()
                     .flow_control_receiver_timeout_ns;
                 if let Some(number) = number {
-                    ask_for_setup(&self.wire, self.truth.publication(number));
+                    ask_for_setup(&self.frame.wire, self.truth.publication(number));
                 }
                 timeout_ns + PROBE_LIMIT_NS
             }
@@ -106,7 +106,7 @@ impl World {
         &mut self,
         mut running: Vec<RunningProbe>,
     ) -> Result<(), Finding> {
-        let now_ns = self.clock.now_ns();
+        let now_ns = self.frame.clock.now_ns();
         let mut index = 0;
         while index < running.len() {
             let probe = &mut running[index];
@@ -143,7 +143,7 @@ impl World {
             self.check_backlog(index)?;
             self.die(index, *death)?;
             running.is_preparing = false;
-            running.since_ns = self.clock.now_ns();
+            running.since_ns = self.frame.clock.now_ns();
             running.limit_ns = self.unblocking_limit_ns(index);
         }
         self.check_connections(index, &mut Vec::new())?;
@@ -163,7 +163,7 @@ impl World {
     /// Publishes a message if the term of a stream is not nearly full. Otherwise simulates the death of a publisher at
     /// the end of the term, and publishes more messages.
     fn die(&mut self, index: usize, death: TermEndDeath) -> Result<(), Finding> {
-        let host = &self.hosts[self.publishing_host(index)];
+        let host = &self.frame.hosts[self.publishing_host(index)];
         let publisher = &mut self.streams[index].publisher;
         let log = publisher.registration_id().map(LogId::Publication);
         let log = log.ok_or_else(|| format!("stream {index} has no publication"))?;
@@ -220,7 +220,7 @@ impl World {
     /// the following messages. The driver looks at a publication once in a timer interval. It finds the position
     /// blocked at one look, and the timeout over at another one.
     fn unblocking_limit_ns(&self, stream: usize) -> i64 {
-        let context = self.hosts[self.publishing_host(stream)].context();
+        let context = self.frame.hosts[self.publishing_host(stream)].context();
         context.publication_unblock_timeout_ns + 2 * context.timer_interval_ns + PROBE_LIMIT_NS
     }
 }

@@ -122,19 +122,17 @@ impl FollowingWorld {
     pub fn new(schedule: FollowingSchedule) -> Self {
         let plan = &schedule.archives;
         let mut site = Site::new(plan);
-        for (after_ns, event) in plan.events.clone() {
-            site.arrange(START_NS + after_ns, event.into());
-        }
         for (after_ns, victim) in schedule.deaths.clone() {
-            site.arrange(START_NS + after_ns, FollowingEvent::Die(victim));
+            site.frame
+                .arrange(START_NS + after_ns, FollowingEvent::Die(victim));
         }
         for (after_ns, follower, length_ns) in schedule.stalls.clone() {
             let stall = FollowingEvent::Stall(follower, length_ns);
-            site.arrange(START_NS + after_ns, stall);
+            site.frame.arrange(START_NS + after_ns, stall);
         }
         for (after_ns, port, length_ns) in schedule.silences.clone() {
             let silence = FollowingEvent::Silence(port, length_ns);
-            site.arrange(START_NS + after_ns, silence);
+            site.frame.arrange(START_NS + after_ns, silence);
         }
         if let Some(NamedKill::OnDisk(point)) = schedule.kill {
             site.archives[0].kill_at(point);
@@ -163,7 +161,7 @@ impl FollowingWorld {
     /// Calls `tell` with a line for each datagram that is sent.
     #[must_use]
     pub fn traced(self, tell: impl FnMut(String) + Send + 'static) -> Self {
-        self.site.trace(tell);
+        self.site.frame.trace(tell);
         self
     }
 
@@ -176,7 +174,7 @@ impl FollowingWorld {
             .and_then(|()| self.outcome())
             .map_err(|finding| Failure {
                 finding,
-                after_ns: self.site.clock.now_ns() - START_NS,
+                after_ns: self.site.frame.clock.now_ns() - START_NS,
                 counters: self.state_text(),
             })
     }
@@ -199,7 +197,7 @@ impl FollowingWorld {
             extended,
             lives: archive.lives(),
             named_kills: self.named_kills,
-            steps: self.site.steps,
+            steps: self.site.frame.steps,
             ..FollowingOutcome::default()
         };
         for source in &self.sources {
@@ -219,28 +217,29 @@ impl FollowingWorld {
     fn pass_time(&mut self) -> Result<(), Finding> {
         while self.phase != FollowingPhase::Over {
             let work_count = self.step()?;
-            self.site.pace(work_count);
+            self.site.frame.pace(work_count);
             self.end_phase_if_over()?;
         }
         Ok(())
     }
 
     fn step(&mut self) -> Result<usize, Finding> {
-        let mut work_count = self.site.advance();
-        while let Some(event) = self.site.next_event() {
+        let mut work_count = self.site.frame.advance();
+        while let Some(event) = self.site.frame.next_event() {
             self.happen(event);
             work_count += 1;
         }
+        self.site.check_timeouts()?;
         work_count += self.site.run()?;
         self.note_kill_on_disk();
         let seed = self.schedule.archives.seed;
         for source in &mut self.sources {
-            let host = &self.site.hosts[source.host()];
-            work_count += source.do_work(host, &self.site.clock, seed);
+            let host = &self.site.frame.hosts[source.host()];
+            work_count += source.do_work(host, &self.site.frame.clock, seed);
         }
-        if self.site.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) {
+        if self.site.frame.steps.is_multiple_of(STEPS_BETWEEN_LOOKS) {
             let archive = &self.site.archives[0];
-            let host = &self.site.hosts[archive.plan().host];
+            let host = &self.site.frame.hosts[archive.plan().host];
             self.observed.observe(archive, host, &self.sources)?;
         }
         for at in 0..self.followers.len() {
@@ -252,8 +251,8 @@ impl FollowingWorld {
     fn run_follower(&mut self, at: usize) -> Result<usize, Finding> {
         let follower = &mut self.followers[at];
         let stage = FollowerStage {
-            host: &self.site.hosts[follower.host()],
-            clock: &self.site.clock,
+            host: &self.site.frame.hosts[follower.host()],
+            clock: &self.site.frame.clock,
             tape: self.sources[at].tape(),
             seed: self.schedule.archives.seed,
             archive_lives: self.site.archives[0].lives(),
@@ -278,15 +277,19 @@ impl FollowingWorld {
     }
 
     fn happen(&mut self, event: FollowingEvent) {
-        let now_ns = self.site.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         match event {
             FollowingEvent::Die(victim) => self.die(victim),
             FollowingEvent::Stall(follower, length_ns) => {
                 self.followers[follower].stall(now_ns + length_ns);
-                self.site.graveyard.on_paused();
+                self.site.frame.graveyard.on_paused();
             }
             FollowingEvent::Silence(port, length_ns) => {
-                self.site.wire.lock().silence(port, now_ns + length_ns);
+                self.site
+                    .frame
+                    .wire
+                    .lock()
+                    .silence(port, now_ns + length_ns);
             }
             FollowingEvent::Archive(event) => {
                 self.site.happen(event.clone());
@@ -308,9 +311,9 @@ impl FollowingWorld {
     }
 
     fn die(&mut self, victim: Victim) {
-        let now_ns = self.site.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         let until_ns = now_ns + now_ns % MAX_ABSENCE_NS;
-        let graveyard = &mut self.site.graveyard;
+        let graveyard = &mut self.site.frame.graveyard;
         match victim {
             Victim::Archive => self.site.archives[0].kill(until_ns, graveyard),
             Victim::Source(at) => self.sources[at].crash(until_ns, graveyard),
@@ -319,7 +322,7 @@ impl FollowingWorld {
     }
 
     fn crash_all(&mut self, host: HostId, until_ns: i64) {
-        let graveyard = &mut self.site.graveyard;
+        let graveyard = &mut self.site.frame.graveyard;
         for source in self.sources.iter_mut().filter(|it| it.host() == host) {
             source.crash(until_ns, graveyard);
         }
@@ -333,7 +336,7 @@ impl FollowingWorld {
     /// # Errors
     /// The reason why the current phase is not over although its time limit is reached.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
-        let now_ns = self.site.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         let complaint = match self.phase {
             FollowingPhase::Working { until_ns } if now_ns < until_ns => return Ok(()),
             FollowingPhase::Working { .. } | FollowingPhase::Over => None,
@@ -372,7 +375,7 @@ impl FollowingWorld {
     }
 
     fn begin_next_phase(&mut self) {
-        self.phase_since_ns = self.site.clock.now_ns();
+        self.phase_since_ns = self.site.frame.clock.now_ns();
         self.phase = match self.phase {
             FollowingPhase::Working { .. } => {
                 self.sources.iter_mut().for_each(FollowedSource::stop);

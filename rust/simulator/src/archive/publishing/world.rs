@@ -108,14 +108,13 @@ impl PublishingWorld {
         let publishers = publishers
             .map(|(at, it)| PublishingProcess::new(it, plan.seed ^ (at as u64 + 1) << 40));
         let mut site = Site::new(plan);
-        for (after_ns, event) in plan.events.clone() {
-            site.arrange(START_NS + after_ns, event.into());
-        }
         for (after_ns, publisher) in schedule.deaths.clone() {
-            site.arrange(START_NS + after_ns, PublishingEvent::Die(publisher));
+            site.frame
+                .arrange(START_NS + after_ns, PublishingEvent::Die(publisher));
         }
         for (after_ns, away_ns) in schedule.cuts.clone() {
-            site.arrange(START_NS + after_ns, PublishingEvent::Cut(away_ns));
+            site.frame
+                .arrange(START_NS + after_ns, PublishingEvent::Cut(away_ns));
         }
         Self {
             site,
@@ -134,7 +133,7 @@ impl PublishingWorld {
     /// Calls `tell` with a line for each datagram that is sent.
     #[must_use]
     pub fn traced(self, tell: impl FnMut(String) + Send + 'static) -> Self {
-        self.site.trace(tell);
+        self.site.frame.trace(tell);
         self
     }
 
@@ -147,7 +146,7 @@ impl PublishingWorld {
             .and_then(|()| self.outcome())
             .map_err(|finding| Failure {
                 finding,
-                after_ns: self.site.clock.now_ns() - START_NS,
+                after_ns: self.site.frame.clock.now_ns() - START_NS,
                 counters: self.state_text(),
             })
     }
@@ -157,7 +156,7 @@ impl PublishingWorld {
             lives: self.site.archives.iter().map(ArchiveServer::lives).sum(),
             cut_padding: self.cut.padding,
             cut_fragments: self.cut.fragments,
-            steps: self.site.steps,
+            steps: self.site.frame.steps,
             ..PublishingOutcome::default()
         };
         let disk = self.site.archives[0].disk();
@@ -184,22 +183,24 @@ impl PublishingWorld {
     fn pass_time(&mut self) -> Result<(), Finding> {
         while self.phase != PublishingPhase::Over {
             let work_count = self.step()?;
-            self.site.pace(work_count);
+            self.site.frame.pace(work_count);
             self.end_phase_if_over()?;
         }
         Ok(())
     }
 
     fn step(&mut self) -> Result<usize, Finding> {
-        let mut work_count = self.site.advance();
-        while let Some(event) = self.site.next_event() {
+        let mut work_count = self.site.frame.advance();
+        while let Some(event) = self.site.frame.next_event() {
             self.happen(event);
             work_count += 1;
         }
+        self.site.check_timeouts()?;
         work_count += self.site.run()?;
         for publisher in &mut self.publishers {
-            let host = &self.site.hosts[publisher.host()];
-            work_count += publisher.do_work(host, &self.site.clock, self.schedule.archives.seed)?;
+            let host = &self.site.frame.hosts[publisher.host()];
+            work_count +=
+                publisher.do_work(host, &self.site.frame.clock, self.schedule.archives.seed)?;
         }
         self.cut_if_due();
         Ok(work_count)
@@ -214,8 +215,8 @@ impl PublishingWorld {
         if !archive.is_running() || !publishers.any(PublishingProcess::has_recorded_a_part) {
             return;
         }
-        let starts_from_ns = self.site.clock.now_ns() + away_ns;
-        let graveyard = &mut self.site.graveyard;
+        let starts_from_ns = self.site.frame.clock.now_ns() + away_ns;
+        let graveyard = &mut self.site.frame.graveyard;
         let cut = archive.kill_and_cut(starts_from_ns, graveyard, &mut self.random);
         self.cut.padding += cut.padding;
         self.cut.fragments += cut.fragments;
@@ -223,11 +224,11 @@ impl PublishingWorld {
     }
 
     fn happen(&mut self, event: PublishingEvent) {
-        let now_ns = self.site.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         match event {
             PublishingEvent::Die(publisher) => {
                 let starts_from_ns = now_ns + (now_ns % MAX_ABSENCE_NS);
-                self.publishers[publisher].crash(starts_from_ns, &mut self.site.graveyard);
+                self.publishers[publisher].crash(starts_from_ns, &mut self.site.frame.graveyard);
             }
             PublishingEvent::Cut(away_ns) => self.next_cut = Some(away_ns),
             PublishingEvent::Archive(event) => {
@@ -245,7 +246,7 @@ impl PublishingWorld {
     fn crash_publishers(&mut self, host: HostId, until_ns: i64) {
         for publisher in &mut self.publishers {
             if publisher.host() == host {
-                publisher.crash(until_ns, &mut self.site.graveyard);
+                publisher.crash(until_ns, &mut self.site.frame.graveyard);
             }
         }
     }
@@ -255,7 +256,7 @@ impl PublishingWorld {
     /// # Errors
     /// The time limit of the current phase is reached, and the phase is not over. The finding says what is not done.
     fn end_phase_if_over(&mut self) -> Result<(), Finding> {
-        let now_ns = self.site.clock.now_ns();
+        let now_ns = self.site.frame.clock.now_ns();
         let complaint = match self.phase {
             PublishingPhase::Working { until_ns } if now_ns < until_ns => return Ok(()),
             PublishingPhase::Working { .. } | PublishingPhase::Over => None,
@@ -277,7 +278,7 @@ impl PublishingWorld {
     }
 
     fn begin_next_phase(&mut self) {
-        self.phase_since_ns = self.site.clock.now_ns();
+        self.phase_since_ns = self.site.frame.clock.now_ns();
         self.phase = match self.phase {
             PublishingPhase::Working { .. } => {
                 self.publishers.iter_mut().for_each(PublishingProcess::stop);
