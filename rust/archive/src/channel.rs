@@ -108,25 +108,15 @@ pub fn response_channel(
 ) -> Result<String, UriError> {
     let requested = ChannelUri::parse(channel)?;
     let mut response = stripped_builder(&requested)?;
-    let or_default = |name, default: String| requested.get(name).map_or(default, str::to_owned);
-    response
-        .put(
-            key::MTU,
-            &or_default(key::MTU, defaults.mtu_length.to_string()),
-        )?
-        .put(
-            key::TERM_LENGTH,
-            &or_default(key::TERM_LENGTH, defaults.term_length.to_string()),
-        )?
-        .put(
-            key::SPARSE,
-            &or_default(key::SPARSE, defaults.is_sparse.to_string()),
-        )?;
+    for (name, default) in [
+        (key::MTU, defaults.mtu_length.to_string()),
+        (key::TERM_LENGTH, defaults.term_length.to_string()),
+        (key::SPARSE, defaults.is_sparse.to_string()),
+    ] {
+        response.put(name, requested.get(name).unwrap_or(&default))?;
+    }
     if requested.control_mode() == ControlMode::Response {
-        response.put(
-            key::RESPONSE_CORRELATION_ID,
-            &request_image_correlation_id.to_string(),
-        )?;
+        response.put(key::RESPONSE_CORRELATION_ID, request_image_correlation_id)?;
     }
     let channel = response.build().to_string();
     Ok(match requested.media() {
@@ -164,9 +154,9 @@ pub fn replay_channel(channel: &str, start: &ReplayStart) -> Result<ChannelUriBu
         }
     }
     if requested.get(key::LINGER).is_none() {
-        replay.put(key::LINGER, &start.linger_timeout_ns.to_string())?;
+        replay.put(key::LINGER, start.linger_timeout_ns)?;
     }
-    replay.put(key::MTU, &start.mtu_length.to_string())?;
+    replay.put(key::MTU, start.mtu_length)?;
     replay.initial_position(start.position, start.initial_term_id, start.term_length)?;
     Ok(replay)
 }

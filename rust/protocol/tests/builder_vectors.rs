@@ -4,7 +4,7 @@
 //! Some results differ on purpose: some calls are impossible with these types, and some results of Aeron are defects.
 
 use aeron_agent::value::parse_duration_ns;
-use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, session_id_tag};
+use aeron_protocol::uri::{ChannelUri, ChannelUriBuilder, Media, UriError, key, session_id_tag};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -97,51 +97,54 @@ fn set(builder: &mut ChannelUriBuilder, setter: &str, arguments: &[Value]) -> Re
         "media" | "build" => Ok(builder),
         "clear" => Ok(builder.clear()),
         "prefix" => Ok(builder.spy(first == "aeron-spy")),
-        "endpoint" => builder.endpoint(text(first)),
-        "networkInterface" => builder.network_interface(text(first)),
-        "controlEndpoint" => builder.control_endpoint(text(first)),
-        "controlMode" => builder.control_mode(text(first)),
+        "endpoint" => builder.put(key::ENDPOINT, text(first)),
+        "networkInterface" => builder.put(key::INTERFACE, text(first)),
+        "controlEndpoint" => builder.put(key::CONTROL, text(first)),
+        "controlMode" => builder.put(key::CONTROL_MODE, text(first)),
         "tags" if first.is_string() => builder.put("tags", text(first)),
         "tags" => builder.tags(int64(first), arguments.get(1).map(int64)),
-        "alias" => builder.alias(text(first)),
-        "congestionControl" => builder.congestion_control(text(first)),
-        "flowControl" => builder.flow_control(text(first)),
-        "reliable" => builder.reliable(flag(first)),
-        "ttl" => builder.ttl(int32(first)),
-        "mtu" => builder.mtu(int32(first)),
-        "termLength" => builder.term_length(int32(first)),
-        "initialTermId" => builder.initial_term_id(int32(first)),
-        "termId" => builder.term_id(int32(first)),
-        "termOffset" => builder.term_offset(int32(first)),
+        "alias" => builder.put(key::ALIAS, text(first)),
+        "congestionControl" => builder.put(key::CONGESTION_CONTROL, text(first)),
+        "flowControl" => builder.put(key::FLOW_CONTROL, text(first)),
+        "reliable" => builder.put(key::RELIABLE, flag(first)),
+        "ttl" => builder.put(key::TTL, int32(first)),
+        "mtu" => builder.put(key::MTU, int32(first)),
+        "termLength" => builder.put(key::TERM_LENGTH, int32(first)),
+        "initialTermId" => builder.put(key::INITIAL_TERM_ID, int32(first)),
+        "termId" => builder.put(key::TERM_ID, int32(first)),
+        "termOffset" => builder.put(key::TERM_OFFSET, int32(first)),
         "sessionId" if first.is_string() => builder.put("session-id", text(first)),
-        "sessionId" => builder.session_id(int32(first)),
-        "linger" => builder.linger_timeout_ns(int64(first)),
-        "sparse" => builder.sparse(flag(first)),
-        "eos" => builder.eos(flag(first)),
-        "tether" => builder.tether(flag(first)),
-        "group" => builder.group(flag(first)),
-        "groupTag" => builder.group_tag(int64(first)),
-        "rejoin" => builder.rejoin(flag(first)),
-        "spiesSimulateConnection" => builder.spies_simulate_connection(flag(first)),
-        "socketRcvbufLength" => builder.socket_rcvbuf_length(int64(first)),
-        "socketSndbufLength" => builder.socket_sndbuf_length(int64(first)),
-        "receiverWindowLength" => builder.receiver_window_length(int64(first)),
-        "mediaReceiveTimestampOffset" => builder.media_receive_timestamp_offset(text(first)),
-        "channelReceiveTimestampOffset" => builder.channel_receive_timestamp_offset(text(first)),
-        "channelSendTimestampOffset" => builder.channel_send_timestamp_offset(text(first)),
-        "responseEndpoint" => builder.response_endpoint(text(first)),
-        "responseCorrelationId" => {
-            builder.response_correlation_id(first.to_string().trim_matches('"'))
+        "sessionId" => builder.put(key::SESSION_ID, int32(first)),
+        "linger" => builder.put(key::LINGER, int64(first)),
+        "sparse" => builder.put(key::SPARSE, flag(first)),
+        "eos" => builder.put(key::EOS, flag(first)),
+        "tether" => builder.put(key::TETHER, flag(first)),
+        "group" => builder.put(key::GROUP, flag(first)),
+        "groupTag" => builder.put(key::GROUP_TAG, int64(first)),
+        "rejoin" => builder.put(key::REJOIN, flag(first)),
+        "spiesSimulateConnection" => builder.put(key::SPIES_SIMULATE_CONNECTION, flag(first)),
+        "socketRcvbufLength" => builder.put(key::SOCKET_RCVBUF, int64(first)),
+        "socketSndbufLength" => builder.put(key::SOCKET_SNDBUF, int64(first)),
+        "receiverWindowLength" => builder.put(key::RECEIVER_WINDOW, int64(first)),
+        "mediaReceiveTimestampOffset" => builder.put(key::MEDIA_RCV_TIMESTAMP_OFFSET, text(first)),
+        "channelReceiveTimestampOffset" => {
+            builder.put(key::CHANNEL_RCV_TIMESTAMP_OFFSET, text(first))
         }
-        "nakDelay" => builder.nak_delay_ns(int64(first)),
+        "channelSendTimestampOffset" => builder.put(key::CHANNEL_SND_TIMESTAMP_OFFSET, text(first)),
+        "responseEndpoint" => builder.put(key::RESPONSE_ENDPOINT, text(first)),
+        "responseCorrelationId" => builder.put(
+            key::RESPONSE_CORRELATION_ID,
+            first.to_string().trim_matches('"'),
+        ),
+        "nakDelay" => builder.put(key::NAK_DELAY, int64(first)),
         "untetheredWindowLimitTimeoutNs" => {
-            builder.untethered_window_limit_timeout_ns(int64(first))
+            builder.put(key::UNTETHERED_WINDOW_LIMIT_TIMEOUT, int64(first))
         }
-        "untetheredLingerTimeoutNs" => builder.untethered_linger_timeout_ns(int64(first)),
-        "untetheredRestingTimeoutNs" => builder.untethered_resting_timeout_ns(int64(first)),
-        "maxResend" => builder.max_resend(int32(first)),
-        "streamId" => builder.stream_id(int32(first)),
-        "publicationWindowLength" => builder.publication_window_length(int32(first)),
+        "untetheredLingerTimeoutNs" => builder.put(key::UNTETHERED_LINGER_TIMEOUT, int64(first)),
+        "untetheredRestingTimeoutNs" => builder.put(key::UNTETHERED_RESTING_TIMEOUT, int64(first)),
+        "maxResend" => builder.put(key::MAX_RESEND, int32(first)),
+        "streamId" => builder.put(key::STREAM_ID, int32(first)),
+        "publicationWindowLength" => builder.put(key::PUBLICATION_WINDOW, int32(first)),
         "initialPosition" => {
             builder.initial_position(int64(first), int32(&arguments[1]), int32(&arguments[2]))
         }
@@ -279,17 +282,20 @@ fn text_or_none(value: &Value) -> Option<&str> {
 fn an_error_of_a_setter_names_the_setting_and_its_value() {
     let mut builder = ChannelUriBuilder::new(Media::Udp);
     let message = |refused: Result<&mut ChannelUriBuilder, UriError>| refused.unwrap_err().message;
-    assert_eq!(message(builder.mtu(33)), "mtu=33 not a multiple of 32");
     assert_eq!(
-        message(builder.ttl(256)),
+        message(builder.put(key::MTU, 33)),
+        "mtu=33 not a multiple of 32"
+    );
+    assert_eq!(
+        message(builder.put(key::TTL, 256)),
         "ttl=256 not a number in range 0-255"
     );
     assert_eq!(
-        message(builder.linger_timeout_ns(-1)),
+        message(builder.put(key::LINGER, -1)),
         "linger=-1 cannot be negative"
     );
     assert_eq!(
-        message(builder.term_length(100)),
+        message(builder.put(key::TERM_LENGTH, 100)),
         "term length less than min length of 65536: length=100"
     );
     assert_eq!(
@@ -297,11 +303,11 @@ fn an_error_of_a_setter_names_the_setting_and_its_value() {
         "unknown parameter: colour"
     );
     assert_eq!(
-        message(builder.alias("a|b")),
+        message(builder.put(key::ALIAS, "a|b")),
         "value cannot contain '|': alias=a|b"
     );
     assert_eq!(
-        message(builder.alias("a\0b")),
+        message(builder.put(key::ALIAS, "a\0b")),
         "value cannot contain a NUL byte: alias=a\\0b"
     );
     assert_eq!(builder, ChannelUriBuilder::new(Media::Udp));
@@ -321,21 +327,21 @@ proptest! {
         let media = if is_udp { Media::Udp } else { Media::Ipc };
         let mut builder = ChannelUriBuilder::new(media);
         builder
-            .endpoint(&address)?.network_interface(&text)?.control_endpoint(&address)?.control_mode(mode)?
-            .mtu(size / 32 * 32)?.term_length(1 << shift)?.initial_term_id(id)?.term_id(id)?
-            .term_offset(offset * 32)?.session_id(id)?.ttl(count)?.reliable(yes)?
-            .linger_timeout_ns(time_ns)?.alias(&text)?.congestion_control(&text)?
-            .min_flow_control(Some(count), Some(time_ns))?.group_tag(long_id)?.sparse(yes)?.eos(yes)?
-            .tether(yes)?.group(yes)?.rejoin(yes)?.spies_simulate_connection(yes)?
-            .socket_sndbuf_length(time_ns)?.socket_rcvbuf_length(time_ns)?.receiver_window_length(time_ns)?
-            .media_receive_timestamp_offset(&id.to_string())?.channel_receive_timestamp_offset("reserved")?
-            .channel_send_timestamp_offset(&id.to_string())?.response_endpoint(&text)?
-            .response_correlation_id(&time_ns.to_string())?.nak_delay_ns(time_ns)?
-            .untethered_window_limit_timeout_ns(time_ns)?.untethered_linger_timeout_ns(time_ns)?
-            .untethered_resting_timeout_ns(time_ns)?.max_resend(count)?.stream_id(id)?
-            .publication_window_length(size)?.tags(i64::from(count), Some(long_id))?;
+            .put(key::ENDPOINT, &address)?.put(key::INTERFACE, &text)?.put(key::CONTROL, &address)?.put(key::CONTROL_MODE, mode)?
+            .put(key::MTU, size / 32 * 32)?.put(key::TERM_LENGTH, 1 << shift)?.put(key::INITIAL_TERM_ID, id)?.put(key::TERM_ID, id)?
+            .put(key::TERM_OFFSET, offset * 32)?.put(key::SESSION_ID, id)?.put(key::TTL, count)?.put(key::RELIABLE, yes)?
+            .put(key::LINGER, time_ns)?.put(key::ALIAS, &text)?.put(key::CONGESTION_CONTROL, &text)?
+            .min_flow_control(Some(count), Some(time_ns))?.put(key::GROUP_TAG, long_id)?.put(key::SPARSE, yes)?.put(key::EOS, yes)?
+            .put(key::TETHER, yes)?.put(key::GROUP, yes)?.put(key::REJOIN, yes)?.put(key::SPIES_SIMULATE_CONNECTION, yes)?
+            .put(key::SOCKET_SNDBUF, time_ns)?.put(key::SOCKET_RCVBUF, time_ns)?.put(key::RECEIVER_WINDOW, time_ns)?
+            .put(key::MEDIA_RCV_TIMESTAMP_OFFSET, id.to_string())?.put(key::CHANNEL_RCV_TIMESTAMP_OFFSET, "reserved")?
+            .put(key::CHANNEL_SND_TIMESTAMP_OFFSET, id.to_string())?.put(key::RESPONSE_ENDPOINT, &text)?
+            .put(key::RESPONSE_CORRELATION_ID, time_ns.to_string())?.put(key::NAK_DELAY, time_ns)?
+            .put(key::UNTETHERED_WINDOW_LIMIT_TIMEOUT, time_ns)?.put(key::UNTETHERED_LINGER_TIMEOUT, time_ns)?
+            .put(key::UNTETHERED_RESTING_TIMEOUT, time_ns)?.put(key::MAX_RESEND, count)?.put(key::STREAM_ID, id)?
+            .put(key::PUBLICATION_WINDOW, size)?.tags(i64::from(count), Some(long_id))?;
         let channel = builder.build();
-        prop_assert_eq!(channel.parameters().len(), aeron_protocol::uri::key::ALL.len());
+        prop_assert_eq!(channel.parameters().len(), key::ALL.len());
         let parsed = ChannelUri::parse(&channel.to_string()).unwrap();
         prop_assert_eq!(&parsed, &channel);
         prop_assert_eq!(ChannelUriBuilder::from_channel(&parsed).unwrap(), builder);

@@ -305,7 +305,7 @@ impl PyChannelUriBuilder {
             self.builder.unset(key);
         } else {
             self.builder
-                .put(key, &text_of(value, name)?)
+                .put(key, text_of(value, name)?)
                 .map_err(uri_error)?;
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Parameters that a driver reads from a publication's channel.
 
+use super::key::MAX_RESEND_LIMIT;
 use super::value::{integer_error_reason, parse_integer, unparsable};
 use super::{ChannelUri, ControlMode, Media, ResponseCorrelation, UriError, key, session_id_tag};
 use crate::frame;
@@ -9,7 +10,6 @@ const TERM_MAX_LENGTH: i64 = frame::MAX_TERM_LENGTH as i64;
 const FRAME_HEADER_LENGTH: i64 = frame::DATA_HEADER_LENGTH as i64;
 pub(super) const FRAME_ALIGNMENT: i64 = frame::FRAME_ALIGNMENT as i64;
 pub(super) const MAX_UDP_PAYLOAD_LENGTH: i64 = frame::MAX_UDP_PAYLOAD_LENGTH as i64;
-const MAX_RESEND_LIMIT: i64 = 256;
 
 /// Defaults for parameters that a publication's channel does not set: a driver's settings for IPC or for the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

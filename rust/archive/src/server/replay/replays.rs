@@ -407,7 +407,7 @@ impl Replays {
         };
         let mut channel = replay_channel(request.channel, &start)?;
         if let Some(correlation_id) = request.response_correlation_id {
-            channel.put(key::RESPONSE_CORRELATION_ID, &correlation_id.to_string())?;
+            channel.put(key::RESPONSE_CORRELATION_ID, correlation_id)?;
         }
         Ok(channel.build().to_string())
     }
