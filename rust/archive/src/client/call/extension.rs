@@ -2,66 +2,103 @@
 //! [`AeronArchive`](super::super::AeronArchive) sends these calls to archives that support them.
 
 use aeron_protocol::archive::extension::{Capabilities, MAX_LISTED};
-use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, RequestIds, TimeEdge};
+use aeron_protocol::archive::{ControlResponseCode, NULL_VALUE, TimeEdge};
 
 use super::super::answer::{Answer, Expected};
 use super::super::error::{ArchiveClientError, Result};
 use super::super::extension::{ExtensionPage, ListedInfo, OfDescriptor, TimedPosition};
-use super::{ArchiveCall, extension_request, nothing, value};
+use super::{ArchiveCall, calls, extension_request, nothing, value};
 use crate::extensions::{NamedReader, RetentionPolicy, RetentionScope};
 use crate::objects::CopiedRange;
 use crate::retention::RetentionOutcome;
 
 const FIND_POSITION: &str = "find position";
 
-impl ArchiveCall<i64> {
+calls! {
     /// Requests the capabilities of the archive, as bits. Aeron's archive does not respond.
-    pub fn capabilities() -> Self {
-        Self::with_response(
-            "capabilities",
-            extension_request!(Capabilities(CapabilitiesRequest {})),
-            value,
-        )
-    }
+    capabilities() -> i64 =
+        with_response("capabilities"),
+        extension_request Capabilities(CapabilitiesRequest {}), value;
 
     /// Creates a named reader, or stores the position of an existing reader. The result is the
     /// position.
-    pub fn commit_reader(
-        recording_id: i64,
-        name: &str,
-        position: i64,
-        max_age_ms: Option<i64>,
-        max_lag: Option<i64>,
-    ) -> Self {
-        let name = name.to_owned();
-        Self::with_response(
-            "commit reader",
-            extension_request!(CommitReader(CommitReaderRequest {
-                recording_id,
-                position,
-                max_age_ms: max_age_ms.unwrap_or(NULL_VALUE),
-                max_lag: max_lag.unwrap_or(NULL_VALUE),
-                name: name.as_bytes(),
-            })),
-            value,
-        )
-        .requires(Capabilities::READERS)
-    }
+    commit_reader(
+        recording_id: i64, name: &str, position: i64, max_age_ms: Option<i64>, max_lag: Option<i64>
+    ) owns name -> i64 =
+        with_response("commit reader"),
+        extension_request CommitReader(CommitReaderRequest {
+            recording_id, position, max_age_ms: max_age_ms.unwrap_or(NULL_VALUE),
+            max_lag: max_lag.unwrap_or(NULL_VALUE), name: name.as_bytes()
+        }), value, requires READERS;
 
     /// Removes a named reader. The result is 1, or 0 if the reader does not exist.
-    pub fn remove_reader(recording_id: i64, name: &str) -> Self {
-        let name = name.to_owned();
-        Self::with_response(
-            "remove reader",
-            extension_request!(RemoveReader(RemoveReaderRequest {
-                recording_id,
-                name: name.as_bytes(),
-            })),
-            value,
-        )
-        .requires(Capabilities::READERS)
-    }
+    remove_reader(recording_id: i64, name: &str) owns name -> i64 =
+        with_response("remove reader"),
+        extension_request RemoveReader(RemoveReaderRequest { recording_id, name: name.as_bytes() }),
+        value, requires READERS;
 
+    /// Replaces the name of a recording. An empty name removes the old name.
+    set_recording_name(recording_id: i64, name: &str) owns name -> () =
+        with_response("set recording name"),
+        extension_request SetRecordingName(SetRecordingNameRequest { recording_id, name: name.as_bytes() }),
+        nothing, requires RECORDING_INFO;
+
+    /// Replaces the metadata of a recording. Empty metadata remove the old metadata.
+    set_recording_metadata(recording_id: i64, metadata: &[u8]) owns metadata -> () =
+        with_response("set recording metadata"),
+        extension_request SetRecordingMetadata(SetRecordingMetadataRequest { recording_id, metadata: &metadata }),
+        nothing, requires RECORDING_INFO;
+
+    /// Lists named readers from an index on. Without `recording_id`, lists the readers of all
+    /// recordings. If `name` is empty, lists readers with any name.
+    list_readers(recording_id: Option<i64>, name: &str, from_index: i32) owns name -> ExtensionPage<NamedReader> =
+        listing("list readers", Expected::Page),
+        extension_request ListReaders(ListReadersRequest {
+            recording_id: recording_id.unwrap_or(NULL_VALUE), from_index, count: MAX_LISTED, name: name.as_bytes()
+        }), page_of, requires READERS;
+
+    /// Lists retention policies from an index on. Policies of single recordings come first.
+    list_retention(from_index: i32) -> ExtensionPage<RetentionPolicy> =
+        listing("list retention", Expected::Page),
+        extension_request ListRetention(ListRetentionRequest {
+            recording_id: NULL_VALUE, from_index, count: MAX_LISTED, name: &[]
+        }), page_of, requires RETENTION;
+
+    /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
+    /// recordings. With `dry_run`, nothing is deleted. The page has all recordings from which the
+    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive
+    /// trusts the wall clock from now on.
+    apply_retention(recording_id: Option<i64>, dry_run: bool, trust_clock: bool) -> ExtensionPage<RetentionOutcome> =
+        listing("apply retention", Expected::Page),
+        extension_request ApplyRetention(ApplyRetentionRequest {
+            recording_id: recording_id.unwrap_or(NULL_VALUE), dry_run, trust_clock
+        }), page_of, requires RETENTION;
+
+    /// Lists the recordings that have a name, metadata or a link, from an index on. Without `recording_id`, lists all
+    /// of them. If `name` is empty, lists recordings with any name and without a name.
+    list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) owns name -> ExtensionPage<ListedInfo> =
+        listing("list recording info", Expected::Page),
+        extension_request ListRecordingInfo(ListRecordingInfoRequest {
+            recording_id: recording_id.unwrap_or(NULL_VALUE), from_index, count: MAX_LISTED, name: name.as_bytes()
+        }), page_of, requires RECORDING_INFO;
+
+    /// Lists the ranges of recordings that were copied to object storage, from an index on. Without `recording_id`,
+    /// lists the ranges of all recordings.
+    list_copied_ranges(recording_id: Option<i64>, from_index: i32) -> ExtensionPage<CopiedRange> =
+        listing("list copied ranges", Expected::Page),
+        extension_request ListCopiedRanges(ListCopiedRangesRequest {
+            recording_id: recording_id.unwrap_or(NULL_VALUE), from_index, count: MAX_LISTED, name: &[]
+        }), page_of, requires OBJECTS;
+
+    /// Finds a position in a recording by a time. `timestamp_us` is in microseconds since the epoch. `edge` says
+    /// whether a range begins or ends at the position.
+    find_position(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> TimedPosition =
+        listing(FIND_POSITION, Expected::Page),
+        extension_request FindPosition(FindPositionRequest { recording_id, timestamp_us, edge, reserved: 0 }),
+        found_position, requires TIME;
+}
+
+impl ArchiveCall<i64> {
     /// Sets a retention policy. A policy without limits removes the policy of its scope. The result is 1 if a policy
     /// was replaced or removed, otherwise 0.
     pub fn set_retention(policy: &RetentionPolicy) -> Self {
@@ -89,142 +126,6 @@ impl ArchiveCall<i64> {
     }
 }
 
-impl ArchiveCall<()> {
-    /// Replaces the name of a recording. An empty name removes the old name.
-    pub fn set_recording_name(recording_id: i64, name: &str) -> Self {
-        let name = name.to_owned();
-        Self::with_response(
-            "set recording name",
-            extension_request!(SetRecordingName(SetRecordingNameRequest {
-                recording_id,
-                name: name.as_bytes(),
-            })),
-            nothing,
-        )
-        .requires(Capabilities::RECORDING_INFO)
-    }
-
-    /// Replaces the metadata of a recording. Empty metadata remove the old metadata.
-    pub fn set_recording_metadata(recording_id: i64, metadata: &[u8]) -> Self {
-        let metadata = metadata.to_vec();
-        Self::with_response(
-            "set recording metadata",
-            extension_request!(SetRecordingMetadata(SetRecordingMetadataRequest {
-                recording_id,
-                metadata: &metadata,
-            })),
-            nothing,
-        )
-        .requires(Capabilities::RECORDING_INFO)
-    }
-}
-
-impl ArchiveCall<ExtensionPage<NamedReader>> {
-    /// Lists named readers from an index on. Without `recording_id`, lists the readers of all
-    /// recordings. If `name` is empty, lists readers with any name.
-    pub fn list_readers(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
-        let name = name.to_owned();
-        page(
-            "list readers",
-            extension_request!(ListReaders(ListReadersRequest {
-                recording_id: recording_id.unwrap_or(NULL_VALUE),
-                from_index,
-                count: MAX_LISTED,
-                name: name.as_bytes(),
-            })),
-        )
-        .requires(Capabilities::READERS)
-    }
-}
-
-impl ArchiveCall<ExtensionPage<RetentionPolicy>> {
-    /// Lists retention policies from an index on. Policies of single recordings come first.
-    pub fn list_retention(from_index: i32) -> Self {
-        page(
-            "list retention",
-            extension_request!(ListRetention(ListRetentionRequest {
-                recording_id: NULL_VALUE,
-                from_index,
-                count: MAX_LISTED,
-                name: &[],
-            })),
-        )
-        .requires(Capabilities::RETENTION)
-    }
-}
-
-impl ArchiveCall<ExtensionPage<RetentionOutcome>> {
-    /// Applies the retention policies to one recording. Without `recording_id`, applies them to all
-    /// recordings. With `dry_run`, nothing is deleted. The page has all recordings from which the
-    /// policies would delete data, even if readers or replays keep all these data. With `trust_clock`, the archive
-    /// trusts the wall clock from now on.
-    pub fn apply_retention(recording_id: Option<i64>, dry_run: bool, trust_clock: bool) -> Self {
-        page(
-            "apply retention",
-            extension_request!(ApplyRetention(ApplyRetentionRequest {
-                recording_id: recording_id.unwrap_or(NULL_VALUE),
-                dry_run,
-                trust_clock,
-            })),
-        )
-        .requires(Capabilities::RETENTION)
-    }
-}
-
-impl ArchiveCall<ExtensionPage<ListedInfo>> {
-    /// Lists the recordings that have a name, metadata or a link, from an index on. Without `recording_id`, lists all
-    /// of them. If `name` is empty, lists recordings with any name and without a name.
-    pub fn list_recording_info(recording_id: Option<i64>, name: &str, from_index: i32) -> Self {
-        let name = name.to_owned();
-        page(
-            "list recording info",
-            extension_request!(ListRecordingInfo(ListRecordingInfoRequest {
-                recording_id: recording_id.unwrap_or(NULL_VALUE),
-                from_index,
-                count: MAX_LISTED,
-                name: name.as_bytes(),
-            })),
-        )
-        .requires(Capabilities::RECORDING_INFO)
-    }
-}
-
-impl ArchiveCall<ExtensionPage<CopiedRange>> {
-    /// Lists the ranges of recordings that were copied to object storage, from an index on. Without `recording_id`,
-    /// lists the ranges of all recordings.
-    pub fn list_copied_ranges(recording_id: Option<i64>, from_index: i32) -> Self {
-        page(
-            "list copied ranges",
-            extension_request!(ListCopiedRanges(ListCopiedRangesRequest {
-                recording_id: recording_id.unwrap_or(NULL_VALUE),
-                from_index,
-                count: MAX_LISTED,
-                name: &[],
-            })),
-        )
-        .requires(Capabilities::OBJECTS)
-    }
-}
-
-impl ArchiveCall<TimedPosition> {
-    /// Finds a position in a recording by a time. `timestamp_us` is in microseconds since the epoch. `edge` says
-    /// whether a range begins or ends at the position.
-    pub fn find_position(recording_id: i64, edge: TimeEdge, timestamp_us: i64) -> Self {
-        Self::listing(
-            FIND_POSITION,
-            Expected::Page,
-            extension_request!(FindPosition(FindPositionRequest {
-                recording_id,
-                timestamp_us,
-                edge,
-                reserved: 0,
-            })),
-            found_position,
-        )
-        .requires(Capabilities::TIME)
-    }
-}
-
 fn found_position(outcome: Result<Answer>) -> Result<TimedPosition> {
     let missing = || ArchiveClientError::UnexpectedResponse {
         request: FIND_POSITION,
@@ -243,12 +144,4 @@ fn page_of<D: OfDescriptor>(outcome: Result<Answer>) -> Result<ExtensionPage<D>>
         entries: descriptors.into_iter().filter_map(D::select).collect(),
         next_index: i32::try_from(next_index).ok().filter(|index| *index >= 0),
     })
-}
-
-/// Creates a call whose answer is a page of descriptors.
-fn page<D: OfDescriptor>(
-    name: &'static str,
-    encode: impl Fn(RequestIds) -> Vec<u8> + Send + Sync + 'static,
-) -> ArchiveCall<ExtensionPage<D>> {
-    ArchiveCall::listing(name, Expected::Page, encode, page_of)
 }

@@ -98,14 +98,6 @@ impl<T> ArchiveCall<T> {
         }
     }
 
-    /// Makes the session delay the call until no listing is running.
-    fn in_turn_with_listings(self) -> Self {
-        Self {
-            is_listing: true,
-            ..self
-        }
-    }
-
     pub(super) fn request(&self, ids: RequestIds) -> NewRequest {
         NewRequest {
             name: self.name,
@@ -190,6 +182,27 @@ macro_rules! extension_request {
     };
 }
 use extension_request;
+
+/// Declares calls: arguments, type of the result, constructor with its first arguments, request, conversion of the
+/// answer, and the capability that the archive must have. A call `owns` the texts that are in its request.
+macro_rules! calls {
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident($($argument:ident: $type:ty),*) $(owns $text:ident)? -> $result:ty =
+            $constructor:ident($($given:expr),+),
+            $kind:ident $variant:ident($message:ident $fields:tt), $interpret:expr $(, requires $capability:ident)?;
+    )*) => {$(
+        impl $crate::client::call::ArchiveCall<$result> {
+            $(#[$attribute])*
+            pub fn $name($($argument: $type),*) -> Self {
+                $(let $text = $text.to_owned();)?
+                Self::$constructor($($given,)+ $kind!($variant($message $fields)), $interpret)
+                    $(.requires(aeron_protocol::archive::extension::Capabilities::$capability))?
+            }
+        }
+    )*};
+}
+use calls;
 
 /// Returns the value of the response.
 fn value(outcome: Result<Answer>) -> Result<i64> {

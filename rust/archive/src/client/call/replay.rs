@@ -3,7 +3,26 @@
 use aeron_protocol::archive::extension::Capabilities;
 
 use super::super::params::{NULL_COUNTER_ID, ReplayParams};
-use super::{ArchiveCall, extension_request, nothing, request, value};
+use super::{ArchiveCall, calls, extension_request, nothing, request, value};
+
+calls! {
+    /// Requests a token for replays of a recording over a response channel. The token is valid
+    /// until the archive's connect timeout has passed.
+    replay_token(recording_id: i64) -> i64 =
+        with_response("replay token"),
+        request ReplayToken(ReplayTokenRequest { recording_id }), value;
+
+    /// Stops a replay. An unknown id is not an error.
+    stop_replay(replay_session_id: i64) -> () =
+        with_response("stop replay"),
+        request StopReplay(StopReplayRequest { replay_session_id }), nothing;
+
+    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops the replays of all
+    /// recordings.
+    stop_all_replays(recording_id: i64) -> () =
+        with_response("stop all replays"),
+        request StopAllReplays(StopAllReplaysRequest { recording_id }), nothing;
+}
 
 impl ArchiveCall<i64> {
     /// Starts a replay of a recording on a channel and stream. If the parameters have a counter id,
@@ -67,37 +86,6 @@ impl ArchiveCall<i64> {
                 replay_channel: replay_channel.as_bytes(),
             })),
             value,
-        )
-    }
-
-    /// Requests a token for replays of a recording over a response channel. The token is valid
-    /// until the archive's connect timeout has passed.
-    pub fn replay_token(recording_id: i64) -> Self {
-        Self::with_response(
-            "replay token",
-            request!(ReplayToken(ReplayTokenRequest { recording_id })),
-            value,
-        )
-    }
-}
-
-impl ArchiveCall<()> {
-    /// Stops a replay. An unknown id is not an error.
-    pub fn stop_replay(replay_session_id: i64) -> Self {
-        Self::with_response(
-            "stop replay",
-            request!(StopReplay(StopReplayRequest { replay_session_id })),
-            nothing,
-        )
-    }
-
-    /// Stops all replays of a recording; [`NULL_VALUE`](aeron_protocol::archive::NULL_VALUE) stops the replays of all
-    /// recordings.
-    pub fn stop_all_replays(recording_id: i64) -> Self {
-        Self::with_response(
-            "stop all replays",
-            request!(StopAllReplays(StopAllReplaysRequest { recording_id })),
-            nothing,
         )
     }
 }

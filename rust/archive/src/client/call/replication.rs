@@ -2,11 +2,10 @@
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
-use super::super::answer::Answer;
 use super::super::error::Result;
 use super::super::params::ReplicationParams;
 use super::recording::succeeded_unless;
-use super::{ArchiveCall, nothing, request, value};
+use super::{ArchiveCall, calls, nothing, request, value};
 
 impl ArchiveCall<i64> {
     /// Copies a recording of another archive. `src_control_channel` is the control channel of that
@@ -46,27 +45,16 @@ impl ArchiveCall<i64> {
     }
 }
 
-impl ArchiveCall<()> {
+calls! {
     /// Stops a replication.
-    pub fn stop_replication(replication_id: i64) -> Self {
-        stop(replication_id, nothing)
-    }
-}
+    stop_replication(replication_id: i64) -> () =
+        with_response("stop replication"),
+        request StopReplication(StopReplicationRequest { replication_id }), nothing;
 
-impl ArchiveCall<bool> {
     /// Does the same as [`stop_replication`](ArchiveCall::stop_replication). The result is `false`
     /// if no replication has this id.
-    pub fn try_stop_replication(replication_id: i64) -> Self {
-        stop(replication_id, |outcome| {
-            succeeded_unless(outcome, ArchiveErrorCode::UnknownReplication)
-        })
-    }
-}
-
-fn stop<T>(replication_id: i64, interpret: fn(Result<Answer>) -> Result<T>) -> ArchiveCall<T> {
-    ArchiveCall::with_response(
-        "stop replication",
-        request!(StopReplication(StopReplicationRequest { replication_id })),
-        interpret,
-    )
+    try_stop_replication(replication_id: i64) -> bool =
+        with_response("stop replication"),
+        request StopReplication(StopReplicationRequest { replication_id }),
+        |outcome| succeeded_unless(outcome, ArchiveErrorCode::UnknownReplication);
 }
