@@ -26,6 +26,8 @@ use crate::fragment::{AssembledHeader, Fragment};
 /// Assembles the messages of any number of sessions.
 pub struct FragmentAssembler {
     builders: HashMap<i32, Builder>,
+    /// Whether all fragments belong to one stream, even if its image changes.
+    is_of_one_stream: bool,
     max_message_length: usize,
     out_of_memory: Option<OutOfMemory>,
 }
@@ -34,13 +36,6 @@ impl Default for FragmentAssembler {
     fn default() -> Self {
         Self::with_max_message_length(MAX_MESSAGE_LENGTH)
     }
-}
-
-/// Assembles the messages of one image.
-#[derive(Default)]
-pub struct ImageFragmentAssembler {
-    builder: Builder,
-    out_of_memory: Option<OutOfMemory>,
 }
 
 impl OutOfMemory {
@@ -58,8 +53,18 @@ impl FragmentAssembler {
     pub fn with_max_message_length(max_message_length: usize) -> Self {
         Self {
             builders: HashMap::new(),
+            is_of_one_stream: false,
             max_message_length,
             out_of_memory: None,
+        }
+    }
+
+    /// Creates an assembler for one stream. A message may begin in one image and end in the image of a replay or of the
+    /// live stream that continues it.
+    pub fn of_one_stream() -> Self {
+        Self {
+            is_of_one_stream: true,
+            ..Self::default()
         }
     }
 
@@ -99,7 +104,10 @@ impl FragmentAssembler {
             return handler(fragment);
         }
         // The image's session id, not the frame's: a peer controls the frame, and could fill the map with many ids.
-        let session_id = fragment.header().image().session_id();
+        let session_id = match self.is_of_one_stream {
+            true => 0,
+            false => fragment.header().image().session_id(),
+        };
         let max_length = self.max_message_length;
         let taken = if fragment.header().is_begin() {
             self.builder(session_id)
@@ -132,54 +140,6 @@ impl FragmentAssembler {
     /// Frees all buffers and drops unfinished messages.
     pub fn clear(&mut self) {
         self.builders.clear();
-    }
-}
-
-impl ImageFragmentAssembler {
-    /// Takes a fragment. If it completes a message, calls `handler` with the message.
-    ///
-    /// Aborts the process if there is no memory for the message: a plain poll consumes the fragment, so the message
-    /// would be lost. [`on_controlled_fragment`](Self::on_controlled_fragment) does not lose the message.
-    #[inline]
-    pub fn on_fragment(&mut self, fragment: Fragment<'_>, mut handler: impl FnMut(Fragment<'_>)) {
-        self.on_controlled_fragment(fragment, |message| {
-            handler(message);
-            Action::Continue
-        });
-        if let Some(missing) = self.out_of_memory.take() {
-            missing.abort();
-        }
-    }
-
-    /// Returns the error of the last [`Action::Abort`] that the assembler itself returned because it had no memory for
-    /// a message. `None` if there was no such error since the last call.
-    pub fn take_out_of_memory(&mut self) -> Option<Error> {
-        self.out_of_memory.take().map(Error::from)
-    }
-
-    /// Like [`on_fragment`](Self::on_fragment), for controlled polls. If the handler aborts, the message is delivered
-    /// again with its last fragment.
-    ///
-    /// If there is no memory for the message, returns [`Action::Abort`]: the fragment is not consumed, and the next
-    /// poll delivers it again. [`take_out_of_memory`](Self::take_out_of_memory) then returns the error.
-    #[inline]
-    pub fn on_controlled_fragment(
-        &mut self,
-        fragment: Fragment<'_>,
-        mut handler: impl FnMut(Fragment<'_>) -> Action,
-    ) -> Action {
-        if is_whole(&fragment) {
-            return handler(fragment);
-        }
-        let taken = if fragment.header().is_begin() {
-            self.builder.begin(&fragment, MAX_MESSAGE_LENGTH)
-        } else {
-            self.builder.append(&fragment, MAX_MESSAGE_LENGTH, handler)
-        };
-        taken.unwrap_or_else(|missing| {
-            self.out_of_memory = Some(missing);
-            Action::Abort
-        })
     }
 }
 

@@ -70,7 +70,7 @@ pub use aeron_protocol::ErrorCode;
 
 pub use crate::action::{Action, HandlerOutcome};
 pub use crate::aeron::Aeron;
-pub use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
+pub use crate::assembler::FragmentAssembler;
 pub use crate::batch::{Batch, BatchLimits, Columns, MAX_BATCH_BYTES};
 pub use crate::connect::{is_driver_active, next_correlation_id, request_driver_termination};
 pub use crate::context::Context;

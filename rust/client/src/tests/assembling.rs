@@ -8,7 +8,7 @@ use aeron_memory::words::Words;
 
 use crate::action::Action;
 use crate::aeron::Aeron;
-use crate::assembler::{FragmentAssembler, ImageFragmentAssembler};
+use crate::assembler::FragmentAssembler;
 use crate::batch::{Batch, BatchLimits};
 use crate::fragment::Fragment;
 use crate::publication::ExclusivePublication;
@@ -102,7 +102,7 @@ fn a_message_with_a_lost_fragment_is_dropped_and_the_next_one_delivered() {
     for lost in 0..4 {
         streams.first.offer(&message(5000, 1)).unwrap();
         streams.first.offer(&message(3000, 2)).unwrap();
-        let mut assembler = ImageFragmentAssembler::default();
+        let mut assembler = FragmentAssembler::of_one_stream();
         let mut received = Vec::new();
         let mut index = 0;
         let handler = |fragment: Fragment<'_>| {
@@ -195,7 +195,7 @@ fn aborting_the_last_fragment_delivers_the_whole_message_again() {
     let sent = message(5000, 1);
     streams.first.offer(&sent).unwrap();
     let mut assembler = FragmentAssembler::default();
-    let mut image_assembler = ImageFragmentAssembler::default();
+    let mut image_assembler = FragmentAssembler::of_one_stream();
     let mut received = Vec::new();
     for round in 0..3 {
         let action = if round < 2 {

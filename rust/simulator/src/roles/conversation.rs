@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use aeron_client::{
-    Aeron, Error, ExclusivePublication, Image, ImageFragmentAssembler, OfferError,
-    PendingOperation, Subscription,
+    Aeron, Error, ExclusivePublication, FragmentAssembler, Image, OfferError, PendingOperation,
+    Subscription,
 };
 use fastrand::Rng;
 
@@ -82,7 +82,7 @@ enum ServerState {
 /// The requests of an image, and the publication for the replies.
 #[derive(Default)]
 struct ReplyStream {
-    assembler: ImageFragmentAssembler,
+    assembler: FragmentAssembler,
     adding: Option<PendingOperation<ExclusivePublication>>,
     publication: Option<ExclusivePublication>,
     queue: VecDeque<Vec<u8>>,
@@ -120,7 +120,7 @@ struct OpenRequester {
     requests: ExclusivePublication,
     /// The image of the responses, and the number of the next reply; `None` before the first reply.
     reading: Option<(i64, u32)>,
-    assembler: ImageFragmentAssembler,
+    assembler: FragmentAssembler,
 }
 
 impl Conversation {
@@ -459,7 +459,7 @@ impl Requester {
                         responses,
                         requests,
                         reading: None,
-                        assembler: ImageFragmentAssembler::default(),
+                        assembler: FragmentAssembler::of_one_stream(),
                     }),
                 };
                 Ok(Ok(0))

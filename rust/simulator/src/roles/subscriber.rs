@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aeron_client::{
-    Aeron, Context, Error, ErrorCode, Fragment, Image, ImageFragmentAssembler, ImageHandler,
+    Aeron, Context, Error, ErrorCode, Fragment, FragmentAssembler, Image, ImageHandler,
     PendingOperation, Subscription,
 };
 
@@ -82,7 +82,7 @@ struct Reading {
     /// Number of drivers that the client had lost when the image became available.
     epoch: u64,
     progress: ImageProgress,
-    assembler: ImageFragmentAssembler,
+    assembler: FragmentAssembler,
 }
 
 /// Calls of the handlers of images, in order.
@@ -451,7 +451,7 @@ impl Reading {
                 publication: None,
                 next: 0,
             },
-            assembler: ImageFragmentAssembler::default(),
+            assembler: FragmentAssembler::of_one_stream(),
             image,
         }
     }

@@ -23,7 +23,7 @@ mod tests;
 mod turn;
 
 use aeron_client::{
-    Action, Aeron, Batch, BatchLimits, Fragment, HandlerOutcome, ImageFragmentAssembler,
+    Action, Aeron, Batch, BatchLimits, Fragment, FragmentAssembler, HandlerOutcome,
 };
 
 use self::core::{Core, Transition, TransitionNotice};
@@ -78,7 +78,7 @@ pub use self::status::{PersistentSubscriptionState, PersistentSubscriptionStatus
 pub struct PersistentSubscription {
     core: Core,
     state: SubscriptionState,
-    assembler: ImageFragmentAssembler,
+    assembler: FragmentAssembler,
     /// Whether closing the subscription also closes the Aeron client.
     owns_client: bool,
 }
@@ -111,7 +111,7 @@ impl PersistentSubscription {
         Ok(Self {
             core,
             state: SubscriptionState::AwaitArchive,
-            assembler: ImageFragmentAssembler::default(),
+            assembler: FragmentAssembler::of_one_stream(),
             owns_client: false,
         })
     }

@@ -1,7 +1,7 @@
 //! [`Turn`]: one poll of a persistent subscription, and the delivery of messages to a handler or a batch.
 
 use aeron_client::{
-    Action, Batch, BatchLimits, Error, Fragment, ImageFragmentAssembler, MAX_BATCH_BYTES, Result,
+    Action, Batch, BatchLimits, Error, Fragment, FragmentAssembler, MAX_BATCH_BYTES, Result,
 };
 
 use super::read_image::ReadImage;
@@ -111,7 +111,7 @@ pub(super) struct Turn<'a> {
     pub(super) receiver: &'a mut (dyn Receiver + 'a),
     /// Used for replays and for the live stream, because a message may begin in a replay and end in
     /// the live stream.
-    pub(super) assembler: &'a mut ImageFragmentAssembler,
+    pub(super) assembler: &'a mut FragmentAssembler,
     /// Work count.
     pub(super) work: usize,
 }
