@@ -244,7 +244,7 @@ impl Driver {
         let cnc = Cnc::format(memory, &lengths, &identity).expect("the lengths are valid");
         let (logs, network) = (Logs::default(), MemoryNetwork::new());
         let (nano_clock, epoch_clock) = <(Arc<CachedNanoClock>, Arc<CachedEpochClock>)>::default();
-        let surroundings = DriverEnvironment {
+        let environment = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: Box::new(network.clone()),
             names: Box::new(|_| Ok(Box::new(machine::Literals))),
@@ -259,7 +259,7 @@ impl Driver {
             seed,
         };
         let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
-        let core = DriverCore::new(&context, &cnc, loss_report, surroundings)
+        let core = DriverCore::new(&context, &cnc, loss_report, environment)
             .expect("the name resolver is there");
         Self {
             events: BroadcastReceiver::new(cnc.to_clients().clone())

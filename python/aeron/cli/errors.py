@@ -1,4 +1,4 @@
-"""``aeron errors``: a driver's distinct errors in the form of ErrorStat (reference 06, section 1.3)."""
+"""``aeron errors``: a driver's distinct errors in the form of ErrorStat (docs/spec/06, section 1.3)."""
 
 from __future__ import annotations
 

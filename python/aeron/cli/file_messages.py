@@ -1,4 +1,4 @@
-"""Files as messages, as Aeron's FileSender and FileReceiver exchange them (reference 06, 4.7).
+"""Files as messages, as Aeron's FileSender and FileReceiver exchange them (docs/spec/06, 4.7).
 
 The first message announces a file with its name, its length and a correlation id. Chunks of the file follow. Numbers
 are little-endian."""

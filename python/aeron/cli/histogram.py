@@ -1,4 +1,4 @@
-"""A histogram of durations, printed in the form of Aeron's samples (reference 06, section 3.2).
+"""A histogram of durations, printed in the form of Aeron's samples (docs/spec/06, section 3.2).
 
 Values are rounded to three significant digits, as in HdrHistogram with 2,048 sub-buckets up to ten seconds. So the size
 of the histogram does not grow with the number of values."""

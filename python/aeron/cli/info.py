@@ -1,4 +1,4 @@
-"""``aeron info``: the driver of a directory, in the form of DriverTool (reference 06, section 1.5)."""
+"""``aeron info``: the driver of a directory, in the form of DriverTool (docs/spec/06, section 1.5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aeron inspect``: the frames of a log buffer file in the form of LogInspector (reference 06, section 1.7)."""
+"""``aeron inspect``: the frames of a log buffer file in the form of LogInspector (docs/spec/06, section 1.7)."""
 
 from __future__ import annotations
 

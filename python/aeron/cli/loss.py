@@ -1,4 +1,4 @@
-"""``aeron loss``: the losses of a driver's images, in the form of LossStat (reference 06, section 1.4)."""
+"""``aeron loss``: the losses of a driver's images, in the form of LossStat (docs/spec/06, section 1.4)."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@ import click
 import aeron
 
 DEFAULT_CHANNEL = "aeron:udp?endpoint=localhost:20121"
-"""The channel of Aeron's samples (reference 06, section 3.1)."""
+"""The channel of Aeron's samples (docs/spec/06, section 3.1)."""
 
 DEFAULT_STREAM_ID = 1001
-"""The stream id of Aeron's samples (reference 06, section 3.1)."""
+"""The stream id of Aeron's samples (docs/spec/06, section 3.1)."""
 
 PING_CHANNEL, PING_STREAM_ID = "aeron:udp?endpoint=localhost:20123", 1002
 PONG_CHANNEL, PONG_STREAM_ID = "aeron:udp?endpoint=localhost:20124", 1003

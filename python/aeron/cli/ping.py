@@ -1,4 +1,4 @@
-"""``aeron ping``: measures round trips to ``aeron pong``, with the texts of the C sample (reference 06, section 5)."""
+"""``aeron ping``: measures round trips to ``aeron pong``, with the texts of the C sample (docs/spec/06, section 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aeron pong``: sends each message of ``aeron ping`` back (reference 06, section 5)."""
+"""``aeron pong``: sends each message of ``aeron ping`` back (docs/spec/06, section 5)."""
 
 from __future__ import annotations
 

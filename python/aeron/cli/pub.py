@@ -1,4 +1,4 @@
-"""``aeron pub``: publishes messages at a steady interval, with the texts of BasicPublisher (reference 06, 3.2 and
+"""``aeron pub``: publishes messages at a steady interval, with the texts of BasicPublisher (docs/spec/06, 3.2 and
 4.1)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``aeron rate``: RateSubscriber, and with ``--publish`` StreamingPublisher (reference 06, 4.5 and 4.6)."""
+"""``aeron rate``: RateSubscriber, and with ``--publish`` StreamingPublisher (docs/spec/06, 4.5 and 4.6)."""
 
 from __future__ import annotations
 

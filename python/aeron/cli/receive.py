@@ -1,4 +1,4 @@
-"""``aeron receive``: receives files from ``aeron send`` or Aeron's FileSender (reference 06, 4.7).
+"""``aeron receive``: receives files from ``aeron send`` or Aeron's FileSender (docs/spec/06, 4.7).
 
 The sender chooses the name of a file, and any program can send. So a name with a path is refused. A file gets its name
 when it is complete, and replaces an existing regular file with that name. Nothing is received into the directory of an

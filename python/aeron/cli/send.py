@@ -1,4 +1,4 @@
-"""``aeron send``: sends a file to ``aeron receive`` or to Aeron's FileReceiver (reference 06, 4.7)."""
+"""``aeron send``: sends a file to ``aeron receive`` or to Aeron's FileReceiver (docs/spec/06, 4.7)."""
 
 from __future__ import annotations
 

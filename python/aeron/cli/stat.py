@@ -1,4 +1,4 @@
-"""``aeron stat``: a driver's counters in the form of AeronStat, live, once, or as JSON (reference 06, section 1.2)."""
+"""``aeron stat``: a driver's counters in the form of AeronStat, live, once, or as JSON (docs/spec/06, section 1.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aeron streams``: a driver's streams, in the forms of StreamStat and BacklogStat (reference 06, section 1.6)."""
+"""``aeron streams``: a driver's streams, in the forms of StreamStat and BacklogStat (docs/spec/06, section 1.6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``aeron sub``: prints messages, with the texts of BasicSubscriber (reference 06, 3.2 and 4.2)."""
+"""``aeron sub``: prints messages, with the texts of BasicSubscriber (docs/spec/06, 3.2 and 4.2)."""
 
 from __future__ import annotations
 

@@ -90,8 +90,8 @@ impl Assembly {
         gossip_socket: Option<Box<dyn Socket>>,
         cpus: AgentCpus,
     ) -> Result<Self, StartError> {
-        let surroundings = surroundings(context, gossip_socket);
-        let agents = Agents::new(context, cnc, loss_report, surroundings)?;
+        let environment = environment(context, gossip_socket);
+        let agents = Agents::new(context, cnc, loss_report, environment)?;
         let (is_terminated, errors) = (agents.is_terminated.clone(), agents.errors.clone());
         let closing = Arc::clone(&agents.closing);
         let (loops, network_turns) = agents.into_loops(context, cpus)?;
@@ -120,11 +120,11 @@ impl Agents {
         context: &Arc<Context>,
         cnc: &CncFile,
         loss_report: SharedBuffer,
-        surroundings: DriverEnvironment,
+        environment: DriverEnvironment,
     ) -> Result<Self, StartError> {
         let (now_ns, now_ms) = (SystemNanoClock.nano_time(), SystemEpochClock.time_ms());
         let mapped = cnc.file_length() + loss_report.len();
-        let core = DriverCore::new(context, cnc, loss_report, surroundings)?;
+        let core = DriverCore::new(context, cnc, loss_report, environment)?;
         core.system_counters
             .get(SystemCounter::BytesMapped)
             .set(mapped as i64);
@@ -230,7 +230,7 @@ impl Loop {
 /// Creates the environment of a driver on this machine.
 ///
 /// If `gossip_socket` is set, the name resolver also exchanges names with other drivers over it.
-fn surroundings(
+fn environment(
     context: &Arc<Context>,
     gossip_socket: Option<Box<dyn Socket>>,
 ) -> DriverEnvironment {

@@ -92,29 +92,29 @@ impl DriverCore {
         context: &Arc<Context>,
         cnc: &Cnc<SharedBuffer>,
         loss_report: SharedBuffer,
-        mut surroundings: DriverEnvironment,
+        mut environment: DriverEnvironment,
     ) -> Result<Self, DriverError> {
-        let now_ns = surroundings.nano_clock.nano_time();
-        let now_ms = surroundings.epoch_clock.time_ms();
+        let now_ns = environment.nano_clock.nano_time();
+        let now_ms = environment.epoch_clock.time_ms();
         let (mut counters, system) = create_counters(context, cnc, now_ms);
         let errors = ErrorRecorder::new(
             Arc::new(DistinctErrorLog::new(cnc.error_log().clone())),
             system.get(SystemCounter::Errors).clone(),
-            Arc::clone(&surroundings.epoch_clock),
+            Arc::clone(&environment.epoch_clock),
         );
         let queues = Queues::new(&system);
         let is_terminated = Arc::new(AtomicBool::new(false));
         let closing = Arc::new(Closing::default());
-        let names = (surroundings.names)(NameParts {
+        let names = (environment.names)(NameParts {
             counters: &mut counters,
             system: &system,
             errors: &errors,
-            clock: surroundings.nano_clock,
+            clock: environment.nano_clock,
             now_ms,
         })?;
         let resources = NativeResourceAgent::new(
-            surroundings.logs,
-            ChannelResolver::new(names, surroundings.interfaces),
+            environment.logs,
+            ChannelResolver::new(names, environment.interfaces),
             queues.resource_commands.1,
             queues.resource_replies.0,
             storage_limits(context),
@@ -124,7 +124,7 @@ impl DriverCore {
             },
             errors.clone(),
         );
-        let clock = surroundings.epoch_nanos;
+        let clock = environment.epoch_nanos;
         let epoch_nanos = || {
             let clock = Arc::clone(&clock);
             Box::new(move || clock())
@@ -132,7 +132,7 @@ impl DriverCore {
         let sender_parts = SenderParts {
             commands: queues.sender_commands.1,
             events: queues.sender_events.0,
-            poller: surroundings.network.poller(),
+            poller: environment.network.poller(),
             system_counters: system.clone(),
             errors: errors.clone(),
             epoch_nanos: epoch_nanos(),
@@ -140,7 +140,7 @@ impl DriverCore {
         let receiver_parts = ReceiverParts {
             commands: queues.receiver_commands.1,
             events: queues.receiver_events.0,
-            poller: surroundings.network.poller(),
+            poller: environment.network.poller(),
             system_counters: system.clone(),
             errors: errors.clone(),
             epoch_nanos: epoch_nanos(),
@@ -158,12 +158,12 @@ impl DriverCore {
             sender_events: queues.sender_events.1,
             receiver_commands: queues.receiver_commands.0,
             receiver_events: queues.receiver_events.1,
-            network: surroundings.network,
+            network: environment.network,
             loss_report: LossReport::new(loss_report),
             is_terminated: Arc::clone(&is_terminated),
             closing: Arc::clone(&closing),
-            seed: surroundings.seed,
-            system_socket_buffers: surroundings.system_socket_buffers,
+            seed: environment.seed,
+            system_socket_buffers: environment.system_socket_buffers,
         };
         Ok(DriverCore {
             conductor: Conductor::new(Arc::clone(context), conductor_parts, now_ns),

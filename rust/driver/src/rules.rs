@@ -1,4 +1,4 @@
-//! The rows of the driver's state and rule tables (reference 04, sections 7, 8.2, 12.4 and 13.8), and the rows that a
+//! The rows of the driver's state and rule tables (docs/spec/04, sections 7, 8.2, 12.4 and 13.8), and the rows that a
 //! thread has executed.
 //!
 //! The simulator uses the executed rows to measure the coverage of its schedules. Only a build with the feature

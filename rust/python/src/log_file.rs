@@ -265,7 +265,7 @@ fn frames(term: &SharedBuffer, scan_over_zeroes: bool) -> Vec<PyLogFrame> {
     frames
 }
 
-/// Returns a header in the form that Aeron's LogInspector prints (reference 06, section 1.7).
+/// Returns a header in the form that Aeron's LogInspector prints (docs/spec/06, section 1.7).
 fn header_text(words: &SharedBuffer, offset: usize) -> String {
     format!(
         "DATA Header{{frame-length={} version={} flags={:08b} type={} term-offset={} session-id={} stream-id={} term-id={} \

@@ -130,7 +130,7 @@ impl Host {
         let cnc = CncFile::format(memory, &lengths, &identity).expect("the lengths are valid");
         let logs = HeapLogs::new(STORAGE_LENGTH);
         let epoch = clock.epoch_clock(self.id);
-        let surroundings = DriverEnvironment {
+        let environment = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: Box::new(self.network.clone()),
             names: self.names(clock),
@@ -145,7 +145,7 @@ impl Host {
             seed: self.seed.wrapping_add(self.starts),
         };
         let loss_report = SharedBuffer::heap(LOSS_REPORT_LENGTH);
-        let core = DriverCore::new(&self.context, &cnc, loss_report, surroundings)
+        let core = DriverCore::new(&self.context, &cnc, loss_report, environment)
             .expect("a driver with this memory starts");
         cnc.to_driver().next_correlation_id();
         cnc.to_driver()

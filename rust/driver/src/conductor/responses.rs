@@ -1,4 +1,4 @@
-//! Response channels (reference 04, section 15).
+//! Response channels (docs/spec/04, section 15).
 //!
 //! Links the publication that sends responses with two objects: the image of the requests, and the subscription that
 //! receives the responses.

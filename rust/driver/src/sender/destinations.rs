@@ -1,4 +1,4 @@
-//! [`DestinationTracker`]: the destinations of a multi-destination-cast endpoint (reference 02, section 11.1).
+//! [`DestinationTracker`]: the destinations of a multi-destination-cast endpoint (docs/spec/02, section 11.1).
 //!
 //! With dynamic control, a receiver is a destination as long as it sends status messages. With manual control, clients
 //! add and remove destinations. Receivers can add at most [`MAX_DYNAMIC_DESTINATIONS`] destinations, and each new

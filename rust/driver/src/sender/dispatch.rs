@@ -1,4 +1,4 @@
-//! [`Routes`]: finds the publication of each control frame and counts the frames (reference 02, sections 16.2 and 17).
+//! [`Routes`]: finds the publication of each control frame and counts the frames (docs/spec/02, sections 16.2 and 17).
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

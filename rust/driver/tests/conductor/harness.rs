@@ -176,7 +176,7 @@ impl TestDriver {
         let names = TestNames::default();
         let (intercepted, warnings) = intercept(Box::new(network.clone()), &context);
         assert!(warnings.is_empty(), "{warnings:?}");
-        let surroundings = DriverEnvironment {
+        let environment = DriverEnvironment {
             logs: Box::new(logs.clone()),
             network: intercepted,
             names: Box::new({
@@ -194,7 +194,7 @@ impl TestDriver {
             seed: 42,
         };
         let loss_report = SharedBuffer::heap(context.loss_report_buffer_length);
-        let core = DriverCore::new(&context, &cnc, loss_report.clone(), surroundings).unwrap();
+        let core = DriverCore::new(&context, &cnc, loss_report.clone(), environment).unwrap();
         cnc.to_driver().next_correlation_id();
         TestDriver {
             core,

@@ -403,7 +403,7 @@ impl ArchiveServer {
             false => None,
         };
         let mut random = self.random.fork();
-        let surroundings = ArchiveEnvironment {
+        let environment = ArchiveEnvironment {
             storage: self.disk.clone(),
             aeron,
             archive_id: self.plan.context.archive_id,
@@ -417,7 +417,7 @@ impl ArchiveServer {
             on_torn_fragment: self.on_torn_fragment,
             ..self.plan.context.clone()
         };
-        let start = ArchiveStart::new(context, surroundings)
+        let start = ArchiveStart::new(context, environment)
             .map_err(|error| format!("archive of host {}: {error}", self.plan.host))?
             .with_objects(objects);
         self.state = ArchiveServerState::Starting(Box::new(start));

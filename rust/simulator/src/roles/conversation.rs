@@ -187,10 +187,10 @@ impl Conversation {
     ///
     /// # Errors
     /// A reply is not the reply to the next request of its client.
-    pub fn do_work(&mut self, surroundings: &RoleEnvironment<'_>) -> Result<usize, Finding> {
-        let mut work_count = self.server.do_work(surroundings);
+    pub fn do_work(&mut self, environment: &RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let mut work_count = self.server.do_work(environment);
         for client in &mut self.clients {
-            work_count += client.do_work(surroundings)?;
+            work_count += client.do_work(environment)?;
         }
         Ok(work_count)
     }
@@ -222,10 +222,10 @@ impl Party {
     }
 
     /// Returns the client if it is connected, and whether it has just been closed. Connects it if possible.
-    fn run(&mut self, surroundings: &RoleEnvironment<'_>) -> (Option<Aeron>, usize) {
+    fn run(&mut self, environment: &RoleEnvironment<'_>) -> (Option<Aeron>, usize) {
         if self.client.is_none() && self.is_wanted {
-            let host = &surroundings.hosts[self.host];
-            self.client = host.connect(client_context(surroundings.clock, self.host));
+            let host = &environment.hosts[self.host];
+            self.client = host.connect(client_context(environment.clock, self.host));
         }
         let Some(client) = self.client.clone() else {
             return (None, 0);
@@ -252,14 +252,14 @@ impl Server {
         }
     }
 
-    fn do_work(&mut self, surroundings: &RoleEnvironment<'_>) -> usize {
-        let (client, work_count) = self.process.run(surroundings);
+    fn do_work(&mut self, environment: &RoleEnvironment<'_>) -> usize {
+        let (client, work_count) = self.process.run(environment);
         let Some(client) = client else {
             self.state = ServerState::Away;
             self.replies.clear();
             return work_count;
         };
-        let now_ns = surroundings.clock.now_ns();
+        let now_ns = environment.clock.now_ns();
         match &mut self.state {
             ServerState::Away if now_ns < self.process.adds_from_ns => work_count,
             ServerState::Away => {
@@ -386,13 +386,13 @@ impl Requester {
         }
     }
 
-    fn do_work(&mut self, surroundings: &RoleEnvironment<'_>) -> Result<usize, Finding> {
-        let (client, work_count) = self.process.run(surroundings);
+    fn do_work(&mut self, environment: &RoleEnvironment<'_>) -> Result<usize, Finding> {
+        let (client, work_count) = self.process.run(environment);
         let Some(client) = client else {
             self.state = RequesterState::Away;
             return Ok(work_count);
         };
-        let now_ns = surroundings.clock.now_ns();
+        let now_ns = environment.clock.now_ns();
         if now_ns > self.since_ns.saturating_add(PATIENCE_NS) {
             self.state = RequesterState::Away;
         }
@@ -404,7 +404,7 @@ impl Requester {
             self.begin(&client, now_ns);
             return Ok(work_count + 1);
         }
-        match self.go_on(&client, surroundings) {
+        match self.go_on(&client, environment) {
             Ok(result) => result.map(|count| work_count + count),
             // The driver or the client has ended, or an address is still in use.
             Err(_) => {
@@ -432,7 +432,7 @@ impl Requester {
     fn go_on(
         &mut self,
         client: &Aeron,
-        surroundings: &RoleEnvironment<'_>,
+        environment: &RoleEnvironment<'_>,
     ) -> Result<Result<usize, Finding>, Error> {
         match std::mem::replace(&mut self.state, RequesterState::Away) {
             RequesterState::Away => Ok(Ok(0)),
@@ -465,7 +465,7 @@ impl Requester {
                 Ok(Ok(0))
             }
             RequesterState::Open(mut open) => {
-                let result = self.talk(&mut open, surroundings);
+                let result = self.talk(&mut open, environment);
                 self.state = RequesterState::Open(open);
                 Ok(result)
             }
@@ -479,9 +479,9 @@ impl Requester {
     fn talk(
         &mut self,
         open: &mut OpenRequester,
-        surroundings: &RoleEnvironment<'_>,
+        environment: &RoleEnvironment<'_>,
     ) -> Result<usize, Finding> {
-        let now_ns = surroundings.clock.now_ns();
+        let now_ns = environment.clock.now_ns();
         let (assembler, reading) = (&mut open.assembler, &mut open.reading);
         let (number, sent) = (self.number, self.sent);
         let mut found = Ok(0);
@@ -489,7 +489,7 @@ impl Requester {
             |fragment| {
                 let image = fragment.header().image().correlation_id();
                 assembler.on_fragment(fragment, |reply| {
-                    let message = Message::recognise(&reply.to_vec(), surroundings.seed);
+                    let message = Message::recognise(&reply.to_vec(), environment.seed);
                     let result = check_reply(message, number, image, reading, sent);
                     if let Ok(replies) = &mut found {
                         *replies += 1;
@@ -517,7 +517,7 @@ impl Requester {
             number: self.sent,
             length,
         };
-        match open.requests.offer(&message.bytes(surroundings.seed)) {
+        match open.requests.offer(&message.bytes(environment.seed)) {
             Ok(_) => {
                 self.sent += 1;
                 self.outstanding += 1;

@@ -222,14 +222,14 @@ impl Publisher {
     ///
     /// # Errors
     /// The client broke a rule.
-    pub fn do_work(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+    pub fn do_work(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         if !self.is_wanted {
             self.leave();
             return Ok(0);
         }
         if self.client.is_none() {
-            let host = &surroundings.hosts[self.plan.host];
-            let context = client_context(surroundings.clock, self.plan.host);
+            let host = &environment.hosts[self.plan.host];
+            let context = client_context(environment.clock, self.plan.host);
             self.reconnections = Reconnections::default();
             self.client = self
                 .reconnections
@@ -251,35 +251,35 @@ impl Publisher {
             };
         }
         self.driver
-            .update(&client, surroundings.hosts[self.plan.host].starts());
-        self.go_on(surroundings);
+            .update(&client, environment.hosts[self.plan.host].starts());
+        self.go_on(environment);
         for report in self.reconnections.take_reports() {
-            surroundings.truth.on_report(&report, self.publication())?;
+            environment.truth.on_report(&report, self.publication())?;
         }
         if self.plan.reconnects.is_some() {
             self.counter.check(&client, self.reconnections.is_over())?;
         }
-        self.add_missing(surroundings.clock.now_ns());
+        self.add_missing(environment.clock.now_ns());
         // The next driver has refused the publication for too long, for example while the lookup of a name fails.
         if matches!(&self.state, PublisherState::Open(open) if open.handle.is_closed()) {
             self.state = PublisherState::Away;
         }
         match &self.state {
-            PublisherState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
+            PublisherState::Away if environment.clock.now_ns() < self.adds_from_ns => {}
             PublisherState::Away => {
                 self.add(&client);
                 work_count += 1;
             }
-            PublisherState::Adding(_) => work_count += self.find(surroundings)?,
+            PublisherState::Adding(_) => work_count += self.find(environment)?,
             PublisherState::Open(..) => {
-                work_count += self.offer(surroundings)?;
+                work_count += self.offer(environment)?;
             }
         }
         Ok(work_count)
     }
 
     /// Registers the publication that the same object has in the next driver.
-    fn go_on(&mut self, surroundings: &mut RoleEnvironment<'_>) {
+    fn go_on(&mut self, environment: &mut RoleEnvironment<'_>) {
         let PublisherState::Open(open) = &mut self.state else {
             return;
         };
@@ -287,10 +287,10 @@ impl Publisher {
             return;
         };
         if open.generation != open.handle.generation() {
-            let host = surroundings.hosts[self.plan.host].id();
+            let host = environment.hosts[self.plan.host].id();
             let origin = (host, start, open.handle.original_registration_id());
             open.generation = open.handle.generation();
-            open.number = surroundings
+            open.number = environment
                 .truth
                 .open_publication(origin, || open.handle.record());
         }
@@ -320,7 +320,7 @@ impl Publisher {
         }
     }
 
-    fn find(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+    fn find(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         let PublisherState::Adding(adding) = &mut self.state else {
             return Ok(0);
         };
@@ -329,10 +329,10 @@ impl Publisher {
             Ok(Some(handle)) => {
                 let destinations = self.plan.destinations.iter().cloned();
                 self.missing = destinations.map(|channel| (channel, None)).collect();
-                let host = &surroundings.hosts[self.plan.host];
+                let host = &environment.hosts[self.plan.host];
                 let start = self.driver.start().unwrap_or_else(|| host.starts());
                 let origin = (host.id(), start, handle.original_registration_id());
-                let number = surroundings
+                let number = environment
                     .truth
                     .open_publication(origin, || handle.record());
                 self.state = PublisherState::Open(Open {
@@ -348,7 +348,7 @@ impl Publisher {
                 code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
                 ..
             }) => {
-                self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
+                self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
                 self.state = PublisherState::Away;
                 Ok(1)
             }
@@ -387,7 +387,7 @@ impl Publisher {
         });
     }
 
-    fn offer(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+    fn offer(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         let PublisherState::Open(Open { handle, number, .. }) = &self.state else {
             return Ok(0);
         };
@@ -406,16 +406,16 @@ impl Publisher {
             if self.plan.aborts_one_in > 0 && self.aborts.u32(..self.plan.aborts_one_in) == 0 {
                 handle.abort_claim(length);
             }
-            let message = surroundings.truth.next_message(*number, length);
+            let message = environment.truth.next_message(*number, length);
             let (before, limit) = handle.position_and_limit();
-            match handle.offer(&message.bytes(surroundings.seed)) {
+            match handle.offer(&message.bytes(environment.seed)) {
                 Ok(position) if before >= limit => {
                     return Err(format!(
                         "{message:?} was taken at {before}, beyond the limit {limit}: {position}"
                     ));
                 }
                 Ok(position) => {
-                    surroundings.truth.on_published(message, position);
+                    environment.truth.on_published(message, position);
                     self.counter.add();
                 }
                 Err(AppendError::Closed) => {

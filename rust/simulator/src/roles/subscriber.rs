@@ -206,14 +206,14 @@ impl SimulatedSubscriber {
     ///
     /// # Errors
     /// The received data is wrong.
-    pub fn do_work(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+    pub fn do_work(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         if !self.is_wanted {
             self.leave();
             return Ok(0);
         }
         if self.client.is_none() {
-            let context = self.context(surroundings);
-            let host = &surroundings.hosts[self.plan.host];
+            let context = self.context(environment);
+            let host = &environment.hosts[self.plan.host];
             self.client = self
                 .reconnections
                 .connect(host, context, self.plan.reconnects);
@@ -225,7 +225,7 @@ impl SimulatedSubscriber {
             return Ok(0);
         };
         let mut work_count = client.do_work();
-        self.see_images(surroundings.truth)?;
+        self.see_images(environment.truth)?;
         if client.is_closed() {
             self.leave();
             return match self.plan.reconnects {
@@ -237,13 +237,13 @@ impl SimulatedSubscriber {
             };
         }
         self.driver
-            .update(&client, surroundings.hosts[self.plan.host].starts());
+            .update(&client, environment.hosts[self.plan.host].starts());
         // The next driver has refused the subscription for too long, for example while the lookup of a name fails.
         if matches!(&self.state, SubscriberState::Open(subscription) if subscription.is_closed()) {
             self.state = SubscriberState::Away;
         }
         match &self.state {
-            SubscriberState::Away if surroundings.clock.now_ns() < self.adds_from_ns => {}
+            SubscriberState::Away if environment.clock.now_ns() < self.adds_from_ns => {}
             SubscriberState::Away => {
                 let added = client.async_add_subscription(&self.plan.channel, self.plan.stream_id);
                 if let Ok(operation) = added {
@@ -251,17 +251,17 @@ impl SimulatedSubscriber {
                 }
                 work_count += 1;
             }
-            SubscriberState::Adding(_) => work_count += self.find(surroundings)?,
-            SubscriberState::Open(_) if surroundings.clock.now_ns() >= self.polls_from_ns => {
-                self.add_missing(surroundings.clock.now_ns());
-                work_count += self.poll(surroundings)?;
+            SubscriberState::Adding(_) => work_count += self.find(environment)?,
+            SubscriberState::Open(_) if environment.clock.now_ns() >= self.polls_from_ns => {
+                self.add_missing(environment.clock.now_ns());
+                work_count += self.poll(environment)?;
             }
             SubscriberState::Open(_) => {}
         }
         Ok(work_count)
     }
 
-    fn context(&mut self, surroundings: &RoleEnvironment<'_>) -> Context {
+    fn context(&mut self, environment: &RoleEnvironment<'_>) -> Context {
         self.events = ImageEvents::default();
         self.reconnections = Reconnections::default();
         let (available, unavailable) = (Arc::clone(&self.events), Arc::clone(&self.events));
@@ -280,7 +280,7 @@ impl SimulatedSubscriber {
         Context {
             available_image_handler: Some(on_available),
             unavailable_image_handler: Some(on_unavailable),
-            ..client_context(surroundings.clock, self.plan.host)
+            ..client_context(environment.clock, self.plan.host)
         }
     }
 
@@ -293,7 +293,7 @@ impl SimulatedSubscriber {
         self.images.clear();
     }
 
-    fn find(&mut self, surroundings: &RoleEnvironment<'_>) -> Result<usize, Finding> {
+    fn find(&mut self, environment: &RoleEnvironment<'_>) -> Result<usize, Finding> {
         let SubscriberState::Adding(adding) = &mut self.state else {
             return Ok(0);
         };
@@ -309,7 +309,7 @@ impl SimulatedSubscriber {
                 code: ErrorCode::ResourceTemporarilyUnavailable | ErrorCode::UnknownHost,
                 ..
             }) => {
-                self.adds_from_ns = surroundings.clock.now_ns() + RETRY_NS;
+                self.adds_from_ns = environment.clock.now_ns() + RETRY_NS;
                 self.state = SubscriberState::Away;
                 Ok(1)
             }
@@ -348,15 +348,11 @@ impl SimulatedSubscriber {
         });
     }
 
-    fn poll(&mut self, surroundings: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
+    fn poll(&mut self, environment: &mut RoleEnvironment<'_>) -> Result<usize, Finding> {
         let SubscriberState::Open(subscription) = &self.state else {
             return Ok(0);
         };
-        let (images, truth, seed) = (
-            &mut self.images,
-            &mut *surroundings.truth,
-            surroundings.seed,
-        );
+        let (images, truth, seed) = (&mut self.images, &mut *environment.truth, environment.seed);
         let (polled_epoch, next_messages) = (&mut self.polled_epoch, &mut self.next_messages);
         let mut found = Ok(());
         let polled = subscription.poll(
@@ -384,7 +380,7 @@ impl SimulatedSubscriber {
                 _ => usize::MAX,
             },
         );
-        self.polls_from_ns = surroundings.clock.now_ns() + self.plan.rest_ns;
+        self.polls_from_ns = environment.clock.now_ns() + self.plan.rest_ns;
         found?;
         polled.map_err(|error| format!("poll failed: {error}"))
     }
