@@ -9,15 +9,20 @@ use aeron_agent::{Agent, AgentError, NanoClock};
 
 use super::conductor::ArchiveConductor;
 use super::context::InvokedDriver;
-use super::counters::CycleCounters;
+use super::control::ControlSessions;
+use super::counters::{ArchiveCounters, CycleCounters};
 use super::recording::Recorder;
+use super::reload::ConductorNotes;
 use super::replay::Replayer;
 use crate::storage::Storage;
 
 /// Runs the conductor. In the threading modes SHARED and INVOKER, it also runs the recorder and the
 /// replayer.
 pub(super) struct ConductorAgent<S: Storage + Clone> {
-    pub conductor: ArchiveConductor<S>,
+    conductor: ArchiveConductor<S>,
+    sessions: ControlSessions,
+    /// Notes of other threads; `None` in an archive without other threads.
+    pub notes: ConductorNotes,
     /// `None` if the recorder has its own thread.
     pub recorder: Option<Recorder<S>>,
     /// `None` if the replayer has its own thread.
@@ -34,15 +39,17 @@ where
     S::File: Send,
 {
     fn do_work(&mut self) -> Result<usize, AgentError> {
-        if self.conductor.aeron.is_closed() {
-            let cause = self.conductor.aeron.close_cause();
+        let aeron = self.conductor.aeron();
+        if aeron.is_closed() {
+            let cause = aeron.close_cause();
             return Err(AgentError::terminated(format!(
                 "Aeron client closed: {cause:?}"
             )));
         }
-        let mut work = self.conductor.do_work() + self.run_driver();
+        let mut work = self.conductor.do_work(&mut self.sessions);
+        work += self.take_notes() + self.run_driver();
         if let Some(replayer) = &mut self.replayer {
-            work += replayer.do_work(self.conductor.now_ns) + self.run_driver();
+            work += replayer.do_work(self.conductor.now_ns()) + self.run_driver();
         }
         if let Some(recorder) = &mut self.recorder {
             work += recorder.do_work() + self.run_driver();
@@ -51,14 +58,17 @@ where
     }
 
     fn on_close(&mut self) -> Result<(), AgentError> {
-        let is_abort = self.conductor.aeron.is_closed();
+        let is_abort = self.conductor.aeron().is_closed();
         if let Some(replayer) = &mut self.replayer {
             replayer.stop_all();
         }
         if let Some(recorder) = &mut self.recorder {
             recorder.stop_all();
         }
-        self.conductor.close(is_abort);
+        self.take_notes();
+        self.conductor.close(is_abort, &mut self.sessions);
+        self.sessions.close_all();
+        self.conductor.end_client();
         self.is_terminated.store(true, Ordering::Release);
         Ok(())
     }
@@ -69,6 +79,30 @@ where
 }
 
 impl<S: Storage + Clone> ConductorAgent<S> {
+    /// Creates an agent that runs only the conductor and its control sessions.
+    pub fn new(conductor: ArchiveConductor<S>, sessions: ControlSessions) -> Self {
+        Self {
+            conductor,
+            sessions,
+            notes: None,
+            recorder: None,
+            replayer: None,
+            driver: None,
+            is_terminated: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    pub fn counters(&self) -> &ArchiveCounters {
+        self.conductor.counters()
+    }
+
+    /// Executes the notes of other threads. Returns the work count.
+    fn take_notes(&mut self) -> usize {
+        let (conductor, sessions) = (&mut self.conductor, &mut self.sessions);
+        let notes = self.notes.iter().flat_map(|notes| notes.try_iter());
+        notes.map(|note| note.execute(conductor, sessions)).count()
+    }
+
     /// Runs the driver. The agent does so after each of its parts, because each part may take long.
     fn run_driver(&self) -> usize {
         self.driver.as_ref().map_or(0, InvokedDriver::do_work)

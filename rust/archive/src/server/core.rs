@@ -5,37 +5,30 @@
 //! archives with the same code as a real process.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 
 use aeron_agent::{Agent, EpochClock, NanoClock};
 use aeron_client::{Aeron, Counter, ExclusivePublication, PendingOperation};
 
 use super::agents::ConductorAgent;
-use super::assembly::{
-    Security, control_streams, labels, recording_events, replication_settings, session_settings,
-    store_options,
-};
-use super::conductor::{ArchiveConductor, Clocks};
+use super::conductor::{ArchiveConductor, ArchiveOutlets, ArchiveParts, Clocks};
 use super::context::{ArchiveChoices, ArchiveContext};
-use super::control::ControlStreams;
+use super::control::{ControlSessions, ControlStreams, log_policy_of_file};
 use super::counters::{
     ArchiveCounters, PendingCounters, TransferCounters, TransferMeter, is_archive_there,
 };
-use super::extension::{HeldRanges, TimeSearches};
-use super::maintenance::Deletions;
-use super::objects::{ObjectCopies, ObjectSettings};
-use super::outbox::Outbox;
-use super::recording::{Recorder, RecordingEvents, RecordingSettings, Recordings};
-use super::replay::{ReplaySettings, Replayer, Replays};
-use super::replaying::HeldReplays;
+use super::objects::{ObjectCopies, UnknownCopies};
+use super::recording::{Recorder, RecordingEvents, Recordings};
+use super::replay::{Replayer, Replays};
 use super::replication::Replications;
 use super::reports::ErrorReports;
 use super::retention::{Retention, RetentionFileError, RetentionLog, load_policies};
-use super::scrub::{ScrubSettings, Scrubber};
-use super::sessions::ControlSessions;
+use super::scrub::Scrubber;
+use super::settings::{
+    Security, control_streams, labels, object_settings, recording_events, recording_settings,
+    replay_settings, replication_settings, scrub_settings, session_settings, store_options,
+};
 use super::startup::ArchiveStartError;
-use super::unknown_copies::UnknownCopies;
 use crate::index::ArrivalClock;
 use crate::objects::ArchiveObjects;
 use crate::ownership::BootId;
@@ -99,7 +92,7 @@ struct OpenedStore<S: Storage> {
 
 /// An archive that is ready.
 pub struct ArchiveCore<S: Storage + Clone> {
-    pub(super) conductor: ArchiveConductor<S>,
+    pub(super) conductor: ConductorAgent<S>,
     pub(super) recorder: Recorder<S>,
     pub(super) replayer: Replayer<S>,
 }
@@ -248,11 +241,12 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             ..
         } = opened;
         let security = Security::of(context, choices)?;
+        // The first session id is random, so that a restarted archive does not use the session
+        // ids of the previous process.
+        let first_id = random() & i64::from(i32::MAX);
         let sessions = ControlSessions::new(
             session_settings(context, archive_id),
-            // The first session id is random, so that a restarted archive does not use the session
-            // ids of the previous process.
-            random() & i64::from(i32::MAX),
+            streams,
             nano.nano_time(),
             security.authenticator,
             security.authorisation,
@@ -280,13 +274,6 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             events,
             meter(&counters.writes),
         );
-        let recording_settings = RecordingSettings {
-            archive_id,
-            max_concurrent_recordings: context.max_concurrent_recordings as usize,
-            block_limit: context.file_io_max_length,
-            is_resuming: context.resume,
-            on_failure: context.recording_on_failure,
-        };
         let mut reports = (surroundings.reports)(now_ms, counters.errors.clone())?;
         for recording in recovered.iter().filter(|recording| recording.is_torn) {
             reports.report(now_ms, &recording.to_string());
@@ -309,45 +296,39 @@ impl<S: Storage + Clone> ArchiveCore<S> {
         };
         let wait_ns = context.retention_clock_wait_ns;
         let clock = RetentionClock::new(start, store.earlier_time(), wait_ns);
-        let mut conductor = ArchiveConductor {
+        let outlets = ArchiveOutlets::new(counters, reports, Clocks { epoch, nano });
+        let mut conductor = ArchiveConductor::new(ArchiveParts {
             archive_id,
-            recordings: Recordings::new(recording_settings, recorder_commands, events_of_recorder),
+            first_id,
+            aeron,
+            recordings: Recordings::new(
+                recording_settings(context, archive_id),
+                recorder_commands,
+                events_of_recorder,
+            ),
             replays,
-            held_replays: HeldReplays::default(),
             replications: Replications::new(replication_settings(context, archive_id)),
-            deletions: Deletions::default(),
             retention: Retention::new(
                 RetentionLog::new(store.storage().clone()),
                 clock,
                 context.step_sizes,
             ),
-            searches: TimeSearches::default(),
-            held_ranges: HeldRanges::default(),
             objects: ObjectCopies::new(copier, object_settings(context), unknown),
             scrubber: Scrubber::new(scrub_settings(context, choices)),
-            sessions,
-            outbox: Outbox::default(),
-            reports,
-            notes: None,
             retention_file: context.retention_file.clone(),
-            now_ns: started_ns,
-            clocks: Clocks { epoch, nano },
-            aeron,
+            outlets,
             store,
-            streams,
-            counters,
-            now_ms,
-        };
+        });
         if let Some(path) = &context.retention_file {
             let set = conductor.set_policies_of_file(load_policies(path)?);
-            set.map_err(|error| RetentionFileError {
+            let set = set.map_err(|error| RetentionFileError {
                 path: path.clone(),
                 problem: error.message,
             })?;
+            set.iter().for_each(log_policy_of_file);
         }
-        conductor
-            .recordings
-            .resume(&conductor.aeron, &mut conductor.store);
+        conductor.resume_recordings();
+        let conductor = ConductorAgent::new(conductor, sessions);
         Ok(Self {
             conductor,
             recorder,
@@ -363,13 +344,10 @@ where
 {
     /// Converts the archive to one agent that runs conductor, recorder and replayer.
     pub fn into_agent(self) -> impl Agent {
-        ConductorAgent {
-            conductor: self.conductor,
-            recorder: Some(self.recorder),
-            replayer: Some(self.replayer),
-            driver: None,
-            is_terminated: Arc::new(AtomicBool::new(false)),
-        }
+        let mut agent = self.conductor;
+        agent.recorder = Some(self.recorder);
+        agent.replayer = Some(self.replayer);
+        agent
     }
 }
 
@@ -384,32 +362,6 @@ fn compact_catalog<S: Storage + Clone>(
         && let Err(error) = store.compact(|_| false)
     {
         reports.report(now_ms, &format!("compaction of the catalog: {error}"));
-    }
-}
-
-fn replay_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> ReplaySettings {
-    ReplaySettings {
-        max_concurrent_replays: context.max_concurrent_replays as usize,
-        connect_timeout_ns: context.connect_timeout_ns,
-        linger_timeout_ns: context.replay_linger_timeout_ns,
-        file_io_max_length: context.file_io_max_length as i32,
-        checksum: choices.replay_checksum,
-    }
-}
-
-fn object_settings(context: &ArchiveContext) -> ObjectSettings {
-    ObjectSettings {
-        is_local_deleted: context.objects_delete_local,
-        local_bytes: i64::try_from(context.objects_local_bytes).unwrap_or(i64::MAX),
-        copies_per_cycle: context.step_sizes.copies,
-    }
-}
-
-fn scrub_settings(context: &ArchiveContext, choices: &ArchiveChoices) -> ScrubSettings {
-    ScrubSettings {
-        bytes_per_second: i64::try_from(context.scrub_rate).unwrap_or(i64::MAX),
-        interval_ns: context.scrub_interval_ns,
-        checksum: choices.replay_checksum,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use aeron_protocol::archive::ArchiveErrorCode;
 
+use crate::extensions::EXTENSIONS_FILE_NAME;
 use crate::store::StoreError;
 
 /// Why a request failed, with the code and the text of the response.
@@ -26,6 +27,11 @@ impl ArchiveError {
     /// Creates an error with the generic code.
     pub fn generic(message: impl ToString) -> Self {
         Self::new(ArchiveErrorCode::Generic, message.to_string())
+    }
+
+    /// Creates the error for a failed change of the file of extensions.
+    pub(super) fn not_stored(source: std::io::Error) -> Self {
+        StoreError::storage(EXTENSIONS_FILE_NAME, "write it", source).into()
     }
 
     /// Creates the error for a recording that does not exist.

@@ -1,16 +1,15 @@
-//! The archive server. Control sessions decode the requests of Aeron's archive protocol, and the
-//! conductor executes them.
+//! The archive server. Control sessions translate the messages of clients to requests, and the conductor executes them.
 //!
-//! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `assembly` and `agents`
-//!   (parts and agent loops), [`context`] (settings), [`command_line`] (`aeronarchive`), `core` ([`ArchiveCore`], for
-//!   the simulator).
-//! * Requests: `control` (sessions, dispatch, responses), `sessions` (all sessions), `admission` and `fair_queue`
-//!   (limits of connect requests), `authentication` and [`users`], `outbox` (messages to sessions).
-//! * The conductor's operations: `conductor` (queries and duty cycle), `listing`, `recording`, `replay` and
-//!   `replaying`, `replication` and `replicating`, `maintenance` (truncate, purge, detach, migrate), `retention`,
-//!   `scrub`, `objects` and `unknown_copies` (copies in object storage).
-//! * `extension`: the requests that this project adds.
-//! * Observation: `counters`, `reports` (errors without a client), `error` (errors in responses).
+//! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `settings` (of the parts, from
+//!   the [`context`]), `core` ([`ArchiveCore`], for the simulator), `assembly` and `agents` (agent loops),
+//!   [`command_line`] (`aeronarchive`), `reload`.
+//! * Control sessions: `control` (messages, sessions, responses), `admission` and `fair_queue` (limits of connect
+//!   requests), `authentication` and [`users`].
+//! * `conductor`: the requests and replies as values, the duty cycle, and one file for each operation that needs several
+//!   owners.
+//! * The owners: `recording`, `replay`, `replication`, `retention`, `deletions`, `objects` (copies in object storage),
+//!   `scrub`. `listing` is what a requester reads of them.
+//! * Observation: `counters`, `reports` (errors for the operator), `error` (errors for requesters).
 
 mod admission;
 mod agents;
@@ -23,25 +22,20 @@ pub mod context;
 mod control;
 mod core;
 mod counters;
+mod deletions;
 mod error;
-mod extension;
 mod fair_queue;
 mod listing;
-mod maintenance;
 mod objects;
-mod outbox;
 mod recording;
 mod reload;
 pub(crate) mod replay;
-mod replaying;
-mod replicating;
 mod replication;
 mod reports;
 mod retention;
 mod scrub;
-mod sessions;
+mod settings;
 mod startup;
-mod unknown_copies;
 pub mod users;
 
 pub use archive::Archive;

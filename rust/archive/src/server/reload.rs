@@ -9,6 +9,7 @@ use aeron_agent::Panicked;
 
 use super::conductor::ArchiveConductor;
 use super::context::ArchiveContext;
+use super::control::{ControlSessions, log_policy_of_file};
 use super::retention::load_policies;
 use super::users::Users;
 use crate::extensions::RetentionPolicy;
@@ -31,6 +32,24 @@ pub(super) enum ConductorNote {
 }
 
 impl ConductorNote {
+    /// Executes the note in the conductor's thread.
+    pub fn execute<S: Storage + Clone>(
+        self,
+        conductor: &mut ArchiveConductor<S>,
+        sessions: &mut ControlSessions,
+    ) {
+        match self {
+            Self::Reloaded { files, outcome } => {
+                // The receiver has waited for too long, if it is gone.
+                let _ = outcome.send(files.apply(conductor, sessions));
+            }
+            Self::Failed(error) => conductor.outlets().report(&error),
+            Self::Panicked { error, evidence } => {
+                conductor.outlets().report_evidence(&error, &evidence);
+            }
+        }
+    }
+
     pub fn panicked(panicked: &Panicked) -> Self {
         Self::Panicked {
             error: panicked.to_string(),
@@ -43,6 +62,32 @@ impl ConductorNote {
 pub(super) struct ReloadedFiles {
     users: Option<Arc<Users>>,
     policies: Option<Vec<RetentionPolicy>>,
+}
+
+impl ReloadedFiles {
+    fn apply<S: Storage + Clone>(
+        self,
+        conductor: &mut ArchiveConductor<S>,
+        sessions: &mut ControlSessions,
+    ) -> Result<String, String> {
+        let mut parts = Vec::new();
+        // The policies first: only they can fail.
+        if let Some(policies) = self.policies {
+            let count = policies.len();
+            let changed = conductor.set_policies_of_file(policies);
+            let changed = changed.map_err(|error| error.message)?;
+            changed.iter().for_each(log_policy_of_file);
+            parts.push(format!(
+                "{count} retention policies, {} changed",
+                changed.len()
+            ));
+        }
+        if let Some(users) = self.users {
+            parts.push(format!("{} users", users.len()));
+            sessions.set_users(&users);
+        }
+        Ok(parts.join(", "))
+    }
 }
 
 /// Reloads the files of an archive. Clones may be used from any thread except the conductor's.
@@ -98,47 +143,6 @@ impl ArchiveReloads {
             users: users.map(Arc::new),
             policies: policies.transpose().map_err(|error| error.to_string())?,
         })
-    }
-}
-
-impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Executes the notes of other threads. Returns the work count.
-    pub(super) fn take_notes(&mut self) -> usize {
-        let Some(notes) = self.notes.take() else {
-            return 0;
-        };
-        let count = notes.try_iter().map(|note| self.on_note(note)).count();
-        self.notes = Some(notes);
-        count
-    }
-
-    fn on_note(&mut self, note: ConductorNote) {
-        match note {
-            ConductorNote::Reloaded { files, outcome } => {
-                // The receiver has waited for too long, if it is gone.
-                let _ = outcome.send(self.apply_files(files));
-            }
-            ConductorNote::Failed(error) => self.report(&error),
-            ConductorNote::Panicked { error, evidence } => {
-                self.reports.report_evidence(self.now_ms, &error, &evidence);
-            }
-        }
-    }
-
-    fn apply_files(&mut self, files: ReloadedFiles) -> Result<String, String> {
-        let mut parts = Vec::new();
-        // The policies first: only they can fail.
-        if let Some(policies) = files.policies {
-            let count = policies.len();
-            let changed = self.set_policies_of_file(policies);
-            let changed = changed.map_err(|error| error.message)?;
-            parts.push(format!("{count} retention policies, {changed} changed"));
-        }
-        if let Some(users) = files.users {
-            parts.push(format!("{} users", users.len()));
-            self.sessions.set_users(&users);
-        }
-        Ok(parts.join(", "))
     }
 }
 

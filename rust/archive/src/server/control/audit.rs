@@ -6,19 +6,27 @@ use aeron_client::Image;
 use aeron_protocol::archive::extension::ExtensionRequest;
 use aeron_protocol::archive::{ArchiveRequest, NULL_VALUE, RequestIds};
 
+use super::sessions::ControlSessions;
+use super::translate::ClientMessage;
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::server::ArchiveError;
-use crate::server::sessions::ControlSessions;
 
 /// Maximum number of characters of a text of a client.
 const MAX_QUOTED: usize = 256;
 
 /// A request that has a line.
-pub(in crate::server) struct AuditedRequest(String);
+pub(super) struct AuditedRequest(String);
 
 impl AuditedRequest {
     /// Returns name and subject of a request; `None` if the request has no line.
-    pub fn of(request: &ArchiveRequest<'_>) -> Option<Self> {
+    pub fn of(message: &ClientMessage<'_>) -> Option<Self> {
+        match message {
+            ClientMessage::Aeron(request) => Self::of_aeron(request),
+            ClientMessage::Addition(request) => Self::of_addition(request),
+        }
+    }
+
+    fn of_aeron(request: &ArchiveRequest<'_>) -> Option<Self> {
         use ArchiveRequest as Request;
         let on = |name: &str, recording_id: i64| format!("{name} recording={recording_id}");
         Some(Self(match request {
@@ -63,8 +71,7 @@ impl AuditedRequest {
         }))
     }
 
-    /// Returns name and subject of a request of this project; `None` if the request has no line.
-    pub fn of_extension(request: &ExtensionRequest<'_>) -> Option<Self> {
+    fn of_addition(request: &ExtensionRequest<'_>) -> Option<Self> {
         use ExtensionRequest as Request;
         Some(Self(match request {
             Request::SetRetention(request) => set_retention(
@@ -147,7 +154,7 @@ fn set_retention(
 }
 
 /// Writes the line of a request that its user may not send.
-pub(in crate::server) fn log_unauthorised(
+pub(super) fn log_unauthorised(
     sessions: &ControlSessions,
     ids: RequestIds,
     image: &Image,
@@ -164,7 +171,7 @@ pub(in crate::server) fn log_unauthorised(
 }
 
 /// Writes the line of a client that the authenticator has rejected.
-pub(in crate::server) fn log_rejected(session_id: i64, image: &Image) {
+pub(super) fn log_rejected(session_id: i64, image: &Image) {
     log(
         "none",
         session_id,

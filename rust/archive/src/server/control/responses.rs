@@ -6,10 +6,12 @@ use std::collections::VecDeque;
 use aeron_client::{AppendError, ExclusivePublication, OfferError};
 use aeron_protocol::archive::{
     ARCHIVE_PROTOCOL_VERSION, ArchiveErrorCode, ArchiveResponse, ControlResponse,
-    ControlResponseCode,
+    ControlResponseCode, RecordingDescriptorMessage, RecordingSubscriptionDescriptor, RequestIds,
 };
 
 use crate::server::ArchiveError;
+use crate::server::conductor::ConductorReply;
+use crate::server::listing::{ListedEntry, ListingEnd};
 
 /// Number of attempts to offer a message before it is queued.
 const OFFER_ATTEMPTS: usize = 3;
@@ -33,10 +35,24 @@ pub(in crate::server) enum Response {
 }
 
 impl Response {
-    pub(in crate::server) fn of(result: Result<i64, ArchiveError>) -> Self {
-        match result {
-            Ok(value) => Self::Ok(value),
+    /// Returns the response with a reply of the conductor. A listing has no response of its own: its descriptors are
+    /// sent, and then [its end](Self::of_listing).
+    pub fn of(reply: Result<ConductorReply, ArchiveError>) -> Self {
+        match reply {
+            Ok(ConductorReply::Value(value)) => Self::Ok(value),
+            Ok(ConductorReply::RecordingUnknown(id)) => Self::RecordingUnknown(id),
+            Ok(ConductorReply::Listing(_)) => Self::Ok(0),
             Err(error) => Self::Error(error),
+        }
+    }
+
+    /// Returns the response at the end of a listing; `None` if the client got as many descriptors as it wanted.
+    pub fn of_listing(end: ListingEnd) -> Option<Self> {
+        match end {
+            ListingEnd::Full => None,
+            ListingEnd::RecordingUnknown(id) => Some(Self::RecordingUnknown(id)),
+            ListingEnd::SubscriptionUnknown => Some(Self::SubscriptionUnknown(0)),
+            ListingEnd::NextIndex(index) => Some(Self::Ok(index)),
         }
     }
 
@@ -161,12 +177,57 @@ impl ResponseStream {
         Sent::of(&offer(&self.publication, &self.buffer))
     }
 
-    /// Sends the bytes of a message like [`try_send`](Self::try_send).
-    pub fn try_send_encoded(&mut self, message: &[u8]) -> Sent {
-        if self.has_queued() {
-            return Sent::Queued;
+    /// Sends the descriptor of a listed entry like [`try_send`](Self::try_send).
+    pub fn try_send_entry(&mut self, ids: RequestIds, entry: &ListedEntry<'_>) -> Sent {
+        let RequestIds {
+            control_session_id,
+            correlation_id,
+        } = ids;
+        match entry {
+            ListedEntry::Recording(recording) => self.try_send(
+                &ArchiveResponse::RecordingDescriptor(RecordingDescriptorMessage {
+                    control_session_id,
+                    correlation_id,
+                    recording_id: recording.recording_id,
+                    start_timestamp_ms: recording.start_timestamp_ms,
+                    stop_timestamp_ms: recording.stop_timestamp_ms,
+                    start_position: recording.start_position,
+                    stop_position: recording.stop_position,
+                    initial_term_id: recording.initial_term_id,
+                    segment_length: recording.segment_length,
+                    term_length: recording.term_length,
+                    mtu_length: recording.mtu_length,
+                    session_id: recording.session_id,
+                    stream_id: recording.stream_id,
+                    stripped_channel: recording.stripped_channel.as_bytes(),
+                    original_channel: recording.original_channel.as_bytes(),
+                    source_identity: recording.source_identity.as_bytes(),
+                }),
+            ),
+            ListedEntry::Subscription(subscription) => {
+                self.try_send(&ArchiveResponse::RecordingSubscriptionDescriptor(
+                    RecordingSubscriptionDescriptor {
+                        control_session_id,
+                        correlation_id,
+                        subscription_id: subscription.registration_id,
+                        stream_id: subscription.stream_id,
+                        stripped_channel: subscription.channel.as_bytes(),
+                    },
+                ))
+            }
+            ListedEntry::OfPage(entry) => {
+                if self.has_queued() {
+                    return Sent::Queued;
+                }
+                let message = entry.message(ids);
+                self.buffer.clear();
+                self.buffer.resize(message.encoded_length(), 0);
+                message
+                    .encode(&mut self.buffer)
+                    .expect("the buffer has the length of the message");
+                Sent::of(&offer(&self.publication, &self.buffer))
+            }
         }
-        Sent::of(&offer(&self.publication, message))
     }
 
     /// Sends the queued messages. Returns the number of sent messages, and the outcome for the

@@ -2,11 +2,13 @@
 
 use aeron_client::{Counter, ExclusivePublication, Image, PendingOperation};
 use aeron_protocol::archive::{
-    ARCHIVE_PROTOCOL_VERSION, ArchiveResponse, Challenge, Ping, RecordingSignalEvent,
+    ARCHIVE_PROTOCOL_VERSION, ArchiveErrorCode, ArchiveResponse, Challenge, Ping, RecordingSignal,
+    RecordingSignalEvent, RequestIds,
 };
 
 use super::audit::log_rejected;
 use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
+use crate::server::conductor::SignalPlace;
 use crate::server::listing::{Listing, ListingSource};
 use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
 
@@ -47,7 +49,8 @@ pub(in crate::server) struct ControlSession {
     /// Correlation id of the response with the authenticator's decision.
     authentication_correlation_id: i64,
     principal: Vec<u8>,
-    listing: Option<Listing>,
+    /// Correlation id of the request for a listing, and the listing.
+    listing: Option<(i64, Listing)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,9 +168,23 @@ impl ControlSession {
     }
 
     /// Sends a signal to the session.
-    pub fn signal(&mut self, signal: RecordingSignalEvent, now_ns: i64) {
+    pub fn signal(
+        &mut self,
+        correlation_id: i64,
+        signal: RecordingSignal,
+        place: SignalPlace,
+        now_ns: i64,
+    ) {
+        let event = RecordingSignalEvent {
+            control_session_id: self.id(),
+            correlation_id,
+            recording_id: place.recording_id,
+            subscription_id: place.subscription_id,
+            position: place.position,
+            signal,
+        };
         if let Some(responses) = &mut self.responses {
-            let sent = responses.send(&ArchiveResponse::RecordingSignal(signal));
+            let sent = responses.send(&ArchiveResponse::RecordingSignal(event));
             self.note(sent, now_ns);
         }
     }
@@ -176,14 +193,18 @@ impl ControlSession {
     ///
     /// # Errors
     /// Another listing of the session has not ended.
-    pub fn begin_listing(&mut self, listing: Listing) -> Result<(), ArchiveError> {
+    pub fn begin_listing(
+        &mut self,
+        correlation_id: i64,
+        listing: Listing,
+    ) -> Result<(), ArchiveError> {
         if self.listing.is_some() {
             return Err(ArchiveError::new(
-                aeron_protocol::archive::ArchiveErrorCode::ActiveListing,
+                ArchiveErrorCode::ActiveListing,
                 "active listing already in progress",
             ));
         }
-        self.listing = Some(listing);
+        self.listing = Some((correlation_id, listing));
         Ok(())
     }
 
@@ -378,15 +399,27 @@ impl ControlSession {
             return Err(SessionEnd::Closed);
         }
         let mut work = 0;
-        if let Some(listing) = &mut self.listing {
-            let progress = listing.do_work(id, responses, turn.source);
-            work += progress.sent;
-            if progress.sent > 0 {
+        if let Some((correlation_id, listing)) = &mut self.listing {
+            let ids = RequestIds {
+                control_session_id: id,
+                correlation_id: *correlation_id,
+            };
+            let progress = listing.read(turn.source, |entry| {
+                // If the publication is closed, the session ends by itself.
+                responses.try_send_entry(ids, entry) == Sent::Now
+            });
+            work += progress.taken;
+            let response = progress.end.and_then(Response::of_listing);
+            if let Some(response) = &response {
+                responses.respond(id, *correlation_id, response);
+                work += 1;
+            }
+            if progress.taken > 0 || response.is_some() {
                 // A ping that was back-pressured between two parts of a long listing may have started the deadline.
                 // The listing makes progress, so the session must not end.
                 self.deadline_ns = None;
             }
-            if progress.is_over {
+            if progress.end.is_some() {
                 self.listing = None;
             }
         }

@@ -9,8 +9,8 @@ use super::overlap::consume_recorded;
 use super::recordings::Recordings;
 use super::resume::{NOBODY, can_never_extend};
 use crate::server::ArchiveError;
+use crate::server::conductor::ArchiveOutlets;
 use crate::server::context::OnFailure;
-use crate::server::outbox::Outbox;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 use crate::text::truncated;
@@ -63,15 +63,15 @@ impl<S: Storage + Clone> Recordings<S> {
         store: &ArchiveStore<S>,
         arrived: ArrivedImage,
         failure: RecordingFailure,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) {
         let number = arrived.number;
+        let now_ms = outlets.now_ms();
         let effect = self.effect(number, &failure);
         if !arrived.is_reported || effect != FailureEffect::Retried {
-            self.note_failure(store, &arrived, &failure, effect);
+            self.note_failure(store, &arrived, &failure, effect, outlets);
             if failure.requester != NOBODY {
-                outbox.refuse(failure.requester, failure.error);
+                outlets.refuse(failure.requester, failure.error);
             }
         }
         let arrived = ArrivedImage {
@@ -112,11 +112,12 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 
     fn note_failure(
-        &mut self,
+        &self,
         store: &ArchiveStore<S>,
         arrived: &ArrivedImage,
         failure: &RecordingFailure,
         effect: FailureEffect,
+        outlets: &mut ArchiveOutlets,
     ) {
         let stream_id = arrived.image.stream_id();
         let reason = &failure.error.message;
@@ -143,8 +144,8 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         match is_refused && failure.requester != NOBODY {
             // A client may request any number of extensions that do not fit.
-            true => self.client_notes.push(text),
-            false => self.notes.push(text),
+            true => outlets.report_client(&text),
+            false => outlets.report(&text),
         }
     }
 

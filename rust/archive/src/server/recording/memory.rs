@@ -13,6 +13,7 @@ use aeron_protocol::uri::{ChannelUri, key};
 use super::recordings::Recordings;
 use super::subscriptions::{RecordingPurpose, ServedSubscription};
 use crate::extensions::{ExtensionChange, ResumableSubscription};
+use crate::server::conductor::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
@@ -98,7 +99,7 @@ fn has_session(channel: &str) -> bool {
 
 impl<S: Storage + Clone> Recordings<S> {
     /// Writes the changes to the file. Call it before the responses to the requests are sent.
-    pub fn store_memory(&mut self, store: &mut ArchiveStore<S>) {
+    pub fn store_memory(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
         if !std::mem::take(&mut self.memory.is_due) {
             return;
         }
@@ -117,7 +118,7 @@ impl<S: Storage + Clone> Recordings<S> {
         let changes = changes.collect();
         match store.extensions_mut().apply(changes) {
             Ok(()) => self.memory.changes.clear(),
-            Err(error) => self.notes.push(format!(
+            Err(error) => outlets.report(&format!(
                 "changes of the recording subscriptions are not stored, so the next start does not know them: {error}"
             )),
         }

@@ -24,10 +24,9 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
+use crate::server::conductor::{ArchiveOutlets, SignalPlace};
 use crate::server::context::OnFailure;
-use crate::server::control::Response;
 use crate::server::listing::SubscriptionEntry;
-use crate::server::outbox::{Outbox, SignalPlace};
 use crate::server::replay::Replays;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, Continuation, NewRecording};
@@ -35,8 +34,6 @@ use crate::store::{ArchiveStore, Continuation, NewRecording};
 /// A request to record a stream.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct RecordingRequest<'a> {
-    /// Control session id and correlation id of the request.
-    pub requester: RequestIds,
     /// Channel to record.
     pub channel: &'a str,
     /// Stream id to record.
@@ -85,10 +82,6 @@ pub(in crate::server) struct Recordings<S: Storage> {
     pub(super) unrecorded: UnrecordedImages,
     pub(super) blocked: BlockedImages,
     unnoted: UnnotedStops,
-    /// Errors and notes for the operator, until `take_notes` returns them.
-    pub(super) notes: Vec<String>,
-    /// Errors that clients have caused, until `take_client_notes` returns them.
-    pub(super) client_notes: Vec<String>,
     pub(super) memory: SubscriptionMemory,
     /// Whether a recording has entered a new segment or has stopped. Then retention may be able to
     /// delete segments.
@@ -143,8 +136,6 @@ impl<S: Storage + Clone> Recordings<S> {
             unrecorded: UnrecordedImages::default(),
             blocked: BlockedImages::default(),
             unnoted: UnnotedStops::default(),
-            notes: Vec::new(),
-            client_notes: Vec::new(),
             memory: SubscriptionMemory::new(settings.is_resuming),
             has_new_segment: false,
             recorder,
@@ -205,6 +196,18 @@ impl<S: Storage + Clone> Recordings<S> {
             })
     }
 
+    /// Returns the recorded position of an active recording, otherwise the stop position.
+    pub fn recorded_end(&self, recording: &RecordingDescriptor) -> i64 {
+        match recording.is_unfinished() {
+            // Without a recorded position, the recorder has not begun yet or has just ended.
+            true => {
+                let position = self.position(recording.recording_id);
+                position.unwrap_or(recording.start_position)
+            }
+            false => recording.stop_position,
+        }
+    }
+
     /// Returns the subscription at an index, for a listing.
     pub fn subscription(&self, index: usize) -> Option<SubscriptionEntry<'_>> {
         self.subscriptions.entry(index)
@@ -220,6 +223,7 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         aeron: &Aeron,
         store: &ArchiveStore<S>,
+        requester: RequestIds,
         request: &RecordingRequest<'_>,
     ) -> Result<(), ArchiveError> {
         let limit = self.settings.max_concurrent_recordings;
@@ -229,7 +233,7 @@ impl<S: Storage + Clone> Recordings<S> {
             )));
         }
         store.check_storage_space()?;
-        self.subscribe(aeron, request, RecordingPurpose::New)
+        self.subscribe(aeron, requester, request, RecordingPurpose::New)
             .map(drop)
     }
 
@@ -243,6 +247,7 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         store: &ArchiveStore<S>,
         recording_id: i64,
+        requester: RequestIds,
         request: &RecordingRequest<'_>,
     ) -> Result<u64, ArchiveError> {
         let limit = self.settings.max_concurrent_recordings;
@@ -262,7 +267,12 @@ impl<S: Storage + Clone> Recordings<S> {
             ));
         }
         store.check_storage_space()?;
-        self.subscribe(aeron, request, RecordingPurpose::Extend { recording_id })
+        self.subscribe(
+            aeron,
+            requester,
+            request,
+            RecordingPurpose::Extend { recording_id },
+        )
     }
 
     /// Returns the driver's reply about the subscription with this number.
@@ -349,24 +359,23 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
         replays: &Replays,
-        now_ms: i64,
         is_waiting_for_room: bool,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) -> usize {
-        let (memory, notes) = (&mut self.memory, &mut self.notes);
-        let client_notes = &mut self.client_notes;
+        let memory = &mut self.memory;
         let mut work = self.subscriptions.poll(|entry, reply| match reply {
             Ok(registration_id) => {
                 memory.remember(entry);
-                outbox.respond(entry.requester, Response::Ok(registration_id));
+                outlets.reply(entry.requester, Ok(registration_id));
             }
-            Err(error) => refuse_subscription(notes, client_notes, outbox, entry, error),
+            Err(error) => refuse_subscription(outlets, entry, error),
         });
+        let now_ms = outlets.now_ms();
         if !is_waiting_for_room {
             for (number, image) in self.arrivals.take() {
                 work += 1;
                 if self.is_own_replay(replays, number, &image) {
-                    self.refuse_own_replay(number, image, outbox);
+                    self.refuse_own_replay(number, image, outlets);
                     continue;
                 }
                 let arrived = ArrivedImage {
@@ -375,28 +384,18 @@ impl<S: Storage + Clone> Recordings<S> {
                     failed_id: None,
                     is_reported: false,
                 };
-                self.begin(aeron, store, arrived, now_ms, outbox);
+                self.begin(aeron, store, arrived, outlets);
             }
-            work += self.retry_blocked(aeron, store, now_ms, outbox);
+            work += self.retry_blocked(aeron, store, outlets);
         }
         work += self.unnoted.note(store, now_ms) + self.unrecorded.consume();
-        work + self.poll_starting(store, now_ms, outbox) + self.take_events(store, now_ms, outbox)
-    }
-
-    /// Returns the errors and notes for the operator. Each of them is returned once.
-    pub fn take_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.notes)
-    }
-
-    /// Returns the errors that clients have caused. Each of them is returned once.
-    pub fn take_client_notes(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.client_notes)
+        work + self.poll_starting(store, outlets) + self.take_events(store, outlets)
     }
 
     /// Stores the stop positions of recordings that the recorder has ended or never started. Call
     /// it after the recorder has ended.
-    pub fn close(&mut self, store: &mut ArchiveStore<S>, now_ms: i64, outbox: &mut Outbox) {
-        self.take_events(store, now_ms, outbox);
+    pub fn close(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
+        self.take_events(store, outlets);
         for starting in std::mem::take(&mut self.starting) {
             let position = starting.recorder.recorded_position();
             let ActiveParts {
@@ -404,9 +403,8 @@ impl<S: Storage + Clone> Recordings<S> {
                 requester,
                 ..
             } = starting.active;
-            if let Err(error) = store.stop_recording(recording_id, position, now_ms) {
-                let (notes, error) = (&mut self.notes, error.into());
-                report_unnoted(notes, outbox, recording_id, requester, error);
+            if let Err(error) = store.stop_recording(recording_id, position, outlets.now_ms()) {
+                report_unnoted(outlets, recording_id, requester, error.into());
             }
         }
         let unbegun = self
@@ -418,7 +416,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 error: None,
             });
         for ended in unbegun.collect::<Vec<_>>() {
-            self.end(store, ended, now_ms, outbox);
+            self.end(store, ended, outlets);
         }
         debug_assert!(
             self.active.is_empty() && self.starting.is_empty(),
@@ -457,6 +455,7 @@ impl<S: Storage + Clone> Recordings<S> {
     pub(super) fn subscribe(
         &mut self,
         aeron: &Aeron,
+        requester: RequestIds,
         request: &RecordingRequest<'_>,
         purpose: RecordingPurpose,
     ) -> Result<u64, ArchiveError> {
@@ -474,7 +473,7 @@ impl<S: Storage + Clone> Recordings<S> {
         let is_local = request.source_location == SourceLocation::Local;
         let new = NewSubscription {
             key,
-            requester: request.requester,
+            requester,
             is_auto_stop: request.is_auto_stop,
             on_failure: match channel.get(channel::ON_FAILURE) {
                 None => self.settings.on_failure,
@@ -502,19 +501,18 @@ impl<S: Storage + Clone> Recordings<S> {
         })
     }
 
-    fn refuse_own_replay(&mut self, number: u64, image: Image, outbox: &mut Outbox) {
+    fn refuse_own_replay(&mut self, number: u64, image: Image, outlets: &mut ArchiveOutlets) {
         let requester = self.subscriptions.by_number(number).map(|it| it.requester);
         let (session_id, stream_id) = (image.session_id(), image.stream_id());
         // An unread image would block the replay.
         self.unrecorded.add(image);
         // The text is constant, because a client chooses the channel. The client itself gets the reason.
-        self.client_notes
-            .push("a recording would have recorded a replay of this archive".to_owned());
+        outlets.report_client("a recording would have recorded a replay of this archive");
         if let Some(requester) = requester {
             let text = format!(
                 "session {session_id} of stream {stream_id} is a replay of this archive and is not recorded: for a copy, record the channel with session-id={session_id}"
             );
-            outbox.refuse(requester, ArchiveError::generic(text));
+            outlets.refuse(requester, ArchiveError::generic(text));
         }
     }
 
@@ -524,8 +522,7 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
         arrived: ArrivedImage,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) {
         let number = arrived.number;
         let Some(entry) = self.subscriptions.by_number(number) else {
@@ -556,9 +553,9 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         let outcome = match purpose {
             RecordingPurpose::New | RecordingPurpose::Extend { .. } => {
-                self.begin_as(purpose, aeron, store, &arrived, now_ms)
+                self.begin_as(purpose, aeron, store, &arrived, outlets.now_ms())
             }
-            RecordingPurpose::Resume { .. } => self.begin_again(aeron, store, &arrived, now_ms),
+            RecordingPurpose::Resume { .. } => self.begin_again(aeron, store, &arrived, outlets),
         };
         if let Err(error) = outcome {
             // A recording that could not begin may already be in the catalog, without any bytes.
@@ -576,7 +573,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 requester,
                 ends_subscription: is_auto_stop && extended_id.is_some() && failed_id.is_none(),
             };
-            self.fail(store, arrived, failure, now_ms, outbox);
+            self.fail(store, arrived, failure, outlets);
         }
     }
 
@@ -585,12 +582,12 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) -> usize {
         for closed in self.blocked.take_closed() {
             self.note_end_of_image(closed.number);
         }
+        let now_ms = outlets.now_ms();
         let due = self.blocked.take_due(now_ms);
         let attempts = due.len();
         debug_assert!(
@@ -604,7 +601,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 .is_some_and(|id| self.unnoted.contains(id));
             match is_unnoted || store.check_storage_space().is_err() {
                 true => self.blocked.add(arrived, true, now_ms),
-                false => self.begin(aeron, store, arrived, now_ms, outbox),
+                false => self.begin(aeron, store, arrived, outlets),
             }
         }
         attempts
@@ -669,8 +666,7 @@ impl<S: Storage + Clone> Recordings<S> {
     fn poll_starting(
         &mut self,
         store: &mut ArchiveStore<S>,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) -> usize {
         let mut work = 0;
         let mut place = 0;
@@ -681,7 +677,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 Ok(Some(counter)) => {
                     work += 1;
                     let starting = self.starting.remove(place);
-                    self.hand_to_recorder(starting, counter, outbox);
+                    self.hand_to_recorder(starting, counter, outlets);
                 }
                 Err(error) => {
                     work += 1;
@@ -689,14 +685,19 @@ impl<S: Storage + Clone> Recordings<S> {
                     let position = starting.recorder.recorded_position();
                     let (parts, image) = (&starting.active, starting.image);
                     let error = Some(error.into());
-                    self.stop(store, parts, (image, position), error, now_ms, outbox);
+                    self.stop(store, parts, (image, position), error, outlets);
                 }
             }
         }
         work
     }
 
-    fn hand_to_recorder(&mut self, starting: Starting<S>, counter: Counter, outbox: &mut Outbox) {
+    fn hand_to_recorder(
+        &mut self,
+        starting: Starting<S>,
+        counter: Counter,
+        outlets: &mut ArchiveOutlets,
+    ) {
         let Starting {
             active: parts,
             image,
@@ -714,7 +715,7 @@ impl<S: Storage + Clone> Recordings<S> {
             subscription_id: parts.subscription.registration_id(),
             position,
         };
-        outbox.signal(parts.requester, signal, place);
+        outlets.signal(parts.requester, signal, place);
         let block_limit = self.settings.block_limit;
         let session = RecordingSession::new(
             image.clone(),
@@ -741,22 +742,17 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    fn take_events(
-        &mut self,
-        store: &mut ArchiveStore<S>,
-        now_ms: i64,
-        outbox: &mut Outbox,
-    ) -> usize {
+    fn take_events(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) -> usize {
         let mut work = 0;
         while let Ok(event) = self.events.try_recv() {
             work += 1;
             match event {
-                RecorderEvent::Ended(ended) => self.end(store, ended, now_ms, outbox),
+                RecorderEvent::Ended(ended) => self.end(store, ended, outlets),
                 RecorderEvent::NewSegment => self.has_new_segment = true,
                 RecorderEvent::IndexLost {
                     recording_id,
                     error,
-                } => self.notes.push(format!(
+                } => outlets.report(&format!(
                     "recording {recording_id} continues without an index until it is extended: {error}"
                 )),
             }
@@ -768,8 +764,7 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         store: &mut ArchiveStore<S>,
         ended: EndedRecording,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) {
         let EndedRecording {
             recording_id,
@@ -790,13 +785,13 @@ impl<S: Storage + Clone> Recordings<S> {
             position: counter,
         } = active;
         let has_failed = error.is_some();
-        self.stop(store, &parts, (image, position), error, now_ms, outbox);
+        self.stop(store, &parts, (image, position), error, outlets);
         let place = SignalPlace {
             recording_id,
             subscription_id: parts.subscription.registration_id(),
             position,
         };
-        outbox.signal(parts.requester, RecordingSignal::Stop, place);
+        outlets.signal(parts.requester, RecordingSignal::Stop, place);
         // Closed after the stop position is stored, because a client without a counter asks for the stop position.
         counter.close();
         if parts.is_auto_stop {
@@ -813,15 +808,14 @@ impl<S: Storage + Clone> Recordings<S> {
         parts: &ActiveParts,
         (image, position): (Image, i64),
         error: Option<ArchiveError>,
-        now_ms: i64,
-        outbox: &mut Outbox,
+        outlets: &mut ArchiveOutlets,
     ) {
         let (recording_id, number) = (parts.recording_id, parts.subscription_number);
         debug_assert!(
             !self.active.contains_key(&recording_id),
             "recording {recording_id} must not get a stop position while its recorder still writes"
         );
-        let stopped = store.stop_recording(recording_id, position, now_ms);
+        let stopped = store.stop_recording(recording_id, position, outlets.now_ms());
         match error {
             // If the subscription stays open for its other recordings, an unread image would block its publisher.
             None => self.unrecorded.add(image),
@@ -837,13 +831,12 @@ impl<S: Storage + Clone> Recordings<S> {
                     requester: parts.requester,
                     ends_subscription: parts.is_auto_stop,
                 };
-                self.fail(store, arrived, failure, now_ms, outbox);
+                self.fail(store, arrived, failure, outlets);
             }
         }
         if let Err(error) = stopped {
-            self.unnoted.add(recording_id, position, now_ms);
-            let (notes, error) = (&mut self.notes, error.into());
-            report_unnoted(notes, outbox, recording_id, parts.requester, error);
+            self.unnoted.add(recording_id, position, outlets.now_ms());
+            report_unnoted(outlets, recording_id, parts.requester, error.into());
         }
     }
 

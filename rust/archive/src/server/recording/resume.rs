@@ -10,7 +10,7 @@ use super::resumption::{JoinedStream, ResumedSubscription, Resumption};
 use super::subscriptions::{RecordingPurpose, ServedSubscription};
 use crate::extensions::{ExtensionChange, RecordingLabels, RecordingLink};
 use crate::server::ArchiveError;
-use crate::server::outbox::Outbox;
+use crate::server::conductor::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
@@ -24,7 +24,12 @@ impl<S: Storage + Clone> Recordings<S> {
     /// Resumes the stored subscriptions. If the setting `resume` is off, removes them. The limit of
     /// concurrent recordings does not apply, because it may be lower than before the restart, and
     /// no stream may be lost.
-    pub fn resume(&mut self, aeron: &Aeron, store: &mut ArchiveStore<S>) {
+    pub fn resume(
+        &mut self,
+        aeron: &Aeron,
+        store: &mut ArchiveStore<S>,
+        outlets: &mut ArchiveOutlets,
+    ) {
         let remembered: Vec<_> = store.extensions().subscriptions().cloned().collect();
         for subscription in remembered {
             if !self.memory.is_on() {
@@ -32,7 +37,6 @@ impl<S: Storage + Clone> Recordings<S> {
                 continue;
             }
             let request = RecordingRequest {
-                requester: NOBODY,
                 channel: &subscription.channel,
                 stream_id: subscription.stream_id,
                 source_location: subscription.source_location,
@@ -41,13 +45,12 @@ impl<S: Storage + Clone> Recordings<S> {
             let purpose = RecordingPurpose::Resume {
                 recording_id: subscription.recording_id,
             };
-            if let Err(error) = self.subscribe(aeron, &request, purpose) {
+            if let Err(error) = self.subscribe(aeron, NOBODY, &request, purpose) {
                 let (stream_id, channel) = (subscription.stream_id, &subscription.channel);
-                self.notes
-                    .push(not_recorded_again(stream_id, channel, &error));
+                outlets.report(&not_recorded_again(stream_id, channel, &error));
             }
         }
-        self.store_memory(store);
+        self.store_memory(store, outlets);
     }
 
     /// Records an image of a resumed subscription.
@@ -56,9 +59,9 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         store: &mut ArchiveStore<S>,
         arrived: &ArrivedImage,
-        now_ms: i64,
+        outlets: &mut ArchiveOutlets,
     ) -> Result<(), ArchiveError> {
-        let image = &arrived.image;
+        let (image, now_ms) = (&arrived.image, outlets.now_ms());
         let begin = |recordings: &mut Self, store: &mut _, purpose| {
             recordings.begin_as(purpose, aeron, store, arrived, now_ms)
         };
@@ -73,7 +76,7 @@ impl<S: Storage + Clone> Recordings<S> {
                     // A new recording needs space too. When there is space, the image still continues this recording.
                     return Err(error);
                 }
-                self.notes.push(format!(
+                outlets.report(&format!(
                     "recording {recording_id} is not extended: {}",
                     error.message
                 ));
@@ -85,7 +88,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 return begin(self, store, purpose);
             }
         };
-        self.begin_linked(store, link, |recordings, store| {
+        self.begin_linked(store, link, outlets, |recordings, store| {
             begin(recordings, store, RecordingPurpose::New)
         })
     }
@@ -141,6 +144,7 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         store: &mut ArchiveStore<S>,
         link: RecordingLink,
+        outlets: &mut ArchiveOutlets,
         begin: impl FnOnce(&mut Self, &mut ArchiveStore<S>) -> Result<(), ArchiveError>,
     ) -> Result<(), ArchiveError> {
         let recording_id = store.next_recording_id();
@@ -161,7 +165,7 @@ impl<S: Storage + Clone> Recordings<S> {
         };
         let change = ExtensionChange::Info { recording_id, info };
         if let Err(error) = store.extensions_mut().apply(vec![change]) {
-            self.notes.push(format!(
+            outlets.report(&format!(
                 "the link from recording {recording_id} to {} is not stored: {error}",
                 link.predecessor_id
             ));
@@ -174,7 +178,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
         let gap_to = link.gap_to.unwrap_or(link.gap_from);
         if gap_to > link.gap_from {
-            self.notes.push(format!(
+            outlets.report(&format!(
                 "recording {recording_id} continues recording {}: positions {} to {gap_to} were not recorded",
                 link.predecessor_id, link.gap_from
             ));
@@ -183,25 +187,22 @@ impl<S: Storage + Clone> Recordings<S> {
     }
 }
 
-/// Refuses the request for a subscription, and adds a note for the operator.
+/// Refuses the request for a subscription, and tells the operator.
 pub(super) fn refuse_subscription(
-    notes: &mut Vec<String>,
-    client_notes: &mut Vec<String>,
-    outbox: &mut Outbox,
+    outlets: &mut ArchiveOutlets,
     entry: &ServedSubscription,
     error: ArchiveError,
 ) {
     match entry.requester == NOBODY {
-        true => notes.push(not_recorded_again(
+        true => outlets.report(&not_recorded_again(
             entry.stream_id,
             &entry.original_channel,
             &error,
         )),
         false => {
             // The text is constant, because a client chooses the channel. The client itself gets the reason.
-            client_notes
-                .push("the driver refused the subscription of a recording request".to_owned());
-            outbox.refuse(entry.requester, error);
+            outlets.report_client("the driver refused the subscription of a recording request");
+            outlets.refuse(entry.requester, error);
         }
     }
 }
@@ -216,18 +217,17 @@ fn not_recorded_again(stream_id: i32, channel: &str, error: &ArchiveError) -> St
 /// Reports that the stop position of a recording could not be stored, to the operator and to the session of the
 /// request. A resumed recording has no session.
 pub(super) fn report_unnoted(
-    notes: &mut Vec<String>,
-    outbox: &mut Outbox,
+    outlets: &mut ArchiveOutlets,
     recording_id: i64,
     requester: RequestIds,
     error: ArchiveError,
 ) {
-    notes.push(format!(
+    outlets.report(&format!(
         "recording {recording_id}: its stop position is not stored yet: {}",
         error.message
     ));
     if requester != NOBODY {
-        outbox.refuse(requester, error);
+        outlets.refuse(requester, error);
     }
 }
 

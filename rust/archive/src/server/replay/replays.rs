@@ -19,6 +19,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel::{ReplayStart, replay_channel};
 use crate::checksum::Checksum;
 use crate::server::ArchiveError;
+use crate::store::RecordingActivity;
 use crate::stream::{RecordedStream, StreamDescription};
 
 /// Settings of the archive for replays.
@@ -348,6 +349,19 @@ impl Replays {
         self.replay_positions(recording_id)
             .filter(|position| *position >= first_base)
             .min()
+    }
+
+    /// Returns what a deletion of segments must heed. Copied segments may be deleted although replays read their copies.
+    pub fn local_activity(
+        &self,
+        recording: &RecordingDescriptor,
+        recorded_position: Option<i64>,
+    ) -> RecordingActivity {
+        let (id, first_base) = (recording.recording_id, recording.first_segment_base());
+        RecordingActivity {
+            recorded_position,
+            lowest_replay_position: self.lowest_local_replay_position(id, first_base),
+        }
     }
 
     /// Tells the replays of a recording that the segments before `position` will be deleted, and have copies.

@@ -67,13 +67,14 @@ impl Replications {
         }
     }
 
-    /// Begins a replication with this id.
+    /// Begins a replication with this id. Its signals are sent to the requester with `control_session_id`.
     ///
     /// # Errors
     /// There are too many replications, or a channel is not valid.
     pub fn begin(
         &mut self,
         id: i64,
+        control_session_id: i64,
         request: ReplicationRequest,
         aeron: &Aeron,
         now_ns: i64,
@@ -83,7 +84,14 @@ impl Replications {
                 "max concurrent replications reached {MAX_REPLICATIONS}: stop some, or wait until they end"
             )));
         }
-        let session = ReplicationSession::new(id, request, &self.settings, aeron, now_ns)?;
+        let session = ReplicationSession::new(
+            id,
+            control_session_id,
+            request,
+            &self.settings,
+            aeron,
+            now_ns,
+        )?;
         debug_assert!(
             self.sessions.iter().all(|other| other.id() != id),
             "two replications must not have the id {id}"

@@ -19,8 +19,8 @@ use crate::client::{
     ReplayParams, Ticket,
 };
 use crate::server::ArchiveError;
+use crate::server::conductor::{ArchiveOutlets, SignalPlace};
 use crate::server::objects::ObjectCopies;
-use crate::server::outbox::{Outbox, SignalPlace};
 use crate::server::recording::{RecordingRequest, Recordings, SubscriptionReply};
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
@@ -35,8 +35,7 @@ pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
     pub store: &'a mut ArchiveStore<S>,
     pub recordings: &'a mut Recordings<S>,
     pub objects: &'a mut ObjectCopies,
-    pub outbox: &'a mut Outbox,
-    pub now_ns: i64,
+    pub outlets: &'a mut ArchiveOutlets,
 }
 
 /// A replication in progress.
@@ -205,6 +204,7 @@ impl ReplicationSession {
     /// A channel is not valid, or the command cannot be sent to the driver.
     pub fn new(
         id: i64,
+        control_session_id: i64,
         request: ReplicationRequest,
         settings: &ReplicationSettings,
         aeron: &Aeron,
@@ -234,8 +234,8 @@ impl ReplicationSession {
         let connecting =
             ConnectingSession::new(aeron, context.clone(), now_ns).map_err(connection_error)?;
         let requester = RequestIds {
+            control_session_id,
             correlation_id: id,
-            ..request.requester
         };
         Ok(Self {
             id,
@@ -274,13 +274,13 @@ impl ReplicationSession {
         turn: &mut ReplicationTurn<'_, S>,
     ) -> Option<usize> {
         let before = self.state.stage();
-        let outcome = self.poll_source(turn.now_ns).and_then(|work| {
+        let outcome = self.poll_source(turn.outlets.now_ns()).and_then(|work| {
             let state = std::mem::replace(&mut self.state, ReplicationState::Finished);
             Ok((work, self.step(state, turn)?))
         });
         match outcome {
             Ok((work, ReplicationStep::Wait(state))) => {
-                let is_late = self.is_late(&state, turn.now_ns);
+                let is_late = self.is_late(&state, turn.outlets.now_ns());
                 self.state = state;
                 if !is_late {
                     return Some(work);
@@ -290,7 +290,7 @@ impl ReplicationSession {
                     "failed to make progress for {timeout_ms} ms: {}",
                     self.awaited()
                 );
-                turn.outbox
+                turn.outlets
                     .refuse(self.requester, ArchiveError::generic(error));
                 None
             }
@@ -302,19 +302,19 @@ impl ReplicationSession {
                     state.stage()
                 );
                 debug_assert!(
-                    turn.now_ns >= self.progress_ns,
+                    turn.outlets.now_ns() >= self.progress_ns,
                     "replication {} has made progress at {} ns, after {} ns",
                     self.id,
                     self.progress_ns,
-                    turn.now_ns
+                    turn.outlets.now_ns()
                 );
                 self.state = state;
-                self.progress_ns = turn.now_ns;
+                self.progress_ns = turn.outlets.now_ns();
                 Some(work + 1)
             }
             Ok((_, ReplicationStep::Done)) => None,
             Err(error) => {
-                turn.outbox.refuse(self.requester, error);
+                turn.outlets.refuse(self.requester, error);
                 None
             }
         }
@@ -331,9 +331,10 @@ impl ReplicationSession {
         if let Some(mut source) = self.source.take() {
             if let Some(replay_session_id) = self.replay_session_id {
                 // If the request cannot be sent, the replay ends when it has lost its subscriber.
-                if let Ok(ticket) =
-                    source.submit(&ArchiveCall::stop_replay(replay_session_id), turn.now_ns)
-                {
+                if let Ok(ticket) = source.submit(
+                    &ArchiveCall::stop_replay(replay_session_id),
+                    turn.outlets.now_ns(),
+                ) {
                     source.abandon(&ticket);
                 }
             }
@@ -344,7 +345,7 @@ impl ReplicationSession {
             .as_ref()
             .map_or(NULL_VALUE, |recording| recording.destination_id);
         let place = SignalPlace::recording(recording_id);
-        turn.outbox
+        turn.outlets
             .signal(self.requester, RecordingSignal::ReplicateEnd, place);
     }
 
@@ -402,7 +403,7 @@ impl ReplicationSession {
             ReplicationState::Permitting {
                 subscription,
                 permission,
-            } => self.await_permission(subscription, permission, turn.now_ns),
+            } => self.await_permission(subscription, permission, turn.outlets.now_ns()),
             ReplicationState::Requesting {
                 subscription,
                 ticket,
@@ -413,7 +414,7 @@ impl ReplicationSession {
                 source_position,
             } => self.await_image(subscription, source_position),
             ReplicationState::Copying(subscription, image) => self.copy(subscription, image, turn),
-            ReplicationState::CatchingUp(live) => self.catch_up(live, turn.now_ns),
+            ReplicationState::CatchingUp(live) => self.catch_up(live, turn.outlets.now_ns()),
             ReplicationState::Joining(live, ticket) => self.join(live, ticket),
             ReplicationState::Removing(live, mut operation) => match operation.poll()? {
                 Some(()) => Ok(self.merge(&live, turn)),
@@ -430,7 +431,7 @@ impl ReplicationSession {
         mut connecting: Box<ConnectingSession>,
         turn: &ReplicationTurn<'_, S>,
     ) -> Result<ReplicationStep, ArchiveError> {
-        let polled = connecting.poll(turn.now_ns);
+        let polled = connecting.poll(turn.outlets.now_ns());
         if self.credentials.is_challenged.load(Ordering::Relaxed) {
             return Err(connection_error(
                 "Replication does not support challenge/response authentication",
@@ -443,7 +444,7 @@ impl ReplicationSession {
         };
         let call = ArchiveCall::list_recording(self.request.source_recording_id);
         let ticket = source
-            .submit(&call, turn.now_ns)
+            .submit(&call, turn.outlets.now_ns())
             .map_err(ArchiveError::generic)?;
         debug_assert!(
             self.source.is_none(),
@@ -491,14 +492,14 @@ impl ReplicationSession {
                 position: replay_position,
                 ..SignalPlace::recording(destination_id)
             };
-            turn.outbox
+            turn.outlets
                 .signal(self.requester, RecordingSignal::Sync, place);
             return Ok(ReplicationStep::Done);
         }
         if is_live {
             let call = ArchiveCall::recording_position(source_id);
             return Ok(ReplicationStep::Next(ReplicationState::AskingPosition(
-                self.submit(&call, turn.now_ns)?,
+                self.submit(&call, turn.outlets.now_ns())?,
             )));
         }
         self.extend(None, turn)
@@ -519,7 +520,7 @@ impl ReplicationSession {
                     position: source.start_position,
                     ..SignalPlace::recording(id)
                 };
-                turn.outbox
+                turn.outlets
                     .signal(self.requester, RecordingSignal::Replicate, place);
                 (id, source.start_position)
             }
@@ -582,15 +583,18 @@ impl ReplicationSession {
             self.id,
         )?;
         let request = RecordingRequest {
-            requester: self.requester,
             channel: &channel.channel,
             stream_id: copied.source.stream_id,
             source_location: SourceLocation::Remote,
             is_auto_stop: true,
         };
-        let number =
-            turn.recordings
-                .extend(turn.aeron, turn.store, copied.destination_id, &request)?;
+        let number = turn.recordings.extend(
+            turn.aeron,
+            turn.store,
+            copied.destination_id,
+            self.requester,
+            &request,
+        )?;
         debug_assert!(
             copied.subscription_number.is_none(),
             "replication {} must not subscribe to the replay twice",
@@ -663,7 +667,7 @@ impl ReplicationSession {
         }
         let call = self.replay_call(&subscription, NULL_VALUE)?;
         Ok(ReplicationStep::Next(ReplicationState::Requesting {
-            ticket: self.submit(&call, turn.now_ns)?,
+            ticket: self.submit(&call, turn.outlets.now_ns())?,
             subscription,
             source_position,
         }))
@@ -799,7 +803,7 @@ impl ReplicationSession {
                 subscription_id: subscription.registration_id(),
                 position,
             };
-            turn.outbox
+            turn.outlets
                 .signal(self.requester, RecordingSignal::Sync, place);
             return Ok(ReplicationStep::Done);
         }
@@ -900,7 +904,7 @@ impl ReplicationSession {
                 position: live.image.position(),
                 ..SignalPlace::recording(copied.destination_id)
             };
-            turn.outbox
+            turn.outlets
                 .signal(self.requester, RecordingSignal::Merge, place);
         }
         ReplicationStep::Done

@@ -3,15 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use super::RetentionTurn;
 use crate::catalog::RecordingDescriptor;
-use crate::server::conductor::ArchiveConductor;
+use crate::extensions::NamedReader;
+use crate::retention::{RetentionClock, expiry_of};
 use crate::storage::Storage;
 
-impl<S: Storage + Clone> ArchiveConductor<S> {
+impl<S: Storage + Clone> RetentionTurn<'_, S> {
     /// Returns the readers of earlier linked recordings that have no position in this recording yet, each with the
     /// start position of this recording.
     pub(super) fn arriving_readers(
         &self,
+        clock: &RetentionClock,
         recording_id: i64,
         end_position: i64,
     ) -> Vec<(&str, i64)> {
@@ -28,7 +31,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         while let Some(earlier) = self.predecessor(id) {
             for reader in extensions.readers_of(earlier.recording_id) {
                 let end = earlier.stop_position.saturating_add(later_bytes);
-                if names.insert(&reader.name) && !self.has_expired(reader, end) {
+                if names.insert(&reader.name) && !has_expired(clock, reader, end) {
                     arriving.push((reader.name.as_str(), recording.start_position));
                 }
             }
@@ -41,7 +44,12 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Returns a reader that is at the end of this recording and has no position in the next linked recording yet. If
     /// this recording were deleted, the reader would be deleted too, and the next recording would not be kept for the
     /// reader.
-    pub(super) fn leaving_reader(&self, recording_id: i64, end_position: i64) -> Option<&str> {
+    pub(super) fn leaving_reader(
+        &self,
+        clock: &RetentionClock,
+        recording_id: i64,
+        end_position: i64,
+    ) -> Option<&str> {
         let extensions = self.store.extensions();
         let mut at_end = extensions
             .readers_of(recording_id)
@@ -62,7 +70,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let end = end_position.saturating_add(next_end - next.start_position);
         at_end
             .filter(|reader| extensions.reader(next.recording_id, &reader.name).is_none())
-            .find(|reader| !self.has_expired(reader, end))
+            .find(|reader| !has_expired(clock, reader, end))
             .map(|reader| reader.name.as_str())
     }
 
@@ -74,4 +82,8 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let is_earlier = earlier.recording_id < recording_id && !earlier.is_unfinished();
         is_earlier.then_some(earlier)
     }
+}
+
+pub(super) fn has_expired(clock: &RetentionClock, reader: &NamedReader, end_position: i64) -> bool {
+    expiry_of(reader, end_position, clock).is_some()
 }

@@ -13,11 +13,12 @@ mod linked;
 mod log;
 mod room;
 mod round;
+mod turn;
 
 pub use file::RetentionFileError;
 pub(super) use file::load_policies;
 pub(super) use log::RetentionLog;
-pub(super) use room::HeldRecordings;
+pub(super) use turn::RetentionTurn;
 
 use std::collections::VecDeque;
 
@@ -28,12 +29,9 @@ use room::Room;
 use round::Round;
 
 use super::ArchiveError;
-use super::conductor::ArchiveConductor;
 use super::context::StepSizes;
-use super::extension::{not_stored, outcomes_page};
-use super::listing::Listing;
-use crate::extensions::{ExtensionChange, NamedReader};
-use crate::retention::{Holders, RetentionClock, RetentionOutcome, expiry_of};
+use super::listing::{DescriptorPage, Listing, PageEntry};
+use crate::retention::RetentionClock;
 use crate::storage::Storage;
 
 /// Longest time between two rounds, in nanoseconds.
@@ -61,13 +59,12 @@ pub(super) struct Retention<S> {
     is_due: bool,
     next_round_ns: i64,
     room: Room,
-    held: HeldRecordings,
     clock: RetentionClock,
     notes: ClockNotes,
     steps: StepSizes,
 }
 
-impl<S: Storage> Retention<S> {
+impl<S: Storage + Clone> Retention<S> {
     /// Creates the state of an archive that starts. Deletions are written to `log`.
     pub fn new(log: RetentionLog<S>, clock: RetentionClock, steps: StepSizes) -> Self {
         Self {
@@ -77,7 +74,6 @@ impl<S: Storage> Retention<S> {
             is_due: true,
             next_round_ns: i64::MIN,
             room: Room::default(),
-            held: HeldRecordings::default(),
             notes: ClockNotes::new(&clock),
             clock,
             steps,
@@ -136,122 +132,30 @@ impl<S: Storage> Retention<S> {
         self.next_round_ns = now_ns.saturating_add(ROUND_INTERVAL_NS);
         has_work.then(|| Round::new(None, false))
     }
-}
 
-impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Continues the round in progress, or begins a round if one is due. Then starts the recordings
-    /// that have waited for room. Returns the work count.
-    pub(super) fn run_retention(&mut self) -> usize {
-        let mut work = 0;
-        let extensions = self.store.extensions();
+    /// Continues the round in progress, or begins a round if one is due. Returns the work count.
+    pub fn do_work(&mut self, turn: &mut RetentionTurn<'_, S>) -> usize {
+        let extensions = turn.store.extensions();
         let has_work = extensions.policy_count() > 0 || extensions.reader_count() > 0;
-        self.update_clock(has_work);
-        if let Some(mut round) = self.retention.take_round(self.now_ns, has_work) {
-            work += 1;
-            match round.step(self) {
-                true => self.end_round(round),
-                false => self.retention.round = Some(round),
-            }
-        }
-        work + self.start_held_recordings()
-    }
-
-    fn end_round(&mut self, round: Round) {
-        if round.is_for_room() {
-            self.retention.room.on_round_ended();
-        }
-        self.tell_doubted(round.doubted());
-        if let Some((requester, outcomes)) = round.into_response() {
-            let page = outcomes_page(requester, &outcomes);
-            self.list(
-                requester,
-                Listing::descriptors(requester.correlation_id, page),
-            );
-        }
-    }
-
-    /// Returns the readers, replays and operations that still need a part of a recording. Expired
-    /// readers are left out. The caller adds what the policy allows without regard to ages.
-    pub(super) fn holders(&self, recording_id: i64, end_position: i64) -> Holders<'_> {
-        let has_expired = |reader: &NamedReader| self.has_expired(reader, end_position);
-        let readers = self.store.extensions().readers_of(recording_id);
-        let readers = readers.filter(|reader| !has_expired(reader));
-        let readers = readers.map(|reader| (reader.name.as_str(), reader.position));
-        let recording = self.store.recording(recording_id).ok();
-        let copied_base = recording.and_then(|recording| {
-            let end_base = recording.segment_base(end_position);
-            self.objects.copied_base(recording, end_base)
-        });
-        let activity = recording.map(|recording| self.local_activity(recording));
-        Holders {
-            copied_base,
-            doubted: None,
-            readers: readers
-                .chain(self.arriving_readers(recording_id, end_position))
-                .collect(),
-            leaving_reader: self.leaving_reader(recording_id, end_position),
-            lowest_replay_position: activity.and_then(|it| it.lowest_replay_position),
-            is_changing: self.store.is_changing(recording_id)
-                || self.recordings.is_starting(recording_id),
-            is_to_be_extended: self.recordings.is_to_be_extended(recording_id)
-                || self.replications.is_destination(recording_id),
-        }
-    }
-
-    fn has_expired(&self, reader: &NamedReader, end_position: i64) -> bool {
-        expiry_of(reader, end_position, &self.retention.clock).is_some()
-    }
-
-    /// Removes the readers of a recording that have expired.
-    fn expire_readers(&mut self, recording_id: i64, end_position: i64) {
-        let readers = self.store.extensions().readers_of(recording_id);
-        let expired: Vec<_> = readers
-            .filter_map(|reader| {
-                let expiry = expiry_of(reader, end_position, &self.retention.clock)?;
-                Some((reader.clone(), expiry))
-            })
-            .collect();
-        for (reader, expiry) in expired {
-            let name = reader.name.clone();
-            let removal = ExtensionChange::ReaderRemoved { recording_id, name };
-            match self.store.extensions_mut().apply(vec![removal]) {
-                Ok(()) => {
-                    self.counters.retention.expired_readers.fetch_add(1);
-                    self.retention.log.on_expired(self.now_ms, &reader, &expiry);
-                }
-                // An expired reader does not keep data, even if it cannot be removed. The next round tries again.
-                Err(error) => self.report(&not_stored(error).message),
-            }
-        }
-    }
-
-    /// Executes the outcome of a round for one recording. Later duty cycles delete the files.
-    fn remove(&mut self, outcome: &RetentionOutcome, first_base: i64) {
-        let id = outcome.recording_id;
-        let (activity, segment_length) = match self.store.recording(id) {
-            Ok(recording) => (
-                self.local_activity(recording),
-                i64::from(recording.segment_length),
-            ),
-            Err(_) => return,
+        self.update_clock(has_work, turn);
+        let Some(mut round) = self.take_round(turn.outlets.now_ns(), has_work) else {
+            return 0;
         };
-        match self.store.remove(outcome, &activity) {
-            Ok(operation) => {
-                // Before the first file is deleted: a replay that finds no file compares its position with this start.
-                self.replays.set_local_start(id, outcome.new_start_position);
-                let bytes = outcome.new_start_position - first_base;
-                debug_assert!(
-                    bytes >= 0,
-                    "recording {id}: retention cannot free {bytes} bytes"
-                );
-                let counters = &self.counters.retention;
-                counters.freed_bytes.fetch_add(bytes);
-                let segments = (bytes + segment_length - 1) / segment_length;
-                counters.freed_segments.fetch_add(segments);
-                self.retention.log.on_freed(self.now_ms, outcome, bytes);
-                self.deletions.begin_unrequested(operation);
-            }
-            Err(error) => self.report(&format!("retention of recording {id}: {error}")),
+        match round.step(self, turn) {
+            true => self.end_round(round, turn),
+            false => self.round = Some(round),
+        }
+        1
+    }
+
+    fn end_round(&mut self, round: Round, turn: &mut RetentionTurn<'_, S>) {
+        if round.is_for_room() {
+            self.room.on_round_ended();
+        }
+        self.tell_doubted(round.doubted(), turn.outlets);
+        if let Some((requester, outcomes)) = round.into_response() {
+            let page = DescriptorPage::whole(outcomes.into_iter().map(PageEntry::Outcome));
+            turn.outlets.reply(requester, Ok(Listing::from(page)));
         }
     }
 }

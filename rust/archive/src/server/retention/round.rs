@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use aeron_protocol::archive::RequestIds;
 
-use super::ApplyRequest;
+use super::{ApplyRequest, Retention, RetentionTurn};
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::retention::{
     DoubtedAges, Holders, RecordingExtent, Removal, RetentionHolder, RetentionOutcome,
     doubted_removals, excess_bytes, needs_segment_time, outcome, removals,
 };
-use crate::server::conductor::ArchiveConductor;
 use crate::storage::Storage;
 
 /// One application of the policies.
@@ -88,13 +87,17 @@ impl Round {
     }
 
     /// Does one step. Returns whether the round is over.
-    pub fn step<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) -> bool {
+    pub fn step<S: Storage + Clone>(
+        &mut self,
+        retention: &Retention<S>,
+        turn: &mut RetentionTurn<'_, S>,
+    ) -> bool {
         if let Some(from) = self.next_recording_id {
-            self.assign(from, archive);
+            self.assign(from, retention, turn);
         } else if !self.groups.is_empty() {
-            self.evaluate(archive);
+            self.evaluate(retention, turn);
         } else if !self.removals.is_empty() {
-            self.execute(archive);
+            self.execute(retention, turn);
         } else {
             return true;
         }
@@ -115,9 +118,14 @@ impl Round {
 
     /// Assigns the next recordings to policies. Except in a dry run, also removes the expired readers of these
     /// recordings.
-    fn assign<S: Storage + Clone>(&mut self, from: i64, archive: &mut ArchiveConductor<S>) {
-        let count = archive.retention.steps.retention_recordings;
-        let ids = archive.store.recordings_from(from);
+    fn assign<S: Storage + Clone>(
+        &mut self,
+        from: i64,
+        retention: &Retention<S>,
+        turn: &mut RetentionTurn<'_, S>,
+    ) {
+        let count = retention.steps.retention_recordings;
+        let ids = turn.store.recordings_from(from);
         let ids: Vec<i64> = ids
             .take(count)
             .map(|recording| recording.recording_id)
@@ -129,13 +137,13 @@ impl Round {
             "a round that examined recordings from {from} on must not examine them again"
         );
         for id in ids {
-            let Ok(extent) = archive.store.extent(id, archive.recordings.position(id)) else {
+            let Ok(extent) = turn.store.extent(id, turn.recordings.position(id)) else {
                 continue;
             };
             if !self.is_dry_run() {
-                archive.expire_readers(id, extent.end_position);
+                turn.expire_readers(&retention.clock, &retention.log, id, extent.end_position);
             }
-            let Ok(Some(policy)) = archive.store.retention_policy(id) else {
+            let Ok(Some(policy)) = turn.store.retention_policy(id) else {
                 continue;
             };
             let new_group = || PolicyGroup {
@@ -154,13 +162,17 @@ impl Round {
 
     /// Reads times of segments for the first policy that is not evaluated yet. When all needed times are read, computes
     /// the removals of the policy.
-    fn evaluate<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
+    fn evaluate<S: Storage + Clone>(
+        &mut self,
+        retention: &Retention<S>,
+        turn: &mut RetentionTurn<'_, S>,
+    ) {
         let Some(mut entry) = self.groups.first_entry() else {
             return;
         };
-        let clock = &archive.retention.clock;
+        let clock = &retention.clock;
         let (now_ms, is_doubted) = (clock.now_ms(), clock.doubted().is_some());
-        if entry.get_mut().read_times(archive) {
+        if entry.get_mut().read_times(retention, turn) {
             let PolicyGroup {
                 policy, extents, ..
             } = entry.remove();
@@ -198,9 +210,13 @@ impl Round {
     }
 
     /// Executes one removal. In a dry run, executes nothing, and adds the outcomes of several removals to the response.
-    fn execute<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) {
+    fn execute<S: Storage + Clone>(
+        &mut self,
+        retention: &Retention<S>,
+        turn: &mut RetentionTurn<'_, S>,
+    ) {
         let count = match self.is_dry_run() {
-            true => archive.retention.steps.retention_recordings,
+            true => retention.steps.retention_recordings,
             false => 1,
         };
         for planned in self
@@ -209,8 +225,8 @@ impl Round {
             .collect::<Vec<_>>()
         {
             let id = planned.removal.recording_id;
-            let recorded = archive.recordings.position(id);
-            let Ok(extent) = archive.store.extent(id, recorded) else {
+            let recorded = turn.recordings.position(id);
+            let Ok(extent) = turn.store.extent(id, recorded) else {
                 continue;
             };
             // If a client has changed the recording after the removal was computed, the removal is dropped.
@@ -221,7 +237,7 @@ impl Round {
             let mut outcome = {
                 let holders = Holders {
                     doubted: planned.doubted,
-                    ..archive.holders(id, extent.end_position)
+                    ..turn.holders(&retention.clock, id, extent.end_position)
                 };
                 outcome(&extent, &planned.removal, &holders)
             };
@@ -234,13 +250,14 @@ impl Round {
             if outcome.held_by == RetentionHolder::Clock && !self.is_dry_run() {
                 self.doubted.recordings += 1;
                 self.doubted.bytes += outcome.allowed_position - outcome.new_start_position;
-                archive.note_doubted(&outcome);
+                retention.note_doubted(&outcome, turn.outlets);
             }
             if !outcome.is_purge {
-                archive.limit_to_copied(&mut outcome, extent.first_base);
+                turn.objects
+                    .limit_to_copied(turn.store, &mut outcome, extent.first_base);
             }
             if !self.is_dry_run() && !outcome.is_nothing() {
-                archive.remove(&outcome, extent.first_base);
+                turn.remove(&retention.log, &outcome, extent.first_base);
             }
             if self.request.is_some() {
                 self.outcomes.push(outcome);
@@ -251,26 +268,30 @@ impl Round {
 
 impl PolicyGroup {
     /// Reads the times of some segments. Returns whether no further time is needed.
-    fn read_times<S: Storage + Clone>(&mut self, archive: &mut ArchiveConductor<S>) -> bool {
+    fn read_times<S: Storage + Clone>(
+        &mut self,
+        retention: &Retention<S>,
+        turn: &mut RetentionTurn<'_, S>,
+    ) -> bool {
         let excess = *self
             .excess_bytes
             .get_or_insert_with(|| excess_bytes(&self.policy, &self.extents));
-        let now_ms = archive.retention.clock.now_ms();
+        let now_ms = retention.clock.now_ms();
         let mut reads = 0;
         while let Some(extent) = self.extents.get_mut(self.timed) {
             if !needs_segment_time(&self.policy, extent, excess, now_ms) {
                 self.timed += 1;
                 continue;
             }
-            if reads == archive.retention.steps.retention_reads {
+            if reads == retention.steps.retention_reads {
                 return false;
             }
             reads += 1;
             let base = extent.segment_base(extent.segment_times_ms.len());
-            match archive.store.segment_time_ms(extent, base) {
+            match turn.store.segment_time_ms(extent, base) {
                 Ok(time_ms) => extent.segment_times_ms.push(time_ms),
                 Err(error) => {
-                    archive.report(&error.to_string());
+                    turn.outlets.report(&error.to_string());
                     // A segment without a known time does not count as old. So this segment and the later segments of
                     // the recording are not deleted.
                     self.timed += 1;

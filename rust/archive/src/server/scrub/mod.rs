@@ -12,10 +12,12 @@ use std::collections::HashSet;
 
 use self::budget::ReadBudget;
 use self::segment::{Finding, SegmentScrub, SegmentStep};
-use super::conductor::ArchiveConductor;
+use super::conductor::ArchiveOutlets;
+use super::recording::Recordings;
 use crate::catalog::RecordingDescriptor;
 use crate::checksum::Checksum;
 use crate::storage::Storage;
+use crate::store::ArchiveStore;
 
 /// Maximum number of reported findings. Later findings are only counted.
 const MAX_REPORTED: usize = 1_000;
@@ -76,38 +78,44 @@ impl<S: Storage> Scrubber<S> {
     }
 }
 
-impl<S: Storage + Clone> ArchiveConductor<S> {
+impl<S: Storage + Clone> Scrubber<S> {
     /// Reads a part of one segment, if the rate allows it. Returns the work count.
-    pub(super) fn scrub(&mut self) -> usize {
-        if !self.scrubber.may_read(self.now_ns) {
+    pub fn do_work(
+        &mut self,
+        store: &ArchiveStore<S>,
+        recordings: &Recordings<S>,
+        outlets: &mut ArchiveOutlets,
+    ) -> usize {
+        if !self.may_read(outlets.now_ns()) {
             return 0;
         }
-        let Some(mut segment) = self.scrubber.segment.take() else {
-            self.begin_segment();
+        let Some(mut segment) = self.segment.take() else {
+            self.begin_segment(store, recordings);
             return 1;
         };
         let step = segment.step();
-        self.scrubber.budget.spend(segment.take_read_bytes());
-        self.counters
+        self.budget.spend(segment.take_read_bytes());
+        outlets
+            .counters
             .scrub
             .checked_bytes
             .fetch_add(segment.take_checked_bytes());
         match step {
-            SegmentStep::Continue => self.scrubber.segment = Some(segment),
+            SegmentStep::Continue => self.segment = Some(segment),
             SegmentStep::Sound => {}
-            SegmentStep::Damaged(finding) => self.on_finding(&finding),
+            SegmentStep::Damaged(finding) => self.on_finding(&finding, store, recordings, outlets),
         }
         1
     }
 
     /// Opens the next sealed segment, or ends the pass.
-    fn begin_segment(&mut self) {
-        let Some((recording_id, base)) = self.scrubber.next else {
+    fn begin_segment(&mut self, store: &ArchiveStore<S>, recordings: &Recordings<S>) {
+        let Some((recording_id, base)) = self.next else {
             return;
         };
         let from = (recording_id, base);
-        let Some(recording) = self.store.recordings_from(recording_id).next() else {
-            self.scrubber.next = None;
+        let Some(recording) = store.recordings_from(recording_id).next() else {
+            self.next = None;
             return;
         };
         let first = recording.first_segment_base();
@@ -115,61 +123,67 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
             true => base.max(first),
             false => first,
         };
-        let end = self.sealed_end(recording);
+        let end = sealed_end(recordings, recording);
         if base >= end {
-            self.scrubber.next = Some((recording.recording_id.saturating_add(1), 0));
+            self.next = Some((recording.recording_id.saturating_add(1), 0));
             return;
         }
-        self.scrubber.next = Some((
+        self.next = Some((
             recording.recording_id,
             base + i64::from(recording.segment_length),
         ));
         debug_assert!(
-            self.scrubber.next > Some(from),
+            self.next > Some(from),
             "a pass must not check the segment of recording {} at {} again",
             from.0,
             from.1
         );
-        let (storage, checksum) = (
-            self.store.storage().clone(),
-            self.scrubber.settings.checksum,
-        );
-        self.scrubber.segment = SegmentScrub::new(storage, recording, (base, end), checksum);
-    }
-
-    /// Returns the end position of the recording's sealed segments.
-    fn sealed_end(&self, recording: &RecordingDescriptor) -> i64 {
-        if !recording.is_unfinished() {
-            return recording.stop_position;
-        }
-        match self.recordings.position(recording.recording_id) {
-            Some(position) => recording.segment_base(position),
-            // No recorder writes, but the stop position is not stored yet. So it is unknown which segments are sealed.
-            None => recording.start_position,
-        }
+        let (storage, checksum) = (store.storage().clone(), self.settings.checksum);
+        self.segment = SegmentScrub::new(storage, recording, (base, end), checksum);
     }
 
     /// Counts and reports damage, unless the damaged part was deleted in the meantime.
-    fn on_finding(&mut self, finding: &Finding) {
-        let Ok(recording) = self.store.recording(finding.recording_id) else {
+    fn on_finding(
+        &mut self,
+        finding: &Finding,
+        store: &ArchiveStore<S>,
+        recordings: &Recordings<S>,
+        outlets: &mut ArchiveOutlets,
+    ) {
+        let Ok(recording) = store.recording(finding.recording_id) else {
             return;
         };
-        let end = self.sealed_end(recording);
+        let end = sealed_end(recordings, recording);
         if !(recording.start_position..end).contains(&finding.position) {
             return;
         }
         let key = (finding.recording_id, finding.position);
-        if self.scrubber.reported.contains(&key) {
+        if self.reported.contains(&key) {
             return;
         }
-        self.counters.scrub.findings.fetch_add(1);
-        if self.scrubber.reported.len() < MAX_REPORTED {
-            self.scrubber.reported.insert(key);
+        outlets.counters.scrub.findings.fetch_add(1);
+        if self.reported.len() < MAX_REPORTED {
+            self.reported.insert(key);
             let text = format!(
                 "scrub: recording {} is damaged: {}; restore {} from a copy, or run aeron archive verify",
                 finding.recording_id, finding.problem, finding.file
             );
-            self.report(&text);
+            outlets.report(&text);
         }
+    }
+}
+
+/// Returns the end position of the recording's sealed segments.
+fn sealed_end<S: Storage + Clone>(
+    recordings: &Recordings<S>,
+    recording: &RecordingDescriptor,
+) -> i64 {
+    if !recording.is_unfinished() {
+        return recording.stop_position;
+    }
+    match recordings.position(recording.recording_id) {
+        Some(position) => recording.segment_base(position),
+        // No recorder writes, but the stop position is not stored yet. So it is unknown which segments are sealed.
+        None => recording.start_position,
     }
 }

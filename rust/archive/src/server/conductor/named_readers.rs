@@ -1,17 +1,25 @@
-//! Requests about named readers.
+//! Creates, moves, removes and lists named readers.
 
-use aeron_protocol::archive::extension::{
-    CommitReaderRequest, ExtensionResponse, ListReadersRequest, ReaderDescriptor,
-    RemoveReaderRequest,
-};
-use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE, RequestIds};
+use aeron_protocol::archive::ArchiveErrorCode;
 
-use super::page::encoded;
-use super::{DescriptorPage, name_of, not_stored};
+use super::recording_labels::{check_limit, check_name};
+use super::{ArchiveConductor, Caller};
 use crate::extensions::{ExtensionChange, MAX_READERS, NamedReader};
 use crate::server::ArchiveError;
-use crate::server::conductor::ArchiveConductor;
+use crate::server::listing::{DescriptorPage, Listing, PageEntry, PageRange};
 use crate::storage::Storage;
+
+/// The position of a named reader, and when the reader expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) struct ReaderCommit<'a> {
+    pub recording_id: i64,
+    pub name: &'a str,
+    pub position: i64,
+    /// Maximum time without a commit, in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Maximum number of bytes recorded after the reader's position.
+    pub max_lag: Option<i64>,
+}
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Creates a reader, or stores the position of an existing reader. Returns the position.
@@ -21,21 +29,26 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// readers, the reader belongs to another user, or the file system returns an error.
     pub(super) fn commit_reader(
         &mut self,
-        ids: RequestIds,
-        request: &CommitReaderRequest<'_>,
+        caller: &Caller<'_>,
+        commit: &ReaderCommit<'_>,
     ) -> Result<i64, ArchiveError> {
-        let recording_id = request.recording_id;
-        let name = name_of("reader", request.name)?;
+        let &ReaderCommit {
+            recording_id,
+            name,
+            position,
+            ..
+        } = commit;
+        check_name("reader", name)?;
         if name.is_empty() {
             return Err(ArchiveError::generic("the name of a reader is empty"));
         }
-        self.check_reader_position(recording_id, request.position)?;
+        self.check_reader_position(recording_id, position)?;
         let extensions = self.store.extensions();
-        let former = extensions.reader(recording_id, &name);
+        let former = extensions.reader(recording_id, name);
         let owner = former.map_or_else(Vec::new, |reader| reader.owner.clone());
-        self.sessions.check_owner(ids.control_session_id, &owner)?;
+        caller.check_owner(&owner)?;
         let owner = match owner.is_empty() {
-            true => self.sessions.principal(ids.control_session_id).to_vec(),
+            true => caller.principal.to_vec(),
             false => owner,
         };
         if former.is_none() && extensions.reader_count() >= MAX_READERS {
@@ -43,21 +56,23 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 "max named readers reached {MAX_READERS}: remove readers that are not used"
             )));
         }
+        check_limit("maxAge", commit.max_age_ms)?;
+        check_limit("maxLag", commit.max_lag)?;
         let reader = NamedReader {
             recording_id,
-            name,
+            name: name.to_owned(),
             owner,
-            position: request.position,
+            position,
             // Not the wall clock: it may be set by less than what counts as a step, and the reader would be too old.
             committed_ms: self.retention.now_ms(),
-            max_age_ms: limit("maxAge", request.max_age_ms)?,
-            max_lag: limit("maxLag", request.max_lag)?,
+            max_age_ms: commit.max_age_ms,
+            max_lag: commit.max_lag,
         };
         self.store
             .extensions_mut()
             .apply(vec![ExtensionChange::Reader(reader)])
-            .map_err(not_stored)?;
-        Ok(request.position)
+            .map_err(ArchiveError::not_stored)?;
+        Ok(position)
     }
 
     /// Removes a reader. Returns 1, or 0 if the reader does not exist.
@@ -66,50 +81,41 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// The name is not valid, the reader belongs to another user, or the file system returns an error.
     pub(super) fn remove_reader(
         &mut self,
-        ids: RequestIds,
-        request: &RemoveReaderRequest<'_>,
+        caller: &Caller<'_>,
+        recording_id: i64,
+        name: &str,
     ) -> Result<i64, ArchiveError> {
-        let recording_id = request.recording_id;
-        let name = name_of("reader", request.name)?;
-        let Some(reader) = self.store.extensions().reader(recording_id, &name) else {
+        check_name("reader", name)?;
+        let Some(reader) = self.store.extensions().reader(recording_id, name) else {
             return Ok(0);
         };
-        self.sessions
-            .check_owner(ids.control_session_id, &reader.owner)?;
+        caller.check_owner(&reader.owner)?;
+        let name = name.to_owned();
         self.store
             .extensions_mut()
             .apply(vec![ExtensionChange::ReaderRemoved { recording_id, name }])
-            .map_err(not_stored)?;
+            .map_err(ArchiveError::not_stored)?;
         Ok(1)
     }
 
-    /// Lists readers in the order of recording id and name.
+    /// Lists readers in the order of recording id and name. An empty name lists the readers of all names.
     ///
     /// # Errors
     /// The same errors as [`DescriptorPage::of`]. The name is not valid.
     pub(super) fn list_readers(
         &self,
-        ids: RequestIds,
-        request: &ListReadersRequest<'_>,
-    ) -> Result<DescriptorPage, ArchiveError> {
-        let name = name_of("reader", request.name)?;
+        recording_id: Option<i64>,
+        name: &str,
+        range: PageRange,
+    ) -> Result<Listing, ArchiveError> {
+        check_name("reader", name)?;
         let is_listed = |reader: &&NamedReader| {
-            (request.recording_id == NULL_VALUE || request.recording_id == reader.recording_id)
+            recording_id.is_none_or(|id| id == reader.recording_id)
                 && (name.is_empty() || name == reader.name)
         };
         let readers = self.store.extensions().readers().filter(is_listed);
-        DescriptorPage::of(readers, request.from_index, request.count, |reader| {
-            encoded(&ExtensionResponse::Reader(ReaderDescriptor {
-                control_session_id: ids.control_session_id,
-                correlation_id: ids.correlation_id,
-                recording_id: reader.recording_id,
-                position: reader.position,
-                committed_ms: reader.committed_ms,
-                max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
-                max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
-                name: reader.name.as_bytes(),
-            }))
-        })
+        let entry = |reader: &NamedReader| PageEntry::Reader(reader.clone());
+        DescriptorPage::of(readers, range, entry).map(Listing::from)
     }
 
     fn check_reader_position(&self, recording_id: i64, position: i64) -> Result<(), ArchiveError> {
@@ -127,16 +133,5 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 ),
             )),
         }
-    }
-}
-
-/// Converts a limit of a request; −1 means no limit.
-pub(super) fn limit(field: &str, value: i64) -> Result<Option<i64>, ArchiveError> {
-    match value {
-        NULL_VALUE => Ok(None),
-        0.. => Ok(Some(value)),
-        _ => Err(ArchiveError::generic(format!(
-            "{field}={value} is negative: use -1 for no limit"
-        ))),
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::ArchiveError;
+use crate::server::ArchiveError;
 
 /// Maximum time after the start of the archive for which requests wait for copies, in nanoseconds. It is shorter than
 /// the default message timeout of clients.
@@ -13,7 +13,7 @@ const MAX_WAIT_NS: i64 = 5_000_000_000;
 
 /// Recordings of which the copies are not known yet.
 #[derive(Debug, Default)]
-pub(super) struct UnknownCopies {
+pub(in crate::server) struct UnknownCopies {
     recording_ids: BTreeSet<i64>,
     deadline_ns: i64,
 }

@@ -4,32 +4,18 @@
 //! is not copied, because an extension may continue it. A local file is deleted only if the settings say so, its copy
 //! was read back, and the file has not changed since.
 
+mod search;
+mod unknown;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io;
-use std::ops::Range;
-use std::time::UNIX_EPOCH;
 
 use aeron_protocol::archive::NULL_VALUE;
 
 use super::ArchiveError;
-use super::conductor::ArchiveConductor;
-use super::unknown_copies::UnknownCopies;
 use crate::catalog::RecordingDescriptor;
-use crate::objects::{
-    CopiedRange, CopiedSegments, CopierEvent, RecordingIdentity, SealedSegment, SegmentCopier,
-    SegmentCopy,
-};
-use crate::pause::{self, Point};
-use crate::retention::{RetentionHolder, RetentionOutcome};
-use crate::segments::segment_name;
-use crate::storage::{Access, Storage, StorageFile};
+use crate::objects::{CopiedRange, CopiedSegments, RecordingIdentity, SegmentCopier, SegmentCopy};
 
-/// Longest time between two searches for segments to be copied, in nanoseconds.
-const SEARCH_INTERVAL_NS: i64 = 1_000_000_000;
-/// Maximum number of segments that wait for their copies.
-const MAX_WAITING: usize = 64;
-/// The catalog no longer has the segments, and none of their files is deleted yet.
-const START_MOVED: Point = Point::new("objects-start-moved");
+pub(super) use unknown::UnknownCopies;
 
 /// Settings of the local files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +38,7 @@ pub(super) struct ObjectCopies {
     /// Copies that are in the manifest, and have not been compared with the local files since the archive started.
     unchecked: VecDeque<(i64, SegmentCopy)>,
     /// Recordings of which the copier has not reported the copies yet.
-    pub(super) unknown: UnknownCopies,
+    unknown: UnknownCopies,
     /// Segments that were passed to the copier, and of which no event has come.
     waiting: BTreeSet<(i64, i64)>,
     /// Segments without a file.
@@ -89,6 +75,28 @@ impl ObjectCopies {
     /// Returns whether segments are copied.
     pub fn is_enabled(&self) -> bool {
         self.copier.is_some()
+    }
+
+    /// Returns whether a request that needs the copies of this recording must wait. Without `recording_id`, the request
+    /// needs the copies of all recordings.
+    pub fn is_awaited(&self, recording_id: Option<i64>, now_ns: i64) -> bool {
+        self.unknown.is_awaited(recording_id, now_ns)
+    }
+
+    /// Checks that the copies of a recording are known.
+    ///
+    /// # Errors
+    /// They are not known.
+    pub fn check_known(&self, recording_id: i64) -> Result<(), ArchiveError> {
+        self.unknown.check(recording_id)
+    }
+
+    /// Checks that the copies of all recordings for which `exists` returns true are known.
+    ///
+    /// # Errors
+    /// The copies of at least one recording are not known.
+    pub fn check_all_known(&self, exists: impl Fn(i64) -> bool) -> Result<(), ArchiveError> {
+        self.unknown.check_all(exists)
     }
 
     /// Begins a search in the next duty cycle, for example because segments were sealed.
@@ -237,7 +245,7 @@ impl ObjectCopies {
 
     /// Passes truncations to the copier. Returns whether the copier has accepted all of them. Before that, no copy may
     /// begin.
-    fn pass_truncations(&mut self) -> bool {
+    pub fn pass_truncations(&mut self) -> bool {
         let Some(copier) = &mut self.copier else {
             return false;
         };
@@ -251,309 +259,12 @@ impl ObjectCopies {
     }
 }
 
-impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Processes events of the copier, and continues the search for segments to be copied and for files to be deleted.
-    /// Returns the work count.
-    pub(super) fn copy_segments(&mut self) -> usize {
-        let polled = self.poll_copier();
-        if !self.objects.pass_truncations() {
-            return polled;
-        }
-        let work = polled + self.check_known();
-        let objects = &mut self.objects;
-        if objects.next_recording_id.is_none() && self.now_ns >= objects.next_search_ns {
-            objects.next_search_ns = self.now_ns.saturating_add(SEARCH_INTERVAL_NS);
-            objects.next_recording_id = Some(0);
-        }
-        let Some(from) = objects.next_recording_id else {
-            return work;
-        };
-        // Copies that the manifests name are compared first. Otherwise their segments would be copied again.
-        if !objects.unchecked.is_empty() {
-            return work;
-        }
-        let recording = self.store.recordings_from(from).next().cloned();
-        objects.next_recording_id = recording
-            .as_ref()
-            .map(|recording| recording.recording_id.saturating_add(1));
-        debug_assert!(
-            objects.next_recording_id.is_none_or(|next| next > from),
-            "a search that examined recording {from} must not examine it again"
-        );
-        if let Some(recording) = recording {
-            self.request_copies(&recording);
-            self.delete_copied(&recording);
-        }
-        work + 1
-    }
-
-    fn poll_copier(&mut self) -> usize {
-        let mut work = 0;
-        while work < self.objects.settings.copies_per_cycle
-            && let Some(event) = self
-                .objects
-                .copier
-                .as_mut()
-                .and_then(|copier| copier.poll())
-        {
-            work += 1;
-            self.on_copier_event(event);
-        }
-        work
-    }
-
-    fn on_copier_event(&mut self, event: CopierEvent) {
-        match event {
-            CopierEvent::Known { recording, copies } => {
-                self.objects.unknown.remove(recording.recording_id);
-                if self.is_recording(&recording) {
-                    self.on_known(recording.recording_id, copies);
-                }
-            }
-            CopierEvent::Copied { recording, copy } => {
-                let id = recording.recording_id;
-                let is_waiting = self.objects.waiting.remove(&(id, copy.base));
-                if is_waiting && self.is_recording(&recording) {
-                    self.objects.copied.entry(id).or_default().insert(copy);
-                    let counters = &self.counters.objects;
-                    counters.copied_segments.fetch_add(1);
-                    self.objects.trigger();
-                    // Policies may have waited for the copy.
-                    self.retention.trigger();
-                }
-            }
-            CopierEvent::Missing { recording, base } => {
-                let name = segment_name(recording.recording_id, base);
-                let found = modified_ns(self.store.storage(), &name);
-                let is_gone = found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-                let is_current = is_gone && self.is_recording(&recording);
-                let segment = (recording.recording_id, base);
-                self.objects.on_missing(segment, is_current);
-            }
-            CopierEvent::Failed { text } => {
-                self.counters.objects.failures.fetch_add(1);
-                self.report(&format!("object storage: {text}"));
-            }
-            CopierEvent::Fetched { bytes } => {
-                self.counters.objects.fetched_bytes.fetch_add(bytes);
-            }
-        }
-    }
-
-    fn is_recording(&self, identity: &RecordingIdentity) -> bool {
-        let recording = self.store.recording(identity.recording_id);
-        recording.is_ok_and(|recording| RecordingIdentity::of(recording) == *identity)
-    }
-
-    /// Takes copies that the manifest names. Those from before the start of the recording in the catalog have no local
-    /// files, so replays may use them at once. The others are compared with the local files first.
-    fn on_known(&mut self, id: i64, copies: Vec<SegmentCopy>) {
-        let Ok(first_base) = self.store.recording(id).map(|it| it.first_segment_base()) else {
-            return;
-        };
-        for copy in copies {
-            match copy.base < first_base {
-                true => self.objects.copied.entry(id).or_default().insert(copy),
-                false => self.objects.unchecked.push_back((id, copy)),
-            }
-        }
-    }
-
-    /// Compares some of the manifests' copies with the local files. A copy is valid if its local file has not changed
-    /// since the copy was made, or does not exist. A copy is also valid if it is before the start of the recording in
-    /// the catalog.
-    fn check_known(&mut self) -> usize {
-        let most = self.objects.settings.copies_per_cycle;
-        let count = self.objects.unchecked.len().min(most);
-        for _ in 0..count {
-            let Some((id, copy)) = self.objects.unchecked.pop_front() else {
-                break;
-            };
-            let Ok(recording) = self.store.recording(id) else {
-                continue;
-            };
-            let is_in_recording = copy.base.saturating_add(recording.segment_length.into())
-                <= self.recorded_end(recording);
-            if copy.base < recording.first_segment_base()
-                || (is_in_recording && self.is_unchanged(id, &copy))
-            {
-                self.objects.copied.entry(id).or_default().insert(copy);
-            }
-        }
-        count
-    }
-
-    /// Returns whether the local file is the one that was copied, or does not exist.
-    fn is_unchanged(&self, recording_id: i64, copy: &SegmentCopy) -> bool {
-        let name = segment_name(recording_id, copy.base);
-        is_unchanged(modified_ns(self.store.storage(), &name), copy)
-    }
-
-    fn request_copies(&mut self, recording: &RecordingDescriptor) {
-        let id = recording.recording_id;
-        let end = recording.segment_base(self.recorded_end(recording));
-        let Some(first) = self.objects.copied_base(recording, end) else {
-            return;
-        };
-        let objects = &mut self.objects;
-        let is_copied = |objects: &ObjectCopies, base| {
-            let copied = objects.copied.get(&id);
-            copied.is_some_and(|copied| copied.get(base).is_some())
-                || objects.waiting.contains(&(id, base))
-                || objects.missing.contains(&(id, base))
-        };
-        for base in (first..end).step_by(recording.segment_length as usize) {
-            if objects.waiting.len() >= MAX_WAITING {
-                return;
-            }
-            if is_copied(objects, base) {
-                continue;
-            }
-            let Some(copier) = &mut objects.copier else {
-                return;
-            };
-            let recording = recording.clone();
-            if !copier.copy(SealedSegment { recording, base }) {
-                return;
-            }
-            objects.waiting.insert((id, base));
-        }
-    }
-
-    /// Deletes files with a verified copy, as far as the settings allow it.
-    fn delete_copied(&mut self, recording: &RecordingDescriptor) {
-        let id = recording.recording_id;
-        let length = i64::from(recording.segment_length);
-        if !self.objects.settings.is_local_deleted
-            || self.store.is_changing(id)
-            || self.recordings.is_starting(id)
-        {
-            return;
-        }
-        let first = recording.first_segment_base();
-        // The segment with the last byte stays, so that the recording never looks empty.
-        let kept = self.objects.settings.local_bytes.max(1);
-        let end = self.recorded_end(recording);
-        let mut limit = end.saturating_sub(kept).max(first);
-        // Named readers hold nothing: they can read the copies.
-        if let Some(position) = self.local_activity(recording).lowest_replay_position {
-            limit = limit.min(position);
-        }
-        let limit = recording.segment_base(limit);
-        let limit = limit.min(first + self.objects.settings.copies_per_cycle as i64 * length);
-        let Some(copied) = self.objects.copied_base(recording, limit) else {
-            return;
-        };
-        let new_start = self.unchanged_up_to(id, first..copied, length);
-        if new_start > first {
-            debug_assert!(
-                new_start < end,
-                "recording {id} ends at {end}, so its segments before {new_start} must not all be deleted"
-            );
-            debug_assert!(
-                (new_start - first) % length == 0,
-                "recording {id}: the new start {new_start} must be a segment base after {first}"
-            );
-            self.delete_before(recording, first, new_start);
-        }
-    }
-
-    /// Reduces a deletion by retention to the segments with copies of their present bytes.
-    pub(super) fn limit_to_copied(&mut self, outcome: &mut RetentionOutcome, first: i64) {
-        let id = outcome.recording_id;
-        let Ok(recording) = self.store.recording(id) else {
-            return;
-        };
-        let length = i64::from(recording.segment_length);
-        if !self.objects.is_enabled() || outcome.is_nothing() {
-            return;
-        }
-        let end = self.unchanged_up_to(id, first..outcome.new_start_position, length);
-        if end < outcome.new_start_position {
-            outcome.new_start_position = end.max(outcome.start_position);
-            outcome.held_by = RetentionHolder::Copy;
-            outcome.reader.clear();
-            self.objects.trigger();
-        }
-    }
-
-    /// Returns the base of the first segment in `bases` without a copy of its present bytes. If all segments have such
-    /// copies, returns the end of `bases`. If the returned segment has a copy of other bytes, the copy is forgotten, so
-    /// that the segment is copied again.
-    fn unchanged_up_to(&mut self, id: i64, bases: Range<i64>, length: i64) -> i64 {
-        for base in bases.clone().step_by(length as usize) {
-            let copied = self.objects.copied.get(&id);
-            let copy = copied.and_then(|copied| copied.get(base));
-            if !copy.is_some_and(|copy| self.is_unchanged(id, copy)) {
-                if let Some(copied) = self.objects.copied.get_mut(&id) {
-                    copied.remove(base);
-                }
-                return base;
-            }
-        }
-        bases.end
-    }
-
-    fn delete_before(&mut self, recording: &RecordingDescriptor, first: i64, new_start: i64) {
-        let id = recording.recording_id;
-        let activity = self.local_activity(recording);
-        debug_assert!(
-            activity
-                .lowest_replay_position
-                .is_none_or(|position| position >= new_start),
-            "recording {id}: segments before {new_start} are deleted while a replay reads them"
-        );
-        match self.store.remove_copied(id, new_start, &activity) {
-            Ok(operation) => {
-                pause::at(START_MOVED);
-                // Before the first file is deleted: a replay that finds no file compares its position with this start.
-                self.replays.set_local_start(id, new_start);
-                self.counters
-                    .objects
-                    .freed_bytes
-                    .fetch_add(new_start - first);
-                self.deletions.begin_unrequested(operation);
-                self.objects.trigger();
-            }
-            Err(error) => self.report(&format!("copied segments of recording {id}: {error}")),
-        }
-    }
-
-    /// Returns the recorded position of an active recording, otherwise the stop position.
-    fn recorded_end(&self, recording: &RecordingDescriptor) -> i64 {
-        match recording.is_unfinished() {
-            // Without a recorded position, the recorder has not begun yet or has just ended.
-            true => {
-                let position = self.recordings.position(recording.recording_id);
-                position.unwrap_or(recording.start_position)
-            }
-            false => recording.stop_position,
-        }
-    }
-}
-
-/// Returns whether a copy has the bytes of its local file, or the file does not exist. A loss of power may have undone
-/// the change of the catalog but not the deletion of the file. Then only the copy is left.
-fn is_unchanged(modified_ns: io::Result<Option<i64>>, copy: &SegmentCopy) -> bool {
-    match modified_ns {
-        Ok(modified_ns) => modified_ns.is_some() && modified_ns == copy.modified_ns,
-        Err(error) => error.kind() == io::ErrorKind::NotFound,
-    }
-}
-
-/// Returns the time at which a file was modified, in nanoseconds since the epoch; `None` if an `i64` cannot represent
-/// this time.
-fn modified_ns<S: Storage>(storage: &S, name: &str) -> io::Result<Option<i64>> {
-    let modified = storage.open(name, Access::Read)?.modified()?;
-    let since_epoch = modified.duration_since(UNIX_EPOCH).ok();
-    Ok(since_epoch.and_then(|time| i64::try_from(time.as_nanos()).ok()))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use crate::objects::{CopierEvent, SealedSegment};
 
     const LENGTH: i64 = 64 * 1024;
 
@@ -689,22 +400,6 @@ mod tests {
         assert!(objects.check_replacement(&recording(3, 0, 0)).is_ok());
         objects.unknown = UnknownCopies::new([3], 0);
         assert!(objects.check_replacement(&recording(3, 0, 0)).is_err());
-    }
-
-    #[test]
-    fn a_copy_is_valid_if_its_file_has_the_same_time_or_does_not_exist() {
-        let copied = SegmentCopy {
-            modified_ns: Some(7),
-            ..copy(0)
-        };
-        assert!(is_unchanged(Ok(Some(7)), &copied));
-        assert!(!is_unchanged(Ok(Some(8)), &copied));
-        assert!(!is_unchanged(Ok(None), &copy(0)));
-        assert!(is_unchanged(Err(io::ErrorKind::NotFound.into()), &copied));
-        assert!(!is_unchanged(
-            Err(io::ErrorKind::PermissionDenied.into()),
-            &copied
-        ));
     }
 
     #[test]

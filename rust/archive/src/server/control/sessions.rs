@@ -6,16 +6,22 @@ use std::sync::Arc;
 
 use aeron_client::{Aeron, Counter, Image, PendingOperation};
 use aeron_memory::counters::types;
-use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, ArchiveErrorCode, RequestIds};
+use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
 use aeron_protocol::uri::{ChannelUri, key};
 
-use super::admission::{Admission, ConnectTicket};
-use super::control::{ControlSession, Opening, Response, SessionEnd, SessionTurn};
-use super::listing::{Listing, ListingSource};
-use super::outbox::{Outbox, SessionNotice};
-use super::users::Users;
-use super::{ArchiveError, Authenticator, AuthorisationService, ClientOrigin, ClientSource};
+use super::dispatch::connect_failure;
+use super::responses::Response;
+use super::session::{ControlSession, Opening, SessionEnd, SessionTurn};
+use super::streams::ControlStreams;
 use crate::channel::{ControlStreamDefaults, response_channel};
+use crate::server::admission::{Admission, ConnectTicket};
+use crate::server::conductor::{ArchiveConductor, Caller, ConductorNotice, ConductorReply};
+use crate::server::listing::Listing;
+use crate::server::users::Users;
+use crate::server::{
+    ArchiveError, Authenticator, AuthorisationService, ClientOrigin, ClientSource,
+};
+use crate::storage::Storage;
 use crate::text::truncated;
 
 /// Type id of the counter of a session.
@@ -31,7 +37,7 @@ const MAX_REMEMBERED_IMAGES: usize = 1024;
 
 /// Settings of the control sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct SessionSettings {
+pub(in crate::server) struct SessionSettings {
     /// Id of the archive, shown in the labels of counters.
     pub archive_id: i64,
     /// Time limit for a client to connect, and to read a response, in nanoseconds.
@@ -44,7 +50,7 @@ pub(super) struct SessionSettings {
 
 /// A connect request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ConnectRequestParts<'a> {
+pub(in crate::server) struct ConnectRequestParts<'a> {
     pub correlation_id: i64,
     pub version: i32,
     pub response_stream_id: i32,
@@ -73,7 +79,8 @@ struct SlottedSession {
 }
 
 /// The control sessions of an archive.
-pub(super) struct ControlSessions {
+pub(in crate::server) struct ControlSessions {
+    pub(super) streams: ControlStreams,
     settings: SessionSettings,
     admission: Admission<WaitingConnect>,
     sessions: Vec<SlottedSession>,
@@ -81,7 +88,6 @@ pub(super) struct ControlSessions {
     local_clients: HashMap<i64, i64>,
     /// Number of connect requests that were dropped since the last call of `take_dropped`.
     dropped: usize,
-    next_id: i64,
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn AuthorisationService>,
 }
@@ -99,21 +105,21 @@ pub(super) enum NotServed {
 }
 
 impl ControlSessions {
-    /// Creates an empty set of sessions. The id of the first session is `first_id`.
+    /// Creates an empty set of sessions, whose requests come from `streams`.
     pub fn new(
         settings: SessionSettings,
-        first_id: i64,
+        streams: ControlStreams,
         now_ns: i64,
         authenticator: Box<dyn Authenticator>,
         authorisation: Box<dyn AuthorisationService>,
     ) -> Self {
         Self {
+            streams,
             settings,
             admission: Admission::new(now_ns),
             sessions: Vec::new(),
             local_clients: HashMap::new(),
             dropped: 0,
-            next_id: first_id,
             authenticator,
             authorisation,
         }
@@ -123,24 +129,6 @@ impl ControlSessions {
     pub fn set_users(&mut self, users: &Arc<Users>) {
         self.authenticator.set_users(users);
         self.authorisation.set_users(users);
-    }
-
-    /// Returns the number of sessions that have not ended.
-    pub fn count(&self) -> usize {
-        self.sessions.len()
-    }
-
-    /// Returns the next id of the sequence that sessions and replications share.
-    pub fn take_id(&mut self) -> i64 {
-        let id = self.next_id;
-        self.next_id = id.wrapping_add(1) & i64::MAX;
-        id
-    }
-
-    /// Returns the number of connect requests that were dropped since the last call, because of the limits of
-    /// [`Admission`].
-    pub fn take_dropped(&mut self) -> usize {
-        std::mem::take(&mut self.dropped)
     }
 
     /// Queues a connect request. [`admit`](Self::admit) begins its session.
@@ -183,51 +171,42 @@ impl ControlSessions {
     }
 
     /// Begins the sessions of the connect requests that may pass now, and asks the driver to add their response
-    /// publications. Calls `on_error` if this fails. Returns the number of requests.
-    pub fn admit(
-        &mut self,
-        aeron: &Aeron,
-        now_ns: i64,
-        now_ms: i64,
-        mut on_error: impl FnMut(ArchiveError),
-    ) -> usize {
+    /// publications. Returns the number of requests.
+    fn admit<S: Storage + Clone>(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
+        let now_ns = conductor.now_ns();
         let mut work = 0;
         while let Some((ticket, waiting)) = self.admission.next(now_ns) {
             work += 1;
             let begun = match waiting.image.is_closed() {
                 // The client has ended while its request waited.
                 true => Ok(false),
-                false => self
-                    .begin(aeron, &ticket, waiting, now_ns, now_ms)
-                    .map(|()| true),
+                false => self.begin(conductor, &ticket, waiting).map(|()| true),
             };
             if begun != Ok(true) {
                 self.admission.finish(&ticket);
                 self.admission.end(&ticket);
             }
             if let Err(error) = begun {
-                on_error(error);
+                conductor.outlets().report_client(&connect_failure(&error));
             }
         }
         self.dropped += self.admission.drop_expired(now_ns);
         work
     }
 
-    fn begin(
+    fn begin<S: Storage + Clone>(
         &mut self,
-        aeron: &Aeron,
+        conductor: &mut ArchiveConductor<S>,
         ticket: &ConnectTicket,
         request: WaitingConnect,
-        now_ns: i64,
-        now_ms: i64,
     ) -> Result<(), ArchiveError> {
-        let publication = aeron.async_add_exclusive_publication(
+        let publication = conductor.aeron().async_add_exclusive_publication(
             &request.response_channel,
             request.response_stream_id,
         )?;
-        let id = self.take_id();
+        let id = conductor.take_id();
         let counter = ask_for_session_counter(
-            aeron,
+            conductor.aeron(),
             self.settings.archive_id,
             id,
             &request.image,
@@ -244,6 +223,7 @@ impl ControlSessions {
             connect_timeout_ns: self.settings.connect_timeout_ns,
             liveness_check_interval_ns: self.settings.liveness_check_interval_ns,
         };
+        let (now_ns, now_ms) = (conductor.now_ns(), conductor.outlets().now_ms());
         let (origin, credentials) = (&ticket.origin, &request.encoded_credentials);
         self.authenticator
             .on_connect_request(id, origin, credentials, now_ms);
@@ -292,7 +272,7 @@ impl ControlSessions {
     ///
     /// # Errors
     /// The reason why the session does not serve the request.
-    pub fn accept(
+    pub(super) fn accept(
         &mut self,
         control_session_id: i64,
         image: &Image,
@@ -330,22 +310,13 @@ impl ControlSessions {
         Some(found.image().source_identity())
     }
 
-    /// Checks that the user of a session may change something that `owner` has created: the user is the owner, or has
-    /// a role that may record. Everything without an owner belongs to everybody.
-    ///
-    /// # Errors
-    /// The user may not change it.
-    pub fn check_owner(&self, control_session_id: i64, owner: &[u8]) -> Result<(), ArchiveError> {
-        let principal = self.principal(control_session_id);
-        let is_allowed = owner.is_empty()
-            || owner == principal
-            || self.authorisation.is_authorised(START_RECORDING, principal);
-        match is_allowed {
-            true => Ok(()),
-            false => Err(ArchiveError::new(
-                ArchiveErrorCode::UnauthorisedAction,
-                "unauthorised action: it belongs to another user, and needs the role that may record",
-            )),
+    /// Returns the requester of a request, with the permissions of its user.
+    pub(super) fn caller(&self, ids: RequestIds) -> Caller<'_> {
+        let principal = self.principal(ids.control_session_id);
+        Caller {
+            ids,
+            principal,
+            may_record: self.authorisation.is_authorised(START_RECORDING, principal),
         }
     }
 
@@ -391,7 +362,7 @@ impl ControlSessions {
         listing: Listing,
     ) -> Result<(), ArchiveError> {
         match find(&mut self.sessions, requester.control_session_id) {
-            Some(session) => session.begin_listing(listing),
+            Some(session) => session.begin_listing(requester.correlation_id, listing),
             None => Ok(()),
         }
     }
@@ -401,23 +372,23 @@ impl ControlSessions {
         find(&mut self.sessions, control_session_id).is_some_and(|session| session.is_listing())
     }
 
-    /// Sends the messages of the outbox. Messages to ended sessions are dropped.
-    pub fn deliver(&mut self, outbox: &mut Outbox, now_ns: i64) -> usize {
-        let notices = outbox.take();
-        let count = notices.len();
-        for notice in notices {
-            match notice {
-                SessionNotice::Response(requester, response) => {
-                    self.respond(requester, &response, now_ns)
+    /// Sends a reply or a signal to its session. Drops it if the session has ended.
+    pub(super) fn deliver(&mut self, notice: ConductorNotice, now_ns: i64) {
+        match notice {
+            ConductorNotice::Reply(requester, Ok(ConductorReply::Listing(listing))) => {
+                if let Err(error) = self.begin_listing(requester, listing) {
+                    self.respond(requester, &Response::Error(error), now_ns);
                 }
-                SessionNotice::Signal(signal) => {
-                    if let Some(session) = find(&mut self.sessions, signal.control_session_id) {
-                        session.signal(signal, now_ns);
-                    }
+            }
+            ConductorNotice::Reply(requester, reply) => {
+                self.respond(requester, &Response::of(reply), now_ns);
+            }
+            ConductorNotice::Signal(requester, signal, place) => {
+                if let Some(session) = find(&mut self.sessions, requester.control_session_id) {
+                    session.signal(requester.correlation_id, signal, place, now_ns);
                 }
             }
         }
-        count
     }
 
     fn respond(&mut self, requester: RequestIds, response: &Response, now_ns: i64) {
@@ -426,21 +397,29 @@ impl ControlSessions {
         }
     }
 
-    /// Returns why the authenticator itself has failed since the last call.
-    pub fn take_authenticator_failure(&mut self) -> Option<String> {
-        self.authenticator.take_failure()
+    /// Begins the admitted sessions, runs all sessions, and counts them. Returns the work count.
+    pub(super) fn run<S: Storage + Clone>(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
+        let work = self.admit(conductor);
+        let dropped = std::mem::take(&mut self.dropped);
+        if dropped > 0 {
+            conductor
+                .counters()
+                .dropped_connects
+                .fetch_add(dropped as i64);
+        }
+        let work = work + self.do_work(conductor);
+        if let Some(failure) = self.authenticator.take_failure() {
+            conductor.outlets().report_client(&failure);
+        }
+        let count = self.sessions.len() as i64;
+        conductor.counters().control_sessions.set(count);
+        work
     }
 
-    /// Runs all sessions, beginning with the last session, and removes ended sessions. Calls
-    /// `on_end` with the id of each ended session, and with the reason if the archive ended the
-    /// session.
-    pub fn do_work(
-        &mut self,
-        now_ns: i64,
-        now_ms: i64,
-        source: &dyn ListingSource,
-        mut on_end: impl FnMut(i64, Option<&str>),
-    ) -> usize {
+    /// Runs all sessions, beginning with the last session, and removes ended sessions. Reports the sessions that the
+    /// archive ended.
+    fn do_work<S: Storage + Clone>(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
+        let (now_ns, now_ms) = (conductor.now_ns(), conductor.outlets().now_ms());
         let mut work = 0;
         for at in (0..self.sessions.len()).rev() {
             let slotted = &mut self.sessions[at];
@@ -448,7 +427,7 @@ impl ControlSessions {
                 now_ns,
                 now_ms,
                 authenticator: &mut *self.authenticator,
-                source,
+                source: &*conductor,
             };
             let worked = slotted.session.do_work(&mut turn);
             let is_over = slotted.session.is_established() || worked.is_err();
@@ -468,8 +447,11 @@ impl ControlSessions {
                     self.admission.end(&ticket);
                     session.close();
                     self.authenticator.on_session_ended(session.id());
-                    let reason = reject_image(&session, &end);
-                    on_end(session.id(), reason);
+                    conductor.on_requester_ended(session.id());
+                    if let Some(reason) = reject_image(&session, &end) {
+                        let text = format!("WARN - {reason}");
+                        conductor.outlets().report_client(&text);
+                    }
                 }
             }
         }

@@ -1,21 +1,26 @@
-//! The conductor's operations for replication requests.
+//! Copies recordings of other archives.
 
-use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
+use aeron_protocol::archive::ArchiveErrorCode;
 
-use super::ArchiveError;
-use super::conductor::ArchiveConductor;
-use super::control::Response;
-use super::replication::{ReplicationRequest, ReplicationTurn, active_destination};
+use super::{ArchiveConductor, Caller};
+use crate::server::ArchiveError;
+use crate::server::replication::{
+    ReplicationRequest, ReplicationTurn, Replications, active_destination,
+};
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
-    /// Begins to copy a recording of another archive. Responds with the id of the replication.
-    /// Recording signals report the progress of the replication.
+    /// Begins to copy a recording of another archive. Returns the id of the replication. Recording signals report the
+    /// progress of the replication.
     ///
     /// # Errors
     /// There are too many replications, the destination is unknown or active, or a channel is not valid. Or the replay
     /// uses a response channel, and the request has a live destination or a tag.
-    pub fn replicate(&mut self, request: ReplicationRequest) -> Result<(), ArchiveError> {
+    pub(super) fn replicate(
+        &mut self,
+        caller: &Caller<'_>,
+        request: ReplicationRequest,
+    ) -> Result<i64, ArchiveError> {
         self.replications.check(&request)?;
         if let Some(id) = request.destination_recording_id {
             self.store.recording(id).map_err(|_| {
@@ -28,28 +33,19 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
                 return Err(active_destination(id));
             }
         }
-        let requester = request.requester;
-        let replication_id = self.sessions.take_id();
+        let replication_id = self.take_id();
+        let (requester, now_ns) = (caller.ids.control_session_id, self.now_ns());
         self.replications
-            .begin(replication_id, request, &self.aeron, self.now_ns)?;
-        self.outbox.respond(requester, Response::Ok(replication_id));
-        Ok(())
+            .begin(replication_id, requester, request, &self.aeron, now_ns)?;
+        Ok(replication_id)
     }
 
-    /// Ends a replication at its current position.
+    /// Ends a replication at its current position. The signal of its end comes before the reply.
     ///
     /// # Errors
     /// No replication has this id.
-    pub fn stop_replication(
-        &mut self,
-        requester: RequestIds,
-        replication_id: i64,
-    ) -> Result<(), ArchiveError> {
-        self.with_replications(|replications, turn| {
-            replications.stop(replication_id, turn)?;
-            turn.outbox.respond(requester, Response::Ok(0));
-            Ok(())
-        })
+    pub(super) fn stop_replication(&mut self, replication_id: i64) -> Result<(), ArchiveError> {
+        self.with_replications(|replications, turn| replications.stop(replication_id, turn))
     }
 
     /// Runs one duty cycle of the replications. Returns the work count.
@@ -64,15 +60,14 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
 
     fn with_replications<T>(
         &mut self,
-        act: impl FnOnce(&mut super::replication::Replications, &mut ReplicationTurn<'_, S>) -> T,
+        act: impl FnOnce(&mut Replications, &mut ReplicationTurn<'_, S>) -> T,
     ) -> T {
         let mut turn = ReplicationTurn {
             aeron: &self.aeron,
             store: &mut self.store,
             recordings: &mut self.recordings,
             objects: &mut self.objects,
-            outbox: &mut self.outbox,
-            now_ns: self.now_ns,
+            outlets: &mut self.outlets,
         };
         act(&mut self.replications, &mut turn)
     }

@@ -1,0 +1,414 @@
+//! Translates the messages of clients to requests of the conductor. Old and new forms of a message become one request.
+
+use aeron_protocol::archive::extension::ExtensionRequest;
+use aeron_protocol::archive::{
+    ArchiveDecodeError, ArchiveRequest, NULL_LENGTH, NULL_SESSION_ID, NULL_VALUE,
+    ReplicateRequest2, SourceLocation,
+};
+
+use crate::extensions::{RetentionPolicy, RetentionScope};
+use crate::server::ArchiveError;
+use crate::server::conductor::{ConductorRequest, ReaderCommit, ReplayOrder, WantedPosition};
+use crate::server::listing::{Listing, PageRange, StreamFilter};
+use crate::server::recording::RecordingRequest;
+use crate::server::replay::{ReplayRange, RequestedPace};
+use crate::server::replication::ReplicationRequest;
+
+/// A message of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClientMessage<'a> {
+    /// A request of Aeron's protocol.
+    Aeron(ArchiveRequest<'a>),
+    /// A request that this project adds.
+    Addition(ExtensionRequest<'a>),
+}
+
+impl<'a> ClientMessage<'a> {
+    /// Reads a message. Returns `None` for an unknown message: a newer client may send messages that this archive does
+    /// not support.
+    pub fn decode(message: &'a [u8]) -> Option<Result<Self, ArchiveDecodeError>> {
+        match ArchiveRequest::decode(message) {
+            Err(ArchiveDecodeError::UnknownTemplateId { .. }) => {
+                match ExtensionRequest::decode(message) {
+                    Err(ArchiveDecodeError::UnknownTemplateId { .. }) => None,
+                    decoded => Some(decoded.map(Self::Addition)),
+                }
+            }
+            decoded => Some(decoded.map(Self::Aeron)),
+        }
+    }
+
+    /// Returns the recording id, the token and the correlation id of a replay request with a token.
+    pub fn replay_token(&self) -> Option<(i64, i64, i64)> {
+        let (id, token, correlation_id) = match self {
+            Self::Aeron(ArchiveRequest::Replay(it)) => {
+                (it.recording_id, it.replay_token, it.correlation_id)
+            }
+            Self::Aeron(ArchiveRequest::BoundedReplay(it)) => {
+                (it.recording_id, it.replay_token, it.correlation_id)
+            }
+            Self::Addition(ExtensionRequest::ReplayAtRate(it)) => {
+                (it.recording_id, it.replay_token, it.correlation_id)
+            }
+            _ => return None,
+        };
+        (token != NULL_VALUE).then_some((id, token, correlation_id))
+    }
+
+    /// Returns the request of the message; `None` for messages that only belong to the connection of a session.
+    ///
+    /// # Errors
+    /// A text is not UTF-8, or a value has no meaning.
+    pub fn request(&self) -> Result<Option<ConductorRequest<'a>>, ArchiveError> {
+        match self {
+            Self::Aeron(request) => of_aeron(request),
+            Self::Addition(request) => of_addition(request).map(Some),
+        }
+    }
+}
+
+/// Makes a request from the fields of a message that have the same names.
+macro_rules! same {
+    ($message:ident, $request:ident { $($field:ident),* }) => {
+        ConductorRequest::$request { $($field: $message.$field),* }
+    };
+}
+
+fn of_aeron<'a>(
+    request: &ArchiveRequest<'a>,
+) -> Result<Option<ConductorRequest<'a>>, ArchiveError> {
+    use {ArchiveRequest as Message, ConductorRequest as Request};
+    Ok(Some(match *request {
+        Message::AuthConnect(_)
+        | Message::Connect(_)
+        | Message::CloseSession(_)
+        | Message::ChallengeResponse(_)
+        | Message::KeepAlive(_) => return Ok(None),
+        Message::ArchiveId(_) => Request::ArchiveId,
+        Message::StartRecording(it) => Request::StartRecording {
+            request: recording(it.channel, it.stream_id, it.source_location, false)?,
+        },
+        Message::StartRecording2(it) => Request::StartRecording {
+            request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?,
+        },
+        Message::ExtendRecording(it) => Request::ExtendRecording {
+            recording_id: it.recording_id,
+            request: recording(it.channel, it.stream_id, it.source_location, false)?,
+        },
+        Message::ExtendRecording2(it) => Request::ExtendRecording {
+            recording_id: it.recording_id,
+            request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?,
+        },
+        Message::StopRecording(it) => Request::StopRecording {
+            stream_id: it.stream_id,
+            channel: text("channel", it.channel)?,
+        },
+        Message::StopRecordingSubscription(it) => {
+            same!(it, StopRecordingSubscription { subscription_id })
+        }
+        Message::StopRecordingByIdentity(it) => same!(it, StopRecordingByIdentity { recording_id }),
+        Message::StartPosition(it) => same!(it, StartPosition { recording_id }),
+        Message::RecordingPosition(it) => same!(it, RecordingPosition { recording_id }),
+        Message::StopPosition(it) => same!(it, StopPosition { recording_id }),
+        Message::MaxRecordedPosition(it) => same!(it, MaxRecordedPosition { recording_id }),
+        Message::FindLastMatchingRecording(it) => Request::FindLastMatchingRecording {
+            min_recording_id: it.min_recording_id,
+            session_id: it.session_id,
+            filter: filter(it.stream_id, it.channel),
+        },
+        Message::ListRecordings(it) => Request::List {
+            listing: Listing::recordings(it.from_recording_id, it.record_count, None),
+        },
+        Message::ListRecordingsForUri(it) => {
+            let filter = Some(filter(it.stream_id, it.channel));
+            Request::List {
+                listing: Listing::recordings(it.from_recording_id, it.record_count, filter),
+            }
+        }
+        Message::ListRecording(it) => Request::List {
+            listing: Listing::recording(it.recording_id),
+        },
+        Message::ListRecordingSubscriptions(it) => Request::List {
+            listing: Listing::subscriptions(
+                it.pseudo_index,
+                it.subscription_count,
+                it.apply_stream_id.then_some(it.stream_id),
+                it.channel.to_vec(),
+            ),
+        },
+        Message::UpdateChannel(it) => Request::UpdateChannel {
+            recording_id: it.recording_id,
+            channel: text("channel", it.channel)?,
+        },
+        Message::Replay(it) => Request::Replay {
+            order: ReplayOrder {
+                recording_id: it.recording_id,
+                range: range(it.position, it.length, it.file_io_max_length),
+                pace: RequestedPace::default(),
+                limit_counter_id: None,
+                stream_id: it.replay_stream_id,
+                channel: text("replayChannel", it.replay_channel)?,
+                response_correlation_id: None,
+            },
+        },
+        Message::BoundedReplay(it) => Request::Replay {
+            order: ReplayOrder {
+                recording_id: it.recording_id,
+                range: range(it.position, it.length, it.file_io_max_length),
+                pace: RequestedPace::default(),
+                limit_counter_id: Some(it.limit_counter_id),
+                stream_id: it.replay_stream_id,
+                channel: text("replayChannel", it.replay_channel)?,
+                response_correlation_id: None,
+            },
+        },
+        Message::ReplayToken(it) => same!(it, ReplayToken { recording_id }),
+        Message::StopReplay(it) => same!(it, StopReplay { replay_session_id }),
+        Message::StopAllReplays(it) => Request::StopAllReplays {
+            recording_id: set(it.recording_id),
+        },
+        Message::TruncateRecording(it) => same!(
+            it,
+            TruncateRecording {
+                recording_id,
+                position
+            }
+        ),
+        Message::PurgeRecording(it) => same!(it, PurgeRecording { recording_id }),
+        Message::DetachSegments(it) => same!(
+            it,
+            DetachSegments {
+                recording_id,
+                new_start_position
+            }
+        ),
+        Message::PurgeSegments(it) => same!(
+            it,
+            PurgeSegments {
+                recording_id,
+                new_start_position
+            }
+        ),
+        Message::DeleteDetachedSegments(it) => same!(it, DeleteDetachedSegments { recording_id }),
+        Message::AttachSegments(it) => same!(it, AttachSegments { recording_id }),
+        Message::MigrateSegments(it) => same!(
+            it,
+            MigrateSegments {
+                src_recording_id,
+                dst_recording_id
+            }
+        ),
+        Message::Replicate2(it) => replicate(&it)?,
+        Message::Replicate(it) => replicate(&ReplicateRequest2 {
+            control_session_id: it.control_session_id,
+            correlation_id: it.correlation_id,
+            src_recording_id: it.src_recording_id,
+            dst_recording_id: it.dst_recording_id,
+            src_control_stream_id: it.src_control_stream_id,
+            src_control_channel: it.src_control_channel,
+            live_destination: it.live_destination,
+            ..OLD_REPLICATION
+        })?,
+        Message::TaggedReplicate(it) => replicate(&ReplicateRequest2 {
+            control_session_id: it.control_session_id,
+            correlation_id: it.correlation_id,
+            src_recording_id: it.src_recording_id,
+            dst_recording_id: it.dst_recording_id,
+            channel_tag_id: it.channel_tag_id,
+            subscription_tag_id: it.subscription_tag_id,
+            src_control_stream_id: it.src_control_stream_id,
+            src_control_channel: it.src_control_channel,
+            live_destination: it.live_destination,
+            ..OLD_REPLICATION
+        })?,
+        Message::StopReplication(it) => same!(it, StopReplication { replication_id }),
+    }))
+}
+
+fn of_addition<'a>(request: &ExtensionRequest<'a>) -> Result<ConductorRequest<'a>, ArchiveError> {
+    use {ConductorRequest as Request, ExtensionRequest as Message};
+    Ok(match *request {
+        Message::Capabilities(_) => Request::Capabilities,
+        Message::CommitReader(it) => Request::CommitReader {
+            commit: ReaderCommit {
+                recording_id: it.recording_id,
+                name: text("reader", it.name)?,
+                position: it.position,
+                max_age_ms: set(it.max_age_ms),
+                max_lag: set(it.max_lag),
+            },
+        },
+        Message::RemoveReader(it) => Request::RemoveReader {
+            recording_id: it.recording_id,
+            name: text("reader", it.name)?,
+        },
+        Message::ListReaders(it) => Request::ListReaders {
+            recording_id: set(it.recording_id),
+            name: text("reader", it.name)?,
+            range: page(it.from_index, it.count),
+        },
+        Message::SetRetention(it) => {
+            let channel = text("channel", it.channel)?;
+            let stream_id = it.apply_stream_id.then_some(it.stream_id);
+            Request::SetRetention {
+                policy: RetentionPolicy {
+                    scope: scope(it.recording_id, stream_id, channel)?,
+                    max_bytes: set(it.max_bytes),
+                    max_age_ms: set(it.max_age_ms),
+                },
+            }
+        }
+        Message::ListRetention(it) => Request::ListRetention {
+            range: page(it.from_index, it.count),
+        },
+        Message::ApplyRetention(it) => Request::ApplyRetention {
+            recording_id: set(it.recording_id),
+            dry_run: it.dry_run,
+            trust_clock: it.trust_clock,
+        },
+        Message::SetRecordingName(it) => Request::SetRecordingName {
+            recording_id: it.recording_id,
+            name: text("name", it.name)?,
+        },
+        Message::SetRecordingMetadata(it) => same!(
+            it,
+            SetRecordingMetadata {
+                recording_id,
+                metadata
+            }
+        ),
+        Message::ListRecordingInfo(it) => Request::ListRecordingInfo {
+            recording_id: set(it.recording_id),
+            name: text("name", it.name)?,
+            range: page(it.from_index, it.count),
+        },
+        Message::FindPosition(it) => Request::FindPosition {
+            wanted: WantedPosition {
+                recording_id: it.recording_id,
+                timestamp_us: it.timestamp_us,
+                edge: it.edge,
+            },
+        },
+        Message::ReplayAtRate(it) => Request::Replay {
+            order: ReplayOrder {
+                recording_id: it.recording_id,
+                range: range(it.position, it.length, it.file_io_max_length),
+                channel: text("replayChannel", it.replay_channel)?,
+                pace: RequestedPace::new(it.max_bytes_per_second, it.speed_millionths)?,
+                limit_counter_id: None,
+                stream_id: it.replay_stream_id,
+                response_correlation_id: None,
+            },
+        },
+        Message::ListCopiedRanges(it) => Request::ListCopiedRanges {
+            recording_id: set(it.recording_id),
+            range: page(it.from_index, it.count),
+        },
+    })
+}
+
+/// The parameters that the old forms of a replication request do not have.
+const OLD_REPLICATION: ReplicateRequest2<'static> = ReplicateRequest2 {
+    control_session_id: NULL_VALUE,
+    correlation_id: NULL_VALUE,
+    src_recording_id: NULL_VALUE,
+    dst_recording_id: NULL_VALUE,
+    stop_position: NULL_VALUE,
+    channel_tag_id: NULL_VALUE,
+    subscription_tag_id: NULL_VALUE,
+    src_control_stream_id: 0,
+    file_io_max_length: NULL_LENGTH,
+    replication_session_id: NULL_SESSION_ID,
+    src_control_channel: &[],
+    live_destination: &[],
+    replication_channel: &[],
+    encoded_credentials: &[],
+    src_response_channel: &[],
+};
+
+fn replicate(request: &ReplicateRequest2<'_>) -> Result<ConductorRequest<'static>, ArchiveError> {
+    let channel = |field: &str, bytes: &[u8]| match bytes.is_empty() {
+        true => Ok(None),
+        false => text(field, bytes).map(|channel| Some(channel.to_owned())),
+    };
+    let session_id = request.replication_session_id;
+    Ok(ConductorRequest::Replicate {
+        request: Box::new(ReplicationRequest {
+            source_recording_id: request.src_recording_id,
+            destination_recording_id: set(request.dst_recording_id),
+            stop_position: set(request.stop_position),
+            channel_tag_id: set(request.channel_tag_id),
+            subscription_tag_id: set(request.subscription_tag_id),
+            control_channel: text("srcControlChannel", request.src_control_channel)?.to_owned(),
+            control_stream_id: request.src_control_stream_id,
+            live_destination: channel("liveDestination", request.live_destination)?,
+            replication_channel: channel("replicationChannel", request.replication_channel)?,
+            response_channel: channel("srcResponseChannel", request.src_response_channel)?,
+            encoded_credentials: request.encoded_credentials.to_vec(),
+            file_io_max_length: request.file_io_max_length,
+            session_id: (session_id != NULL_SESSION_ID).then_some(session_id),
+        }),
+    })
+}
+
+fn recording(
+    channel: &[u8],
+    stream_id: i32,
+    source_location: SourceLocation,
+    is_auto_stop: bool,
+) -> Result<RecordingRequest<'_>, ArchiveError> {
+    Ok(RecordingRequest {
+        channel: text("channel", channel)?,
+        stream_id,
+        source_location,
+        is_auto_stop,
+    })
+}
+
+fn scope(
+    recording_id: i64,
+    stream_id: Option<i32>,
+    channel_fragment: &str,
+) -> Result<RetentionScope, ArchiveError> {
+    match recording_id {
+        NULL_VALUE => Ok(RetentionScope::Matching {
+            stream_id,
+            channel_fragment: channel_fragment.to_owned(),
+        }),
+        _ if stream_id.is_none() && channel_fragment.is_empty() => {
+            Ok(RetentionScope::Recording(recording_id))
+        }
+        _ => Err(ArchiveError::generic(format!(
+            "policy of recording {recording_id} with a stream or a channel: set recordingId=-1 for all recordings that match them"
+        ))),
+    }
+}
+
+fn filter(stream_id: i32, channel_fragment: &[u8]) -> StreamFilter {
+    StreamFilter {
+        stream_id,
+        channel_fragment: channel_fragment.to_vec(),
+    }
+}
+
+const fn range(position: i64, length: i64, file_io_max_length: i32) -> ReplayRange {
+    ReplayRange {
+        position,
+        length,
+        file_io_max_length,
+    }
+}
+
+const fn page(from_index: i32, count: i32) -> PageRange {
+    PageRange { from_index, count }
+}
+
+fn set(value: i64) -> Option<i64> {
+    (value != NULL_VALUE).then_some(value)
+}
+
+/// Returns a field of a message as text. The bytes of the message may have any value.
+pub(super) fn text<'a>(field: &str, bytes: &'a [u8]) -> Result<&'a str, ArchiveError> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| ArchiveError::generic(format!("{field} is not text: {error}")))
+}
