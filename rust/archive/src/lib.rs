@@ -40,6 +40,8 @@ pub mod server;
 pub mod storage;
 pub mod store;
 pub mod stream;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod tool;
 mod verifier;

@@ -11,8 +11,8 @@ use aeron_agent::{
 };
 
 use super::assembly::{Assembly, Foundation, Loop};
-use super::conductor::Clocks;
 use super::context::{ArchiveContext, ArchiveThreadingMode};
+use super::outlets::Clocks;
 use super::reload::{ArchiveReloads, ConductorNote};
 use super::startup::{self, ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
 use crate::objects::OpenObjects;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use aeron_agent::{Agent, IdleStrategy, IdleStrategySpec};
 use aeron_client::{Aeron, HandlerMode};
 
-use super::agents::{RecorderAgent, ReplayerAgent};
-use super::conductor::Clocks;
+use super::agents::{ConductorAgent, RecorderAgent, ReplayerAgent};
 use super::context::{ArchiveChoices, ArchiveContext, ArchiveThreadingMode, InvokedDriver};
 use super::core::{ArchiveCore, ArchiveEnvironment, ArchiveStart};
+use super::outlets::Clocks;
 use super::reload::ConductorNote;
 use super::reports::MarkFileReports;
 use super::startup::{ArchiveDirectories, ArchiveStartError, OwnedArchiveDirectory};
@@ -109,17 +109,19 @@ impl Assembly {
         core: ArchiveCore<Directory>,
     ) -> Self {
         let ArchiveCore {
-            mut conductor,
+            conductor,
+            sessions,
             recorder,
             replayer,
         } = core;
         let (notes, notes_to_conductor) = channel();
-        conductor.notes = Some(notes_to_conductor);
-        conductor.driver = context.driver_invoker.clone();
-        let is_terminated = Arc::clone(&conductor.is_terminated);
+        let mut agent = ConductorAgent::new(conductor, sessions);
+        agent.notes = Some(notes_to_conductor);
+        agent.driver = context.driver_invoker.clone();
+        let is_terminated = Arc::clone(&agent.is_terminated);
         let mut loops = Vec::new();
         if context.threading_mode == ArchiveThreadingMode::Dedicated {
-            let counters = conductor.counters();
+            let counters = agent.counters();
             let recorder = RecorderAgent {
                 recorder,
                 nano_clock: Arc::clone(&clocks.nano),
@@ -133,10 +135,10 @@ impl Assembly {
             loops.push(Loop::new(recorder, choices.recorder_idle_strategy));
             loops.push(Loop::new(replayer, choices.replayer_idle_strategy));
         } else {
-            conductor.recorder = Some(recorder);
-            conductor.replayer = Some(replayer);
+            agent.recorder = Some(recorder);
+            agent.replayer = Some(replayer);
         }
-        loops.push(Loop::new(conductor, choices.conductor_idle_strategy));
+        loops.push(Loop::new(agent, choices.conductor_idle_strategy));
         Self {
             loops,
             is_terminated,

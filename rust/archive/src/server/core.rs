@@ -11,13 +11,14 @@ use aeron_agent::{Agent, EpochClock, NanoClock};
 use aeron_client::{Aeron, Counter, ExclusivePublication, PendingOperation};
 
 use super::agents::ConductorAgent;
-use super::conductor::{ArchiveConductor, ArchiveOutlets, ArchiveParts, Clocks};
+use super::conductor::{ArchiveConductor, ArchiveParts};
 use super::context::{ArchiveChoices, ArchiveContext};
 use super::control::{ControlSessions, ControlStreams, log_policy_of_file};
 use super::counters::{
     ArchiveCounters, PendingCounters, TransferCounters, TransferMeter, is_archive_there,
 };
 use super::objects::{ObjectCopies, UnknownCopies};
+use super::outlets::{ArchiveOutlets, Clocks};
 use super::recording::{Recorder, RecordingEvents, Recordings};
 use super::replay::{Replayer, Replays};
 use super::replication::Replications;
@@ -92,7 +93,8 @@ struct OpenedStore<S: Storage> {
 
 /// An archive that is ready.
 pub struct ArchiveCore<S: Storage + Clone> {
-    pub(super) conductor: ConductorAgent<S>,
+    pub(super) conductor: ArchiveConductor<S>,
+    pub(super) sessions: ControlSessions,
     pub(super) recorder: Recorder<S>,
     pub(super) replayer: Replayer<S>,
 }
@@ -108,7 +110,8 @@ impl<S: Storage + Clone> ArchiveStart<S> {
         surroundings: ArchiveEnvironment<S>,
     ) -> Result<Self, ArchiveStartError> {
         let timeout_ns = surroundings.aeron.inter_service_timeout().as_nanos() as i64;
-        let deadline_ns = surroundings.nano_clock.nano_time() + timeout_ns;
+        let now_ns = surroundings.nano_clock.nano_time();
+        let deadline_ns = now_ns.saturating_add(timeout_ns);
         Ok(Self {
             choices: context.conclude()?,
             context,
@@ -328,9 +331,9 @@ impl<S: Storage + Clone> ArchiveCore<S> {
             set.iter().for_each(log_policy_of_file);
         }
         conductor.resume_recordings();
-        let conductor = ConductorAgent::new(conductor, sessions);
         Ok(Self {
             conductor,
+            sessions,
             recorder,
             replayer,
         })
@@ -344,7 +347,7 @@ where
 {
     /// Converts the archive to one agent that runs conductor, recorder and replayer.
     pub fn into_agent(self) -> impl Agent {
-        let mut agent = self.conductor;
+        let mut agent = ConductorAgent::new(self.conductor, self.sessions);
         agent.recorder = Some(self.recorder);
         agent.replayer = Some(self.replayer);
         agent

@@ -4,7 +4,7 @@
 use aeron_protocol::archive::{RecordingSignal, RequestIds};
 
 use super::ArchiveError;
-use super::conductor::{ArchiveOutlets, SignalPlace};
+use super::outlets::{ArchiveOutlets, SignalPlace};
 use super::replay::Replays;
 use crate::storage::Storage;
 use crate::store::{ArchiveStore, DeleteOperation};

@@ -9,6 +9,7 @@
 //!   owners.
 //! * The owners: `recording`, `replay`, `replication`, `retention`, `deletions`, `objects` (copies in object storage),
 //!   `scrub`. `listing` is what a requester reads of them.
+//! * `outlets`: replies and signals that leave the conductor.
 //! * Observation: `counters`, `reports` (errors for the operator), `error` (errors for requesters).
 
 mod admission;
@@ -27,9 +28,10 @@ mod error;
 mod fair_queue;
 mod listing;
 mod objects;
+mod outlets;
 mod recording;
 mod reload;
-pub(crate) mod replay;
+mod replay;
 mod replication;
 mod reports;
 mod retention;

@@ -8,7 +8,7 @@ use aeron_client::Aeron;
 use super::super::context::ArchiveClientContext;
 use super::super::error::ArchiveClientError;
 use super::*;
-use crate::server::replay::tests::driver::TestDriver;
+use crate::tests::driver::TestDriver;
 
 const TIMEOUT_NS: i64 = 1_000_000_000;
 

@@ -11,7 +11,7 @@ use super::decision::Decision;
 use super::geometry::StreamGeometry;
 use super::*;
 use crate::catalog::RecordingDescriptor;
-use crate::server::replay::tests::driver::TestDriver;
+use crate::tests::driver::TestDriver;
 
 const TIMEOUT_NS: i64 = 1_000_000_000;
 

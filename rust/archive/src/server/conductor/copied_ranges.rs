@@ -60,10 +60,11 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn list_ranges_now(&self, request: RangesRequest) -> Result<Listing, ArchiveError> {
         let wanted = request.recording_id;
         match wanted {
-            Some(recording_id) => self.objects.check_known(recording_id)?,
+            Some(recording_id) => self.objects.unknown().check(recording_id)?,
             None => self
                 .objects
-                .check_all_known(|id| self.store.recording(id).is_ok())?,
+                .unknown()
+                .check_all(|id| self.store.recording(id).is_ok())?,
         }
         let recordings = self.store.recordings_from(wanted.unwrap_or(0).max(0));
         let recordings =

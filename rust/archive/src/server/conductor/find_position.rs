@@ -117,7 +117,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         // The search did not include copies that were unknown at its begin. They may have an earlier position.
         let searched_from = search.start_position();
         if searched_from > 0 && found.position <= searched_from {
-            self.objects.check_known(recording_id)?;
+            self.objects.unknown().check(recording_id)?;
             if start_position < searched_from {
                 return Err(ArchiveError::generic(format!(
                     "the copies of recording {recording_id} in object storage became known during the search: try again"

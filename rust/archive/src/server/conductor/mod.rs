@@ -1,7 +1,7 @@
 //! [`ArchiveConductor`]: executes the requests of clients and of the process that embeds the archive, and continues
 //! their operations.
 //!
-//! * The interface: `requests` (the table of [`ConductorRequest`], [`ConductorReply`], [`Requesters`]) and `outlets`.
+//! * The interface: `requests` (the table of [`ConductorRequest`], [`Requesters`]).
 //! * What needs several owners is in a file named by the operation: `start_recording`, `start_replay`, `replicate`,
 //!   `maintenance` (truncate, purge, detach, migrate), `queries`, `named_readers`, `recording_labels`,
 //!   `retention_policies`, `find_position`, `copied_ranges`, `copy_segments`.
@@ -14,7 +14,6 @@ mod find_position;
 mod held;
 mod maintenance;
 mod named_readers;
-mod outlets;
 mod queries;
 mod recording_labels;
 mod replicate;
@@ -22,6 +21,8 @@ mod requests;
 mod retention_policies;
 mod start_recording;
 mod start_replay;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
@@ -32,6 +33,7 @@ use super::counters::ArchiveCounters;
 use super::deletions::Deletions;
 use super::listing::{ListingSource, SubscriptionEntry};
 use super::objects::ObjectCopies;
+use super::outlets::ArchiveOutlets;
 use super::recording::Recordings;
 use super::replay::Replays;
 use super::replication::Replications;
@@ -48,8 +50,7 @@ use start_replay::HeldReplay;
 
 pub(super) use find_position::WantedPosition;
 pub(super) use named_readers::ReaderCommit;
-pub(super) use outlets::{ArchiveOutlets, Clocks, ConductorNotice, SignalPlace};
-pub(super) use requests::{Caller, ConductorReply, ConductorRequest, Execution, Later, Requesters};
+pub(super) use requests::{Caller, ConductorRequest, Execution, Later, Requesters};
 pub(super) use start_replay::ReplayOrder;
 
 /// Owns the archive's state. Runs on one thread. The recorder and the replayer run on the same thread or on threads of
@@ -275,7 +276,9 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Returns whether a request must wait until the copies of a recording are known. If `recording_id` is `None`, the
     /// request needs the copies of all recordings.
     fn must_wait_for_copies(&self, recording_id: Option<i64>) -> bool {
-        self.objects.is_awaited(recording_id, self.now_ns())
+        self.objects
+            .unknown()
+            .is_awaited(recording_id, self.now_ns())
     }
 }
 

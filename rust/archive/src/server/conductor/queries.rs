@@ -3,9 +3,10 @@
 use aeron_protocol::archive::extension::Capabilities;
 use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE};
 
-use super::{ArchiveConductor, ConductorReply};
+use super::ArchiveConductor;
 use crate::server::ArchiveError;
 use crate::server::listing::{Listing, StreamFilter};
+use crate::server::outlets::ConductorReply;
 use crate::storage::Storage;
 use crate::store::StoreError;
 

@@ -3,10 +3,11 @@
 
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 
-use super::{ArchiveConductor, ConductorNotice, ReaderCommit, ReplayOrder, WantedPosition};
+use super::{ArchiveConductor, ReaderCommit, ReplayOrder, WantedPosition};
 use crate::extensions::RetentionPolicy;
 use crate::server::ArchiveError;
 use crate::server::listing::{Listing, PageRange, StreamFilter};
+use crate::server::outlets::{ConductorNotice, ConductorReply};
 use crate::server::recording::RecordingRequest;
 use crate::server::replication::ReplicationRequest;
 use crate::storage::Storage;
@@ -20,17 +21,6 @@ pub(in crate::server) struct Caller<'a> {
     pub principal: &'a [u8],
     /// Whether the user may record, and may therefore change what other users have created.
     pub may_record: bool,
-}
-
-/// The reply to a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum ConductorReply {
-    /// The result of the request.
-    Value(i64),
-    /// No recording has this id.
-    RecordingUnknown(i64),
-    /// The entries of a list. The requester reads them with [`Listing::read`].
-    Listing(Listing),
 }
 
 /// How an accepted request continues.
@@ -190,18 +180,6 @@ impl Caller<'_> {
                 "unauthorised action: it belongs to another user, and needs the role that may record",
             )),
         }
-    }
-}
-
-impl From<i64> for ConductorReply {
-    fn from(value: i64) -> Self {
-        Self::Value(value)
-    }
-}
-
-impl From<Listing> for ConductorReply {
-    fn from(listing: Listing) -> Self {
-        Self::Listing(listing)
     }
 }
 

@@ -97,7 +97,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         order: &ReplayOrder<'_>,
     ) -> Result<Later, ArchiveError> {
         if self.begins_before_start(order) {
-            self.objects.check_known(order.recording_id)?;
+            self.objects.unknown().check(order.recording_id)?;
         }
         let recording = match self.store.recording(order.recording_id) {
             Err(error @ StoreError::Unserved { .. }) => return Err(error.into()),

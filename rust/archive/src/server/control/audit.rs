@@ -6,7 +6,6 @@ use aeron_client::Image;
 use aeron_protocol::archive::extension::ExtensionRequest;
 use aeron_protocol::archive::{ArchiveRequest, NULL_VALUE, RequestIds};
 
-use super::sessions::ControlSessions;
 use super::translate::ClientMessage;
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::server::ArchiveError;
@@ -96,19 +95,19 @@ impl AuditedRequest {
     /// Writes the line. An accepted request may still fail: then its error is in the log too.
     pub fn log<T>(
         &self,
-        sessions: &ControlSessions,
-        ids: RequestIds,
+        principal: &[u8],
+        session_id: i64,
+        address: Option<&str>,
         result: &Result<T, ArchiveError>,
     ) {
         let result = match result {
             Ok(_) => "accepted".to_owned(),
             Err(error) => format!("refused reason={}", quoted(error.message.as_bytes())),
         };
-        let session_id = ids.control_session_id;
         log(
-            &user(sessions.principal(session_id)),
+            &user(principal),
             session_id,
-            sessions.source_identity(session_id).unwrap_or("gone"),
+            address.unwrap_or("gone"),
             &self.0,
             &result,
         );
@@ -154,15 +153,10 @@ fn set_retention(
 }
 
 /// Writes the line of a request that its user may not send.
-pub(super) fn log_unauthorised(
-    sessions: &ControlSessions,
-    ids: RequestIds,
-    image: &Image,
-    template_id: u16,
-) {
+pub(super) fn log_unauthorised(principal: &[u8], ids: RequestIds, image: &Image, template_id: u16) {
     let session_id = ids.control_session_id;
     log(
-        &user(sessions.principal(session_id)),
+        &user(principal),
         session_id,
         image.source_identity(),
         &format!("template {template_id}"),

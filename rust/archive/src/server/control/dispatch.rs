@@ -8,12 +8,11 @@ use aeron_protocol::archive::{
 };
 
 use super::audit::{AuditedRequest, log_unauthorised};
-use super::sessions::{ConnectRequestParts, ControlSessions, NotServed};
+use super::sessions::{ConnectRequestParts, ControlSessions, NotServed, connect_failure};
 use super::translate::{ClientMessage, text};
 use crate::server::ArchiveError;
-use crate::server::conductor::{
-    ArchiveConductor, ConductorNotice, ConductorReply, ConductorRequest, Execution, Requesters,
-};
+use crate::server::conductor::{ArchiveConductor, ConductorRequest, Execution, Requesters};
+use crate::server::outlets::{ConductorNotice, ConductorReply};
 use crate::storage::Storage;
 
 /// Entry of the error log for requests of unknown sessions. The text is constant: the ids come from the network.
@@ -23,7 +22,11 @@ impl<S: Storage + Clone> Requesters<S> for ControlSessions {
     fn send_requests(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
         // The streams are moved out of `self`, because a request changes the other fields.
         let mut streams = std::mem::take(&mut self.streams);
-        let polled = streams.poll(|image, message| self.on_message(conductor, image, message));
+        let mut dispatch = Dispatch {
+            sessions: self,
+            conductor,
+        };
+        let polled = streams.poll(|image, message| dispatch.on_message(image, message));
         self.streams = streams;
         polled.unwrap_or_else(|error| {
             conductor.outlets().report(&error.message);
@@ -44,75 +47,79 @@ impl<S: Storage + Clone> Requesters<S> for ControlSessions {
     }
 }
 
-impl ControlSessions {
-    fn on_message<S: Storage + Clone>(
-        &mut self,
-        conductor: &mut ArchiveConductor<S>,
-        image: &Image,
-        bytes: &[u8],
-    ) {
+/// Control sessions, and the conductor that executes their requests.
+struct Dispatch<'a, S: Storage + Clone> {
+    sessions: &'a mut ControlSessions,
+    conductor: &'a mut ArchiveConductor<S>,
+}
+
+impl<S: Storage + Clone> Dispatch<'_, S> {
+    fn on_message(&mut self, image: &Image, bytes: &[u8]) {
         use ArchiveRequest as Message;
         let Some(decoded) = ClientMessage::decode(bytes) else {
             return;
         };
         match decoded {
             Ok(ClientMessage::Aeron(Message::AuthConnect(request))) => {
-                self.on_connect(conductor, image, &parts(&request));
+                self.on_connect(image, &parts(&request));
             }
             Ok(ClientMessage::Aeron(Message::Connect(request))) => {
-                self.on_connect(conductor, image, &old_parts(&request));
+                self.on_connect(image, &old_parts(&request));
             }
             Ok(ClientMessage::Aeron(Message::CloseSession(request))) => {
-                self.close(request.control_session_id, image);
+                self.sessions.close(request.control_session_id, image);
             }
             Ok(ClientMessage::Aeron(Message::ChallengeResponse(request))) => {
                 let ids = RequestIds {
                     control_session_id: request.control_session_id,
                     correlation_id: request.correlation_id,
                 };
-                let now_ms = conductor.outlets().now_ms();
-                self.on_challenge_response(ids, image, request.encoded_credentials, now_ms);
+                let now_ms = self.conductor.outlets().now_ms();
+                self.sessions.on_challenge_response(
+                    ids,
+                    image,
+                    request.encoded_credentials,
+                    now_ms,
+                );
             }
             Ok(message) if message.replay_token().is_some() => {
-                self.on_replay_with_token(conductor, image, &message);
+                self.on_replay_with_token(image, &message);
             }
             Ok(message) => {
-                if let Some(ids) = self.accept_or_refuse(conductor, image, bytes) {
-                    self.serve(conductor, ids, &message);
+                if let Some(ids) = self.accept_or_refuse(image, bytes) {
+                    self.serve(ids, &message);
                 }
             }
-            Err(error) => self.on_undecodable(conductor, image, bytes, error),
+            Err(error) => self.on_undecodable(image, bytes, error),
         }
     }
 
-    fn on_connect<S: Storage + Clone>(
+    fn on_connect(
         &mut self,
-        conductor: &mut ArchiveConductor<S>,
         image: &Image,
         request: &Result<ConnectRequestParts<'_>, ArchiveError>,
     ) {
         let connected = request.as_ref().map_err(Clone::clone).and_then(|request| {
-            self.connect(conductor.aeron(), image, request, conductor.now_ns())
+            let now_ns = self.conductor.now_ns();
+            self.sessions
+                .connect(self.conductor.aeron(), image, request, now_ns)
         });
         // Without a response publication, the error cannot be sent to the client.
         if let Err(error) = connected {
-            conductor.outlets().report_client(&connect_failure(&error));
+            self.conductor
+                .outlets()
+                .report_client(&connect_failure(&error));
         }
     }
 
     /// Serves a replay request that was received from another image than the requests of its
     /// control session. The token identifies the session, to which the response goes.
-    fn on_replay_with_token<S: Storage + Clone>(
-        &mut self,
-        conductor: &mut ArchiveConductor<S>,
-        image: &Image,
-        message: &ClientMessage<'_>,
-    ) {
+    fn on_replay_with_token(&mut self, image: &Image, message: &ClientMessage<'_>) {
         let Some((recording_id, token, correlation_id)) = message.replay_token() else {
             return;
         };
         let request = message.request().and_then(|request| {
-            let session_id = conductor.token_session(token, recording_id)?;
+            let session_id = self.conductor.token_session(token, recording_id)?;
             Ok((request, session_id))
         });
         match request {
@@ -123,33 +130,28 @@ impl ControlSessions {
                     correlation_id,
                 };
                 let request = ConductorRequest::Replay { order };
-                if let Err(error) = conductor.execute(&self.caller(ids), request) {
-                    conductor.outlets().refuse(ids, error);
+                if let Err(error) = self.conductor.execute(&self.sessions.caller(ids), request) {
+                    self.conductor.outlets().refuse(ids, error);
                 }
             }
             Ok(_) => {}
             // Without a session, the error cannot be sent to the client.
-            Err(error) => conductor.outlets().report_client(&error.message),
+            Err(error) => self.conductor.outlets().report_client(&error.message),
         }
     }
 
-    fn on_undecodable<S: Storage + Clone>(
-        &mut self,
-        conductor: &mut ArchiveConductor<S>,
-        image: &Image,
-        message: &[u8],
-        error: ArchiveDecodeError,
-    ) {
-        conductor.outlets().report_client(undecodable(&error));
+    fn on_undecodable(&mut self, image: &Image, message: &[u8], error: ArchiveDecodeError) {
+        self.conductor.outlets().report_client(undecodable(&error));
         let Some(ids) = RequestIds::of(message) else {
             return;
         };
-        let (template_id, now_ns) = (template_id(message), conductor.now_ns());
+        let (template_id, now_ns) = (template_id(message), self.conductor.now_ns());
         if self
+            .sessions
             .accept(ids.control_session_id, image, template_id, now_ns)
             .is_ok()
         {
-            conductor
+            self.conductor
                 .outlets()
                 .refuse(ids, ArchiveError::generic(error));
         }
@@ -158,16 +160,14 @@ impl ControlSessions {
     /// Returns the ids of a request if its session serves the request. Reports a request of an unknown
     /// session. Reports and refuses a request that is not authorised. Ignores a request if its session
     /// is not active.
-    fn accept_or_refuse<S: Storage + Clone>(
-        &mut self,
-        conductor: &mut ArchiveConductor<S>,
-        image: &Image,
-        message: &[u8],
-    ) -> Option<RequestIds> {
+    fn accept_or_refuse(&mut self, image: &Image, message: &[u8]) -> Option<RequestIds> {
         let ids = RequestIds::of(message)?;
         let template_id = template_id(message);
-        let outlets = conductor.outlets();
-        match self.accept(ids.control_session_id, image, template_id, outlets.now_ns()) {
+        let outlets = self.conductor.outlets();
+        match self
+            .sessions
+            .accept(ids.control_session_id, image, template_id, outlets.now_ns())
+        {
             Ok(()) => return Some(ids),
             Err(NotServed::UnknownSession) => outlets.report_client(UNKNOWN_SESSION),
             Err(NotServed::NotActive) => {}
@@ -177,28 +177,31 @@ impl ControlSessions {
                 outlets.report_client(&format!(
                     "WARN - unauthorised action: templateId={template_id}"
                 ));
-                log_unauthorised(self, ids, image, template_id);
+                let principal = self.sessions.principal(ids.control_session_id);
+                log_unauthorised(principal, ids, image, template_id);
                 outlets.refuse(ids, error);
             }
         }
         None
     }
 
-    fn serve<S: Storage + Clone>(
-        &mut self,
-        conductor: &mut ArchiveConductor<S>,
-        ids: RequestIds,
-        message: &ClientMessage<'_>,
-    ) {
-        let result = self.execute(conductor, ids, message);
+    fn serve(&mut self, ids: RequestIds, message: &ClientMessage<'_>) {
+        let result = self.execute(ids, message);
         if let Some(audited) = AuditedRequest::of(message) {
-            audited.log(self, ids, &result);
+            let session_id = ids.control_session_id;
+            let address = self.sessions.source_identity(session_id);
+            audited.log(
+                self.sessions.principal(session_id),
+                session_id,
+                address,
+                &result,
+            );
         }
         let reply = match result {
             Ok(Execution::Pending) => return,
             // A listing begins at once: a later request in the same duty cycle finds it in progress.
             Ok(Execution::Replied(ConductorReply::Listing(listing))) => {
-                match self.begin_listing(ids, listing) {
+                match self.sessions.begin_listing(ids, listing) {
                     Ok(()) => return,
                     Err(error) => Err(error),
                 }
@@ -207,12 +210,11 @@ impl ControlSessions {
             Err(error) => Err(error),
         };
         // Not sent at once: replies and signals of the conductor that are older come first.
-        conductor.outlets().reply(ids, reply);
+        self.conductor.outlets().reply(ids, reply);
     }
 
-    fn execute<S: Storage + Clone>(
+    fn execute(
         &mut self,
-        conductor: &mut ArchiveConductor<S>,
         ids: RequestIds,
         message: &ClientMessage<'_>,
     ) -> Result<Execution, ArchiveError> {
@@ -220,14 +222,14 @@ impl ControlSessions {
             return Ok(Execution::Pending);
         };
         if matches!(request, ConductorRequest::UpdateChannel { .. })
-            && self.is_listing(ids.control_session_id)
+            && self.sessions.is_listing(ids.control_session_id)
         {
             return Err(ArchiveError::new(
                 ArchiveErrorCode::ActiveListing,
                 "active listing already in progress",
             ));
         }
-        conductor.execute(&self.caller(ids), request)
+        self.conductor.execute(&self.sessions.caller(ids), request)
     }
 }
 
@@ -251,11 +253,6 @@ fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>
         encoded_credentials: &[],
         client_info: "",
     })
-}
-
-/// Returns the entry of the error log for a connect request without a session. The session would send the error.
-pub(super) fn connect_failure(error: &ArchiveError) -> String {
-    format!("failed to connect a control session: {error}")
 }
 
 /// Returns the entry of the error log for a message that cannot be decoded. The lengths and numbers of the message are

@@ -10,8 +10,8 @@ use aeron_protocol::archive::{
 };
 
 use crate::server::ArchiveError;
-use crate::server::conductor::ConductorReply;
 use crate::server::listing::{ListedEntry, ListingEnd};
+use crate::server::outlets::ConductorReply;
 
 /// Number of attempts to offer a message before it is queued.
 const OFFER_ATTEMPTS: usize = 3;

@@ -8,8 +8,8 @@ use aeron_protocol::archive::{
 
 use super::audit::log_rejected;
 use super::responses::{Response, ResponseStream, Sent, authentication_rejected};
-use crate::server::conductor::SignalPlace;
 use crate::server::listing::{Listing, ListingSource};
+use crate::server::outlets::SignalPlace;
 use crate::server::{ArchiveError, AuthenticationDecision, Authenticator};
 
 /// Interval in nanoseconds at which a session repeats a message until the client responds.

@@ -9,14 +9,14 @@ use aeron_memory::counters::types;
 use aeron_protocol::archive::{ARCHIVE_PROTOCOL_VERSION, RequestIds};
 use aeron_protocol::uri::{ChannelUri, key};
 
-use super::dispatch::connect_failure;
 use super::responses::Response;
 use super::session::{ControlSession, Opening, SessionEnd, SessionTurn};
 use super::streams::ControlStreams;
 use crate::channel::{ControlStreamDefaults, response_channel};
 use crate::server::admission::{Admission, ConnectTicket};
-use crate::server::conductor::{ArchiveConductor, Caller, ConductorNotice, ConductorReply};
+use crate::server::conductor::{ArchiveConductor, Caller};
 use crate::server::listing::Listing;
+use crate::server::outlets::{ConductorNotice, ConductorReply};
 use crate::server::users::Users;
 use crate::server::{
     ArchiveError, Authenticator, AuthorisationService, ClientOrigin, ClientSource,
@@ -465,6 +465,11 @@ impl ControlSessions {
         }
         self.sessions.clear();
     }
+}
+
+/// Returns the entry of the error log for a connect request without a session. The session would send the error.
+pub(super) fn connect_failure(error: &ArchiveError) -> String {
+    format!("failed to connect a control session: {error}")
 }
 
 /// Rejects the image of the client's request publication with the reason why the archive ended the

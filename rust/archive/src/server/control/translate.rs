@@ -62,249 +62,173 @@ impl<'a> ClientMessage<'a> {
     pub fn request(&self) -> Result<Option<ConductorRequest<'a>>, ArchiveError> {
         match self {
             Self::Aeron(request) => of_aeron(request),
-            Self::Addition(request) => of_addition(request).map(Some),
+            Self::Addition(request) => of_addition(request),
         }
     }
 }
 
-/// Makes a request from the fields of a message that have the same names.
-macro_rules! same {
-    ($message:ident, $request:ident { $($field:ident),* }) => {
-        ConductorRequest::$request { $($field: $message.$field),* }
+/// Declares how the messages of a set become requests. A field without a value has the value of the message's field.
+/// Messages after `_` only belong to the connection of a session, so an active session ignores them.
+macro_rules! translations {
+    (
+        fn $function:ident($it:ident: $set:ident) {
+            $( $message:ident => $request:ident $({ $( $field:ident $(: $value:expr)? ),* })?, )*
+            _ => $($ignored:ident),*
+        }
+    ) => {
+        fn $function<'a>(message: &$set<'a>) -> Result<Option<ConductorRequest<'a>>, ArchiveError> {
+            match *message {
+                $( $set::$message($it) => {
+                    let _ = $it;
+                    Ok(Some(ConductorRequest::$request $({
+                        $( $field: translations!($it.$field $(, $value)?) ),*
+                    })?))
+                } )*
+                $( $set::$ignored(_) => Ok(None), )*
+            }
+        }
     };
+    ($it:ident.$field:ident) => { $it.$field };
+    ($it:ident.$field:ident, $value:expr) => { $value };
 }
 
-fn of_aeron<'a>(
-    request: &ArchiveRequest<'a>,
-) -> Result<Option<ConductorRequest<'a>>, ArchiveError> {
-    use {ArchiveRequest as Message, ConductorRequest as Request};
-    Ok(Some(match *request {
-        Message::AuthConnect(_)
-        | Message::Connect(_)
-        | Message::CloseSession(_)
-        | Message::ChallengeResponse(_)
-        | Message::KeepAlive(_) => return Ok(None),
-        Message::ArchiveId(_) => Request::ArchiveId,
-        Message::StartRecording(it) => Request::StartRecording {
-            request: recording(it.channel, it.stream_id, it.source_location, false)?,
+translations! {
+    fn of_aeron(it: ArchiveRequest) {
+        ArchiveId => ArchiveId,
+        StartRecording => StartRecording {
+            request: recording(it.channel, it.stream_id, it.source_location, false)?
         },
-        Message::StartRecording2(it) => Request::StartRecording {
-            request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?,
+        StartRecording2 => StartRecording {
+            request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?
         },
-        Message::ExtendRecording(it) => Request::ExtendRecording {
-            recording_id: it.recording_id,
-            request: recording(it.channel, it.stream_id, it.source_location, false)?,
+        ExtendRecording => ExtendRecording {
+            recording_id, request: recording(it.channel, it.stream_id, it.source_location, false)?
         },
-        Message::ExtendRecording2(it) => Request::ExtendRecording {
-            recording_id: it.recording_id,
-            request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?,
+        ExtendRecording2 => ExtendRecording {
+            recording_id, request: recording(it.channel, it.stream_id, it.source_location, it.auto_stop)?
         },
-        Message::StopRecording(it) => Request::StopRecording {
-            stream_id: it.stream_id,
-            channel: text("channel", it.channel)?,
+        StopRecording => StopRecording { stream_id, channel: text("channel", it.channel)? },
+        StopRecordingSubscription => StopRecordingSubscription { subscription_id },
+        StopRecordingByIdentity => StopRecordingByIdentity { recording_id },
+        StartPosition => StartPosition { recording_id },
+        RecordingPosition => RecordingPosition { recording_id },
+        StopPosition => StopPosition { recording_id },
+        MaxRecordedPosition => MaxRecordedPosition { recording_id },
+        FindLastMatchingRecording => FindLastMatchingRecording {
+            min_recording_id, session_id, filter: filter(it.stream_id, it.channel)
         },
-        Message::StopRecordingSubscription(it) => {
-            same!(it, StopRecordingSubscription { subscription_id })
-        }
-        Message::StopRecordingByIdentity(it) => same!(it, StopRecordingByIdentity { recording_id }),
-        Message::StartPosition(it) => same!(it, StartPosition { recording_id }),
-        Message::RecordingPosition(it) => same!(it, RecordingPosition { recording_id }),
-        Message::StopPosition(it) => same!(it, StopPosition { recording_id }),
-        Message::MaxRecordedPosition(it) => same!(it, MaxRecordedPosition { recording_id }),
-        Message::FindLastMatchingRecording(it) => Request::FindLastMatchingRecording {
-            min_recording_id: it.min_recording_id,
-            session_id: it.session_id,
-            filter: filter(it.stream_id, it.channel),
+        ListRecordings => List { listing: Listing::recordings(it.from_recording_id, it.record_count, None) },
+        ListRecordingsForUri => List {
+            listing: Listing::recordings(it.from_recording_id, it.record_count, Some(filter(it.stream_id, it.channel)))
         },
-        Message::ListRecordings(it) => Request::List {
-            listing: Listing::recordings(it.from_recording_id, it.record_count, None),
-        },
-        Message::ListRecordingsForUri(it) => {
-            let filter = Some(filter(it.stream_id, it.channel));
-            Request::List {
-                listing: Listing::recordings(it.from_recording_id, it.record_count, filter),
-            }
-        }
-        Message::ListRecording(it) => Request::List {
-            listing: Listing::recording(it.recording_id),
-        },
-        Message::ListRecordingSubscriptions(it) => Request::List {
+        ListRecording => List { listing: Listing::recording(it.recording_id) },
+        ListRecordingSubscriptions => List {
             listing: Listing::subscriptions(
-                it.pseudo_index,
-                it.subscription_count,
-                it.apply_stream_id.then_some(it.stream_id),
-                it.channel.to_vec(),
-            ),
+                it.pseudo_index, it.subscription_count, it.apply_stream_id.then_some(it.stream_id), it.channel.to_vec(),
+            )
         },
-        Message::UpdateChannel(it) => Request::UpdateChannel {
-            recording_id: it.recording_id,
-            channel: text("channel", it.channel)?,
+        UpdateChannel => UpdateChannel { recording_id, channel: text("channel", it.channel)? },
+        Replay => Replay {
+            order: replay(
+                it.recording_id, range(it.position, it.length, it.file_io_max_length), it.replay_stream_id, it.replay_channel,
+            )?
         },
-        Message::Replay(it) => Request::Replay {
+        BoundedReplay => Replay {
             order: ReplayOrder {
-                recording_id: it.recording_id,
-                range: range(it.position, it.length, it.file_io_max_length),
-                pace: RequestedPace::default(),
-                limit_counter_id: None,
-                stream_id: it.replay_stream_id,
-                channel: text("replayChannel", it.replay_channel)?,
-                response_correlation_id: None,
-            },
-        },
-        Message::BoundedReplay(it) => Request::Replay {
-            order: ReplayOrder {
-                recording_id: it.recording_id,
-                range: range(it.position, it.length, it.file_io_max_length),
-                pace: RequestedPace::default(),
                 limit_counter_id: Some(it.limit_counter_id),
-                stream_id: it.replay_stream_id,
-                channel: text("replayChannel", it.replay_channel)?,
-                response_correlation_id: None,
-            },
+                ..replay(
+                    it.recording_id, range(it.position, it.length, it.file_io_max_length), it.replay_stream_id,
+                    it.replay_channel,
+                )?
+            }
         },
-        Message::ReplayToken(it) => same!(it, ReplayToken { recording_id }),
-        Message::StopReplay(it) => same!(it, StopReplay { replay_session_id }),
-        Message::StopAllReplays(it) => Request::StopAllReplays {
-            recording_id: set(it.recording_id),
+        ReplayToken => ReplayToken { recording_id },
+        StopReplay => StopReplay { replay_session_id },
+        StopAllReplays => StopAllReplays { recording_id: set(it.recording_id) },
+        TruncateRecording => TruncateRecording { recording_id, position },
+        PurgeRecording => PurgeRecording { recording_id },
+        DetachSegments => DetachSegments { recording_id, new_start_position },
+        PurgeSegments => PurgeSegments { recording_id, new_start_position },
+        DeleteDetachedSegments => DeleteDetachedSegments { recording_id },
+        AttachSegments => AttachSegments { recording_id },
+        MigrateSegments => MigrateSegments { src_recording_id, dst_recording_id },
+        Replicate2 => Replicate { request: replication(&it)? },
+        Replicate => Replicate {
+            request: replication(&ReplicateRequest2 {
+                src_recording_id: it.src_recording_id,
+                dst_recording_id: it.dst_recording_id,
+                src_control_stream_id: it.src_control_stream_id,
+                src_control_channel: it.src_control_channel,
+                live_destination: it.live_destination,
+                ..OLD_REPLICATION
+            })?
         },
-        Message::TruncateRecording(it) => same!(
-            it,
-            TruncateRecording {
-                recording_id,
-                position
-            }
-        ),
-        Message::PurgeRecording(it) => same!(it, PurgeRecording { recording_id }),
-        Message::DetachSegments(it) => same!(
-            it,
-            DetachSegments {
-                recording_id,
-                new_start_position
-            }
-        ),
-        Message::PurgeSegments(it) => same!(
-            it,
-            PurgeSegments {
-                recording_id,
-                new_start_position
-            }
-        ),
-        Message::DeleteDetachedSegments(it) => same!(it, DeleteDetachedSegments { recording_id }),
-        Message::AttachSegments(it) => same!(it, AttachSegments { recording_id }),
-        Message::MigrateSegments(it) => same!(
-            it,
-            MigrateSegments {
-                src_recording_id,
-                dst_recording_id
-            }
-        ),
-        Message::Replicate2(it) => replicate(&it)?,
-        Message::Replicate(it) => replicate(&ReplicateRequest2 {
-            control_session_id: it.control_session_id,
-            correlation_id: it.correlation_id,
-            src_recording_id: it.src_recording_id,
-            dst_recording_id: it.dst_recording_id,
-            src_control_stream_id: it.src_control_stream_id,
-            src_control_channel: it.src_control_channel,
-            live_destination: it.live_destination,
-            ..OLD_REPLICATION
-        })?,
-        Message::TaggedReplicate(it) => replicate(&ReplicateRequest2 {
-            control_session_id: it.control_session_id,
-            correlation_id: it.correlation_id,
-            src_recording_id: it.src_recording_id,
-            dst_recording_id: it.dst_recording_id,
-            channel_tag_id: it.channel_tag_id,
-            subscription_tag_id: it.subscription_tag_id,
-            src_control_stream_id: it.src_control_stream_id,
-            src_control_channel: it.src_control_channel,
-            live_destination: it.live_destination,
-            ..OLD_REPLICATION
-        })?,
-        Message::StopReplication(it) => same!(it, StopReplication { replication_id }),
-    }))
+        TaggedReplicate => Replicate {
+            request: replication(&ReplicateRequest2 {
+                src_recording_id: it.src_recording_id,
+                dst_recording_id: it.dst_recording_id,
+                channel_tag_id: it.channel_tag_id,
+                subscription_tag_id: it.subscription_tag_id,
+                src_control_stream_id: it.src_control_stream_id,
+                src_control_channel: it.src_control_channel,
+                live_destination: it.live_destination,
+                ..OLD_REPLICATION
+            })?
+        },
+        StopReplication => StopReplication { replication_id },
+        _ => AuthConnect, Connect, CloseSession, ChallengeResponse, KeepAlive
+    }
 }
 
-fn of_addition<'a>(request: &ExtensionRequest<'a>) -> Result<ConductorRequest<'a>, ArchiveError> {
-    use {ConductorRequest as Request, ExtensionRequest as Message};
-    Ok(match *request {
-        Message::Capabilities(_) => Request::Capabilities,
-        Message::CommitReader(it) => Request::CommitReader {
+translations! {
+    fn of_addition(it: ExtensionRequest) {
+        Capabilities => Capabilities,
+        CommitReader => CommitReader {
             commit: ReaderCommit {
                 recording_id: it.recording_id,
                 name: text("reader", it.name)?,
                 position: it.position,
                 max_age_ms: set(it.max_age_ms),
                 max_lag: set(it.max_lag),
-            },
-        },
-        Message::RemoveReader(it) => Request::RemoveReader {
-            recording_id: it.recording_id,
-            name: text("reader", it.name)?,
-        },
-        Message::ListReaders(it) => Request::ListReaders {
-            recording_id: set(it.recording_id),
-            name: text("reader", it.name)?,
-            range: page(it.from_index, it.count),
-        },
-        Message::SetRetention(it) => {
-            let channel = text("channel", it.channel)?;
-            let stream_id = it.apply_stream_id.then_some(it.stream_id);
-            Request::SetRetention {
-                policy: RetentionPolicy {
-                    scope: scope(it.recording_id, stream_id, channel)?,
-                    max_bytes: set(it.max_bytes),
-                    max_age_ms: set(it.max_age_ms),
-                },
             }
-        }
-        Message::ListRetention(it) => Request::ListRetention {
-            range: page(it.from_index, it.count),
         },
-        Message::ApplyRetention(it) => Request::ApplyRetention {
-            recording_id: set(it.recording_id),
-            dry_run: it.dry_run,
-            trust_clock: it.trust_clock,
+        RemoveReader => RemoveReader { recording_id, name: text("reader", it.name)? },
+        ListReaders => ListReaders {
+            recording_id: set(it.recording_id), name: text("reader", it.name)?, range: page(it.from_index, it.count)
         },
-        Message::SetRecordingName(it) => Request::SetRecordingName {
-            recording_id: it.recording_id,
-            name: text("name", it.name)?,
-        },
-        Message::SetRecordingMetadata(it) => same!(
-            it,
-            SetRecordingMetadata {
-                recording_id,
-                metadata
+        SetRetention => SetRetention {
+            policy: RetentionPolicy {
+                scope: scope(
+                    it.recording_id, it.apply_stream_id.then_some(it.stream_id), text("channel", it.channel)?,
+                )?,
+                max_bytes: set(it.max_bytes),
+                max_age_ms: set(it.max_age_ms),
             }
-        ),
-        Message::ListRecordingInfo(it) => Request::ListRecordingInfo {
-            recording_id: set(it.recording_id),
-            name: text("name", it.name)?,
-            range: page(it.from_index, it.count),
         },
-        Message::FindPosition(it) => Request::FindPosition {
-            wanted: WantedPosition {
-                recording_id: it.recording_id,
-                timestamp_us: it.timestamp_us,
-                edge: it.edge,
-            },
+        ListRetention => ListRetention { range: page(it.from_index, it.count) },
+        ApplyRetention => ApplyRetention { recording_id: set(it.recording_id), dry_run, trust_clock },
+        SetRecordingName => SetRecordingName { recording_id, name: text("name", it.name)? },
+        SetRecordingMetadata => SetRecordingMetadata { recording_id, metadata },
+        ListRecordingInfo => ListRecordingInfo {
+            recording_id: set(it.recording_id), name: text("name", it.name)?, range: page(it.from_index, it.count)
         },
-        Message::ReplayAtRate(it) => Request::Replay {
+        FindPosition => FindPosition {
+            wanted: WantedPosition { recording_id: it.recording_id, timestamp_us: it.timestamp_us, edge: it.edge }
+        },
+        ReplayAtRate => Replay {
             order: ReplayOrder {
-                recording_id: it.recording_id,
-                range: range(it.position, it.length, it.file_io_max_length),
-                channel: text("replayChannel", it.replay_channel)?,
                 pace: RequestedPace::new(it.max_bytes_per_second, it.speed_millionths)?,
-                limit_counter_id: None,
-                stream_id: it.replay_stream_id,
-                response_correlation_id: None,
-            },
+                ..replay(
+                    it.recording_id, range(it.position, it.length, it.file_io_max_length), it.replay_stream_id,
+                    it.replay_channel,
+                )?
+            }
         },
-        Message::ListCopiedRanges(it) => Request::ListCopiedRanges {
-            recording_id: set(it.recording_id),
-            range: page(it.from_index, it.count),
+        ListCopiedRanges => ListCopiedRanges {
+            recording_id: set(it.recording_id), range: page(it.from_index, it.count)
         },
-    })
+        _ =>
+    }
 }
 
 /// The parameters that the old forms of a replication request do not have.
@@ -326,29 +250,27 @@ const OLD_REPLICATION: ReplicateRequest2<'static> = ReplicateRequest2 {
     src_response_channel: &[],
 };
 
-fn replicate(request: &ReplicateRequest2<'_>) -> Result<ConductorRequest<'static>, ArchiveError> {
+fn replication(request: &ReplicateRequest2<'_>) -> Result<Box<ReplicationRequest>, ArchiveError> {
     let channel = |field: &str, bytes: &[u8]| match bytes.is_empty() {
         true => Ok(None),
         false => text(field, bytes).map(|channel| Some(channel.to_owned())),
     };
     let session_id = request.replication_session_id;
-    Ok(ConductorRequest::Replicate {
-        request: Box::new(ReplicationRequest {
-            source_recording_id: request.src_recording_id,
-            destination_recording_id: set(request.dst_recording_id),
-            stop_position: set(request.stop_position),
-            channel_tag_id: set(request.channel_tag_id),
-            subscription_tag_id: set(request.subscription_tag_id),
-            control_channel: text("srcControlChannel", request.src_control_channel)?.to_owned(),
-            control_stream_id: request.src_control_stream_id,
-            live_destination: channel("liveDestination", request.live_destination)?,
-            replication_channel: channel("replicationChannel", request.replication_channel)?,
-            response_channel: channel("srcResponseChannel", request.src_response_channel)?,
-            encoded_credentials: request.encoded_credentials.to_vec(),
-            file_io_max_length: request.file_io_max_length,
-            session_id: (session_id != NULL_SESSION_ID).then_some(session_id),
-        }),
-    })
+    Ok(Box::new(ReplicationRequest {
+        source_recording_id: request.src_recording_id,
+        destination_recording_id: set(request.dst_recording_id),
+        stop_position: set(request.stop_position),
+        channel_tag_id: set(request.channel_tag_id),
+        subscription_tag_id: set(request.subscription_tag_id),
+        control_channel: text("srcControlChannel", request.src_control_channel)?.to_owned(),
+        control_stream_id: request.src_control_stream_id,
+        live_destination: channel("liveDestination", request.live_destination)?,
+        replication_channel: channel("replicationChannel", request.replication_channel)?,
+        response_channel: channel("srcResponseChannel", request.src_response_channel)?,
+        encoded_credentials: request.encoded_credentials.to_vec(),
+        file_io_max_length: request.file_io_max_length,
+        session_id: (session_id != NULL_SESSION_ID).then_some(session_id),
+    }))
 }
 
 fn recording(
@@ -397,6 +319,23 @@ const fn range(position: i64, length: i64, file_io_max_length: i32) -> ReplayRan
         length,
         file_io_max_length,
     }
+}
+
+fn replay(
+    recording_id: i64,
+    range: ReplayRange,
+    stream_id: i32,
+    channel: &[u8],
+) -> Result<ReplayOrder<'_>, ArchiveError> {
+    Ok(ReplayOrder {
+        recording_id,
+        range,
+        pace: RequestedPace::default(),
+        limit_counter_id: None,
+        stream_id,
+        channel: text("replayChannel", channel)?,
+        response_correlation_id: None,
+    })
 }
 
 const fn page(from_index: i32, count: i32) -> PageRange {

@@ -77,26 +77,9 @@ impl ObjectCopies {
         self.copier.is_some()
     }
 
-    /// Returns whether a request that needs the copies of this recording must wait. Without `recording_id`, the request
-    /// needs the copies of all recordings.
-    pub fn is_awaited(&self, recording_id: Option<i64>, now_ns: i64) -> bool {
-        self.unknown.is_awaited(recording_id, now_ns)
-    }
-
-    /// Checks that the copies of a recording are known.
-    ///
-    /// # Errors
-    /// They are not known.
-    pub fn check_known(&self, recording_id: i64) -> Result<(), ArchiveError> {
-        self.unknown.check(recording_id)
-    }
-
-    /// Checks that the copies of all recordings for which `exists` returns true are known.
-    ///
-    /// # Errors
-    /// The copies of at least one recording are not known.
-    pub fn check_all_known(&self, exists: impl Fn(i64) -> bool) -> Result<(), ArchiveError> {
-        self.unknown.check_all(exists)
+    /// Returns the recordings of which the copies are not known yet.
+    pub fn unknown(&self) -> &UnknownCopies {
+        &self.unknown
     }
 
     /// Begins a search in the next duty cycle, for example because segments were sealed.

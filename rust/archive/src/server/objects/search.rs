@@ -9,7 +9,7 @@ use crate::catalog::RecordingDescriptor;
 use crate::objects::{CopierEvent, RecordingIdentity, SealedSegment, SegmentCopy};
 use crate::retention::{RetentionHolder, RetentionOutcome};
 use crate::segments::segment_name;
-use crate::server::conductor::ArchiveOutlets;
+use crate::server::outlets::ArchiveOutlets;
 use crate::server::recording::Recordings;
 use crate::storage::{Access, Storage, StorageFile};
 use crate::store::ArchiveStore;

@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 
 use aeron_protocol::uri::{ChannelUri, key};
 
-use super::recordings::Recordings;
 use super::subscriptions::{RecordingPurpose, ServedSubscription};
 use crate::extensions::{ExtensionChange, ResumableSubscription};
-use crate::server::conductor::ArchiveOutlets;
+use crate::server::outlets::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
@@ -97,14 +96,18 @@ fn has_session(channel: &str) -> bool {
     ChannelUri::parse(channel).is_ok_and(|channel| channel.get(key::SESSION_ID).is_some())
 }
 
-impl<S: Storage + Clone> Recordings<S> {
+impl SubscriptionMemory {
     /// Writes the changes to the file. Call it before the responses to the requests are sent.
-    pub fn store_memory(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
-        if !std::mem::take(&mut self.memory.is_due) {
+    pub fn store<S: Storage + Clone>(
+        &mut self,
+        store: &mut ArchiveStore<S>,
+        outlets: &mut ArchiveOutlets,
+    ) {
+        if !std::mem::take(&mut self.is_due) {
             return;
         }
         let extensions = store.extensions();
-        let changes = self.memory.changes.iter();
+        let changes = self.changes.iter();
         let changes = changes.filter(|((stream_id, channel), subscription)| {
             extensions.subscription(*stream_id, channel) != subscription.as_ref()
         });
@@ -117,7 +120,7 @@ impl<S: Storage + Clone> Recordings<S> {
         });
         let changes = changes.collect();
         match store.extensions_mut().apply(changes) {
-            Ok(()) => self.memory.changes.clear(),
+            Ok(()) => self.changes.clear(),
             Err(error) => outlets.report(&format!(
                 "changes of the recording subscriptions are not stored, so the next start does not know them: {error}"
             )),

@@ -4,12 +4,10 @@
 mod blocked;
 mod counters;
 mod events;
-mod failure;
 mod memory;
 mod overlap;
 mod recorder;
 mod recordings;
-mod resume;
 mod resumption;
 mod session;
 mod subscriptions;

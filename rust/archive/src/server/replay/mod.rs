@@ -17,7 +17,7 @@ mod replays;
 mod segment_reads;
 mod session;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 mod tokens;
 
 pub(super) use pacing::RequestedPace;

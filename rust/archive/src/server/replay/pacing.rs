@@ -2,7 +2,6 @@
 //! pace at which the stream was recorded, or both. If both are requested, the slower pace applies.
 
 use aeron_protocol::archive::NULL_VALUE;
-use aeron_protocol::archive::extension::SPEED_UNIT;
 
 use super::recorded_pace::{PaceFault, RecordedPace};
 use crate::server::ArchiveError;
@@ -167,12 +166,4 @@ impl RateLimit {
         }
         allowed.min(most)
     }
-}
-
-/// Converts an interval of a recording in microseconds to the interval of the replay in
-/// nanoseconds.
-pub(super) fn replay_ns(interval_us: i64, speed_millionths: i64) -> i64 {
-    let recorded_ns = i128::from(interval_us) * 1_000;
-    let ns = recorded_ns * i128::from(SPEED_UNIT) / i128::from(speed_millionths.max(1));
-    i64::try_from(ns).unwrap_or(i64::MAX)
 }

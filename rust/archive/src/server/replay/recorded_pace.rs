@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 
-use super::pacing::replay_ns;
+use aeron_protocol::archive::extension::SPEED_UNIT;
+
 use crate::index::{ENTRY_INTERVAL_US, ENTRY_LENGTH, IndexEntry, IndexFile, MAX_UNINDEXED_BYTES};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
@@ -232,4 +233,12 @@ impl<F: StorageFile> RecordedPace<F> {
             position: self.position,
         }
     }
+}
+
+/// Converts an interval of a recording in microseconds to the interval of the replay in
+/// nanoseconds.
+fn replay_ns(interval_us: i64, speed_millionths: i64) -> i64 {
+    let recorded_ns = i128::from(interval_us) * 1_000;
+    let ns = recorded_ns * i128::from(SPEED_UNIT) / i128::from(speed_millionths.max(1));
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }

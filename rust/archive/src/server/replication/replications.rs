@@ -3,7 +3,7 @@
 use aeron_client::Aeron;
 use aeron_protocol::archive::ArchiveErrorCode;
 
-use super::request::ReplicationRequest;
+use super::request::{ReplicationRequest, ReplicationSettings};
 use super::session::{ReplicationSession, ReplicationTurn};
 use super::streams::is_response_mode;
 use crate::server::ArchiveError;
@@ -11,25 +11,6 @@ use crate::storage::Storage;
 
 /// Maximum number of replications. Each of them has a control session with its source archive.
 const MAX_REPLICATIONS: usize = 256;
-
-/// Settings of replications.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) struct ReplicationSettings {
-    /// Id of the archive, which is sent to the source archives.
-    pub archive_id: i64,
-    /// Channel of replays from source archives, if a request does not set a channel.
-    pub replication_channel: String,
-    /// Channel of responses from source archives, if a request does not set a channel.
-    pub response_channel: String,
-    /// Time limit for a step, in nanoseconds.
-    pub message_timeout_ns: i64,
-    /// Term length of control channels, in bytes.
-    pub control_term_length: u32,
-    /// Whether the logs of control channels are sparse.
-    pub is_control_term_sparse: bool,
-    /// Longest frame of control channels, in bytes.
-    pub control_mtu_length: u32,
-}
 
 /// The replications of an archive.
 pub(in crate::server) struct Replications {

@@ -1,4 +1,24 @@
-//! [`ReplicationRequest`]: the source, the destination and the end of a replication.
+//! [`ReplicationRequest`]: the source, the destination and the end of a replication. [`ReplicationSettings`]: what
+//! a request does not set.
+
+/// Settings of replications.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct ReplicationSettings {
+    /// Id of the archive, which is sent to the source archives.
+    pub archive_id: i64,
+    /// Channel of replays from source archives, if a request does not set a channel.
+    pub replication_channel: String,
+    /// Channel of responses from source archives, if a request does not set a channel.
+    pub response_channel: String,
+    /// Time limit for a step, in nanoseconds.
+    pub message_timeout_ns: i64,
+    /// Term length of control channels, in bytes.
+    pub control_term_length: u32,
+    /// Whether the logs of control channels are sparse.
+    pub is_control_term_sparse: bool,
+    /// Longest frame of control channels, in bytes.
+    pub control_mtu_length: u32,
+}
 
 /// A request to copy a recording of another archive.
 #[derive(Debug, Clone, PartialEq, Eq)]

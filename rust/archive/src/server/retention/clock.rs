@@ -5,7 +5,7 @@ use super::round::DoubtedTotal;
 use super::{Retention, RetentionTurn};
 use crate::extensions::{ClockState, ExtensionChange};
 use crate::retention::{ClockChange, Moment, RetentionClock, RetentionOutcome, Span};
-use crate::server::conductor::ArchiveOutlets;
+use crate::server::outlets::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 

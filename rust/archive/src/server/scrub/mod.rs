@@ -12,7 +12,7 @@ use std::collections::HashSet;
 
 use self::budget::ReadBudget;
 use self::segment::{Finding, SegmentScrub, SegmentStep};
-use super::conductor::ArchiveOutlets;
+use super::outlets::ArchiveOutlets;
 use super::recording::Recordings;
 use crate::catalog::RecordingDescriptor;
 use crate::checksum::Checksum;

@@ -1,7 +1,6 @@
 //! Tests of replays without a real driver. Recordings, publications and counters are in heap memory.
 
 mod bounds;
-pub(crate) mod driver;
 mod frame_run;
 mod kit;
 mod pacing;

@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 use aeron_client::Aeron;
 use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE, REPLAY_ALL_AND_FOLLOW, RequestIds};
 
-use super::driver::{FIRST_CONNECTED_STREAM_ID, FIRST_SESSION_ID, REFUSED_STREAM_ID, TestDriver};
 use super::kit::{FILE_IO_MAX_LENGTH, RECORDING_ID, Recording, descriptor};
 use crate::catalog::RecordingDescriptor;
 use crate::memory_storage::MemoryStorage;
 use crate::server::ArchiveError;
 use crate::server::replay::{
     ReplayEvent, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays, RequestedPace,
+};
+use crate::tests::driver::{
+    FIRST_CONNECTED_STREAM_ID, FIRST_SESSION_ID, REFUSED_STREAM_ID, TestDriver,
 };
 
 const CONNECTED: i32 = FIRST_CONNECTED_STREAM_ID;

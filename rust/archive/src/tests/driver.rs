@@ -1,4 +1,4 @@
-//! A driver in heap memory and virtual time that supports exclusive publications and counters.
+//! [`TestDriver`]: a driver in heap memory and virtual time that supports exclusive publications and counters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -36,6 +36,8 @@ struct State {
     events: BroadcastTransmitter<SharedBuffer>,
     counters: CountersManager<SharedBuffer>,
     publications: Vec<DriverPublication>,
+    /// Whether subscriptions are added. Their images never arrive.
+    serves_subscriptions: bool,
 }
 
 /// The driver's state of a publication.
@@ -80,6 +82,7 @@ impl TestDriver {
             events: BroadcastTransmitter::new(cnc.to_clients().clone()).unwrap(),
             counters: CountersManager::new(metadata, values, 1000).unwrap(),
             publications: Vec::new(),
+            serves_subscriptions: false,
         };
         let driver = Self {
             epoch_clock: Arc::new(CachedEpochClock::new(1_000_000)),
@@ -104,6 +107,11 @@ impl TestDriver {
             ..Context::default()
         };
         Aeron::attach(context, &self.cnc, Box::new(self.logs.clone())).unwrap()
+    }
+
+    /// Adds subscriptions from now on. Otherwise their commands get no reply.
+    pub fn serve_subscriptions(&self) {
+        self.state().serves_subscriptions = true;
     }
 
     pub fn nano_clock(&self) -> Arc<CachedNanoClock> {
@@ -164,6 +172,17 @@ impl TestDriver {
                 state.transmit(&Event::CounterReady(event::CounterUpdate {
                     correlation_id: *correlation_id,
                     counter_id,
+                }));
+            }
+            Command::AddSubscription(add) if state.serves_subscriptions => {
+                state.transmit(&Event::SubscriptionReady(event::SubscriptionReady {
+                    correlation_id: add.correlation_id,
+                    channel_status_indicator_id: NO_COUNTER_ID,
+                }));
+            }
+            Command::RemoveSubscription(remove) if state.serves_subscriptions => {
+                state.transmit(&Event::OperationSuccess(event::OperationSuccess {
+                    correlation_id: remove.correlation_id,
                 }));
             }
             _ => {}

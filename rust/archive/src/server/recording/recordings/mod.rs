@@ -1,6 +1,11 @@
 //! [`Recordings`]: the conductor's part of recording. Starts and stops recordings, and keeps the
 //! state of active recordings.
 
+mod begin;
+mod end;
+mod failure;
+mod resume;
+
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -9,14 +14,10 @@ use aeron_protocol::archive::{ArchiveErrorCode, RecordingSignal, RequestIds, Sou
 use aeron_protocol::uri::{ChannelUri, key};
 
 use super::blocked::{ArrivedImage, BlockedImages};
-use super::counters::request_position_counter;
-use super::failure::RecordingFailure;
 use super::memory::SubscriptionMemory;
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
-use super::resume::{refuse_subscription, report_unnoted};
-use super::session::RecordingSession;
 use super::subscriptions::{
-    ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions, ServedSubscription,
+    ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions,
 };
 use super::unnoted::UnnotedStops;
 use super::unrecorded::UnrecordedImages;
@@ -24,12 +25,13 @@ use crate::catalog::RecordingDescriptor;
 use crate::channel;
 use crate::recorder::RecorderSession;
 use crate::server::ArchiveError;
-use crate::server::conductor::{ArchiveOutlets, SignalPlace};
 use crate::server::context::OnFailure;
 use crate::server::listing::SubscriptionEntry;
+use crate::server::outlets::ArchiveOutlets;
 use crate::server::replay::Replays;
 use crate::storage::Storage;
-use crate::store::{ArchiveStore, Continuation, NewRecording};
+use crate::store::ArchiveStore;
+use resume::{refuse_subscription, report_unnoted};
 
 /// A request to record a stream.
 #[derive(Debug, Clone, Copy)]
@@ -74,15 +76,15 @@ pub(in crate::server) struct RecordingSettings {
 
 /// Active recordings, and the subscriptions whose images start new recordings.
 pub(in crate::server) struct Recordings<S: Storage> {
-    pub(super) settings: RecordingSettings,
-    pub(super) subscriptions: RecordingSubscriptions,
+    settings: RecordingSettings,
+    subscriptions: RecordingSubscriptions,
     arrivals: ImageArrivals,
     starting: Vec<Starting<S>>,
     active: BTreeMap<i64, Active>,
-    pub(super) unrecorded: UnrecordedImages,
-    pub(super) blocked: BlockedImages,
+    unrecorded: UnrecordedImages,
+    blocked: BlockedImages,
     unnoted: UnnotedStops,
-    pub(super) memory: SubscriptionMemory,
+    memory: SubscriptionMemory,
     /// Whether a recording has entered a new segment or has stopped. Then retention may be able to
     /// delete segments.
     has_new_segment: bool,
@@ -392,6 +394,12 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, outlets) + self.take_events(store, outlets)
     }
 
+    /// Stores the changes of the subscriptions that the next start resumes. Call it before the responses to the requests
+    /// are sent.
+    pub fn store_memory(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
+        self.memory.store(store, outlets);
+    }
+
     /// Stores the stop positions of recordings that the recorder has ended or never started. Call
     /// it after the recorder has ended.
     pub fn close(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
@@ -452,7 +460,7 @@ impl<S: Storage + Clone> Recordings<S> {
             .or_else(|| self.blocked.number_of(recording_id))
     }
 
-    pub(super) fn subscribe(
+    fn subscribe(
         &mut self,
         aeron: &Aeron,
         requester: RequestIds,
@@ -516,344 +524,7 @@ impl<S: Storage + Clone> Recordings<S> {
         }
     }
 
-    /// Begins a new recording with an image, or extends a recording with the image.
-    fn begin(
-        &mut self,
-        aeron: &Aeron,
-        store: &mut ArchiveStore<S>,
-        arrived: ArrivedImage,
-        outlets: &mut ArchiveOutlets,
-    ) {
-        let number = arrived.number;
-        let Some(entry) = self.subscriptions.by_number(number) else {
-            // The subscription was stopped after the arrival of the image. If one of its recordings keeps the
-            // subscription open, an unread image would block its publisher.
-            self.unrecorded.add(arrived.image);
-            return;
-        };
-        if entry.subscription().is_none() {
-            // The driver's reply about the subscription is not processed yet. The next duty cycle processes it.
-            debug_assert!(
-                arrived.failed_id.is_none() && !arrived.is_reported,
-                "an image of subscription {number} has failed before the subscription was open"
-            );
-            self.arrivals.put_back(number, arrived.image);
-            return;
-        }
-        self.memory.remember(entry);
-        let (requester, is_auto_stop, purpose) =
-            (entry.requester, entry.is_auto_stop, entry.purpose);
-        let new_id = store.next_recording_id();
-        let failed_id = arrived
-            .failed_id
-            .filter(|&id| Self::skip_recorded(store, id, &arrived));
-        let purpose = match failed_id {
-            Some(recording_id) => RecordingPurpose::Extend { recording_id },
-            None => purpose,
-        };
-        let outcome = match purpose {
-            RecordingPurpose::New | RecordingPurpose::Extend { .. } => {
-                self.begin_as(purpose, aeron, store, &arrived, outlets.now_ms())
-            }
-            RecordingPurpose::Resume { .. } => self.begin_again(aeron, store, &arrived, outlets),
-        };
-        if let Err(error) = outcome {
-            // A recording that could not begin may already be in the catalog, without any bytes.
-            let added_id = store.recording(new_id).is_ok().then_some(new_id);
-            let extended_id = match purpose {
-                RecordingPurpose::Extend { recording_id } => Some(recording_id),
-                RecordingPurpose::New | RecordingPurpose::Resume { .. } => None,
-            };
-            let arrived = ArrivedImage {
-                failed_id: added_id.or(extended_id),
-                ..arrived
-            };
-            let failure = RecordingFailure {
-                error,
-                requester,
-                ends_subscription: is_auto_stop && extended_id.is_some() && failed_id.is_none(),
-            };
-            self.fail(store, arrived, failure, outlets);
-        }
-    }
-
-    /// Tries again to record the blocked images for which it is time. Returns the number of attempts.
-    fn retry_blocked(
-        &mut self,
-        aeron: &Aeron,
-        store: &mut ArchiveStore<S>,
-        outlets: &mut ArchiveOutlets,
-    ) -> usize {
-        for closed in self.blocked.take_closed() {
-            self.note_end_of_image(closed.number);
-        }
-        let now_ms = outlets.now_ms();
-        let due = self.blocked.take_due(now_ms);
-        let attempts = due.len();
-        debug_assert!(
-            due.iter()
-                .all(|arrived| self.subscriptions.by_number(arrived.number).is_some()),
-            "an image whose subscription was stopped must not stay blocked"
-        );
-        for arrived in due {
-            let is_unnoted = arrived
-                .failed_id
-                .is_some_and(|id| self.unnoted.contains(id));
-            match is_unnoted || store.check_storage_space().is_err() {
-                true => self.blocked.add(arrived, true, now_ms),
-                false => self.begin(aeron, store, arrived, outlets),
-            }
-        }
-        attempts
-    }
-
-    /// Begins or extends a recording. A subscription with this number must exist.
-    pub(super) fn begin_as(
-        &mut self,
-        purpose: RecordingPurpose,
-        aeron: &Aeron,
-        store: &mut ArchiveStore<S>,
-        arrived: &ArrivedImage,
-        now_ms: i64,
-    ) -> Result<(), ArchiveError> {
-        let Some(entry) = self.subscriptions.by_number(arrived.number) else {
-            return Ok(());
-        };
-        let join_position = arrived.image.position();
-        let recording_id = match purpose {
-            RecordingPurpose::Extend { recording_id } => recording_id,
-            RecordingPurpose::New | RecordingPurpose::Resume { .. } => store.next_recording_id(),
-        };
-        let is_unfinished = |store: &ArchiveStore<S>| {
-            let recording = store.recording(recording_id);
-            recording.is_ok_and(RecordingDescriptor::is_unfinished)
-        };
-        let was_unfinished = is_unfinished(store);
-        match start(
-            aeron,
-            store,
-            &self.settings,
-            entry,
-            purpose,
-            arrived,
-            now_ms,
-        ) {
-            Ok(starting) => {
-                debug_assert_eq!(
-                    starting.active.recording_id, recording_id,
-                    "an image must be recorded in the recording that was chosen for it"
-                );
-                debug_assert!(
-                    !self.is_active(recording_id),
-                    "recording {recording_id} must not start twice"
-                );
-                self.unnoted.forget(recording_id);
-                self.starting.push(starting);
-                Ok(())
-            }
-            Err(error) => {
-                if !was_unfinished && is_unfinished(store) {
-                    // A sync or a later step failed, but the catalog already has the recording or
-                    // the extension. So its stop position must be stored later.
-                    self.unnoted.add(recording_id, join_position, now_ms);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// Passes recordings to the recorder when the driver has added their counters.
-    fn poll_starting(
-        &mut self,
-        store: &mut ArchiveStore<S>,
-        outlets: &mut ArchiveOutlets,
-    ) -> usize {
-        let mut work = 0;
-        let mut place = 0;
-        // The others stay in the list: if the failure of one ends its subscription, the others are stopped too.
-        while let Some(starting) = self.starting.get_mut(place) {
-            match starting.counter.poll() {
-                Ok(None) => place += 1,
-                Ok(Some(counter)) => {
-                    work += 1;
-                    let starting = self.starting.remove(place);
-                    self.hand_to_recorder(starting, counter, outlets);
-                }
-                Err(error) => {
-                    work += 1;
-                    let starting = self.starting.remove(place);
-                    let position = starting.recorder.recorded_position();
-                    let (parts, image) = (&starting.active, starting.image);
-                    let error = Some(error.into());
-                    self.stop(store, parts, (image, position), error, outlets);
-                }
-            }
-        }
-        work
-    }
-
-    fn hand_to_recorder(
-        &mut self,
-        starting: Starting<S>,
-        counter: Counter,
-        outlets: &mut ArchiveOutlets,
-    ) {
-        let Starting {
-            active: parts,
-            image,
-            recorder,
-            original_channel,
-            signal,
-            is_stopped,
-            ..
-        } = starting;
-        let (recording_id, position) = (parts.recording_id, recorder.recorded_position());
-        // Set before the client gets the signal, because the client may read the counter then.
-        counter.set(position);
-        let place = SignalPlace {
-            recording_id,
-            subscription_id: parts.subscription.registration_id(),
-            position,
-        };
-        outlets.signal(parts.requester, signal, place);
-        let block_limit = self.settings.block_limit;
-        let session = RecordingSession::new(
-            image.clone(),
-            recorder,
-            counter.clone(),
-            original_channel,
-            block_limit,
-        );
-        debug_assert!(
-            !self.is_active(recording_id),
-            "recording {recording_id} must not have two recorders"
-        );
-        self.active.insert(
-            recording_id,
-            Active {
-                parts,
-                position: counter,
-                image,
-            },
-        );
-        self.send(RecorderCommand::Record(Box::new(session)));
-        if is_stopped {
-            self.send(RecorderCommand::Stop { recording_id });
-        }
-    }
-
-    fn take_events(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) -> usize {
-        let mut work = 0;
-        while let Ok(event) = self.events.try_recv() {
-            work += 1;
-            match event {
-                RecorderEvent::Ended(ended) => self.end(store, ended, outlets),
-                RecorderEvent::NewSegment => self.has_new_segment = true,
-                RecorderEvent::IndexLost {
-                    recording_id,
-                    error,
-                } => outlets.report(&format!(
-                    "recording {recording_id} continues without an index until it is extended: {error}"
-                )),
-            }
-        }
-        work
-    }
-
-    fn end(
-        &mut self,
-        store: &mut ArchiveStore<S>,
-        ended: EndedRecording,
-        outlets: &mut ArchiveOutlets,
-    ) {
-        let EndedRecording {
-            recording_id,
-            position,
-            error,
-        } = ended;
-        let Some(active) = self.active.remove(&recording_id) else {
-            return;
-        };
-        debug_assert!(
-            !self.is_starting(recording_id),
-            "recording {recording_id} must not end while it starts"
-        );
-        self.has_new_segment = true;
-        let Active {
-            parts,
-            image,
-            position: counter,
-        } = active;
-        let has_failed = error.is_some();
-        self.stop(store, &parts, (image, position), error, outlets);
-        let place = SignalPlace {
-            recording_id,
-            subscription_id: parts.subscription.registration_id(),
-            position,
-        };
-        outlets.signal(parts.requester, RecordingSignal::Stop, place);
-        // Closed after the stop position is stored, because a client without a counter asks for the stop position.
-        counter.close();
-        if parts.is_auto_stop {
-            self.stop_subscription(parts.subscription_number);
-        } else if !has_failed {
-            self.note_end_of_image(parts.subscription_number);
-        }
-    }
-
-    /// Stores the stop position of a recording that has ended or failed.
-    fn stop(
-        &mut self,
-        store: &mut ArchiveStore<S>,
-        parts: &ActiveParts,
-        (image, position): (Image, i64),
-        error: Option<ArchiveError>,
-        outlets: &mut ArchiveOutlets,
-    ) {
-        let (recording_id, number) = (parts.recording_id, parts.subscription_number);
-        debug_assert!(
-            !self.active.contains_key(&recording_id),
-            "recording {recording_id} must not get a stop position while its recorder still writes"
-        );
-        let stopped = store.stop_recording(recording_id, position, outlets.now_ms());
-        match error {
-            // If the subscription stays open for its other recordings, an unread image would block its publisher.
-            None => self.unrecorded.add(image),
-            Some(error) => {
-                let arrived = ArrivedImage {
-                    number,
-                    image,
-                    failed_id: Some(recording_id),
-                    is_reported: parts.failed_position == Some(position),
-                };
-                let failure = RecordingFailure {
-                    error,
-                    requester: parts.requester,
-                    ends_subscription: parts.is_auto_stop,
-                };
-                self.fail(store, arrived, failure, outlets);
-            }
-        }
-        if let Err(error) = stopped {
-            self.unnoted.add(recording_id, position, outlets.now_ms());
-            report_unnoted(outlets, recording_id, parts.requester, error.into());
-        }
-    }
-
-    fn note_end_of_image(&mut self, number: u64) {
-        let is_recorded = self
-            .all_parts()
-            .any(|parts| parts.subscription_number == number);
-        if let Some(entry) = self
-            .subscriptions
-            .by_number(number)
-            .filter(|_| !is_recorded)
-        {
-            self.memory.note_end_of_images(entry);
-        }
-    }
-
-    pub(super) fn stop_subscription(&mut self, number: u64) {
+    fn stop_subscription(&mut self, number: u64) {
         let removed = self.subscriptions.remove(number);
         self.memory.forget(removed.as_ref());
         self.release_blocked(number);
@@ -878,81 +549,6 @@ impl<S: Storage + Clone> Recordings<S> {
         // An error is ignored: it means that the recorder and the archive have ended.
         let _ = self.recorder.send(command);
     }
-}
-
-/// Adds a recording of an image to the store, or extends an existing recording. Asks the driver to add the position
-/// counter.
-fn start<S: Storage + Clone>(
-    aeron: &Aeron,
-    store: &mut ArchiveStore<S>,
-    settings: &RecordingSettings,
-    entry: &ServedSubscription,
-    purpose: RecordingPurpose,
-    arrived: &ArrivedImage,
-    now_ms: i64,
-) -> Result<Starting<S>, ArchiveError> {
-    let subscription = entry
-        .subscription()
-        .ok_or_else(|| ArchiveError::generic("the subscription of the image is not added yet"))?
-        .clone();
-    let image = arrived.image.clone();
-    // After a restart, the bytes before this position are already in the recording.
-    let join_position = image.position();
-    let (recorder, signal) = match purpose {
-        RecordingPurpose::New | RecordingPurpose::Resume { .. } => {
-            let new = NewRecording {
-                start_timestamp_ms: now_ms,
-                join_position,
-                initial_term_id: image.initial_term_id(),
-                term_length: length(image.term_buffer_length())?,
-                mtu_length: length(image.mtu_length())?,
-                session_id: image.session_id(),
-                stream_id: image.stream_id(),
-                stripped_channel: entry.stripped_channel.clone(),
-                original_channel: entry.original_channel.clone(),
-                source_identity: image.source_identity().to_owned(),
-            };
-            (store.start_recording(new)?, RecordingSignal::Start)
-        }
-        RecordingPurpose::Extend { recording_id } => {
-            let continuation = Continuation {
-                join_position,
-                initial_term_id: image.initial_term_id(),
-                term_length: length(image.term_buffer_length())?,
-                mtu_length: length(image.mtu_length())?,
-                session_id: image.session_id(),
-                control_session_id: entry.requester.control_session_id,
-                correlation_id: entry.requester.correlation_id,
-            };
-            (
-                store.extend_recording(recording_id, &continuation)?,
-                RecordingSignal::Extend,
-            )
-        }
-    };
-    let recording_id = recorder.stream().recording_id();
-    let descriptor = store.recording(recording_id)?;
-    Ok(Starting {
-        counter: request_position_counter(aeron, descriptor, settings.archive_id)?,
-        active: ActiveParts {
-            recording_id,
-            requester: entry.requester,
-            subscription_number: entry.number,
-            subscription,
-            is_auto_stop: entry.is_auto_stop,
-            failed_position: arrived.is_reported.then_some(join_position),
-        },
-        image,
-        recorder,
-        original_channel: entry.original_channel.clone(),
-        signal,
-        is_stopped: false,
-    })
-}
-
-fn length(length: usize) -> Result<i32, ArchiveError> {
-    i32::try_from(length)
-        .map_err(|_| ArchiveError::generic(format!("length {length} of an image is too long")))
 }
 
 fn unknown_on_failure(name: &str) -> ArchiveError {

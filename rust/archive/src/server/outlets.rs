@@ -5,13 +5,13 @@ use std::sync::Arc;
 use aeron_agent::{EpochClock, NanoClock};
 use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RequestIds};
 
-use super::ConductorReply;
-use crate::server::counters::ArchiveCounters;
-use crate::server::{ArchiveError, ErrorReports};
+use super::counters::ArchiveCounters;
+use super::listing::Listing;
+use super::{ArchiveError, ErrorReports};
 
 /// Clocks of an archive.
 #[derive(Clone)]
-pub(in crate::server) struct Clocks {
+pub(super) struct Clocks {
     /// Wall clock.
     pub epoch: Arc<dyn EpochClock>,
     /// Monotonic clock.
@@ -19,7 +19,7 @@ pub(in crate::server) struct Clocks {
 }
 
 /// The outputs of the conductor, and the time of its duty cycle.
-pub(in crate::server) struct ArchiveOutlets {
+pub(super) struct ArchiveOutlets {
     /// The archive's counters in its driver.
     pub counters: ArchiveCounters,
     reports: Box<dyn ErrorReports>,
@@ -30,9 +30,20 @@ pub(in crate::server) struct ArchiveOutlets {
     now_ms: i64,
 }
 
+/// The reply to a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ConductorReply {
+    /// The result of the request.
+    Value(i64),
+    /// No recording has this id.
+    RecordingUnknown(i64),
+    /// The entries of a list. The requester reads them with [`Listing::read`].
+    Listing(Listing),
+}
+
 /// A reply or a signal for a requester.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::server) enum ConductorNotice {
+pub(super) enum ConductorNotice {
     /// The reply to a request, or the later failure of a request.
     Reply(RequestIds, Result<ConductorReply, ArchiveError>),
     /// A signal of a recording that the request has started or changed.
@@ -41,7 +52,7 @@ pub(in crate::server) enum ConductorNotice {
 
 /// The recording, the subscription and the position of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) struct SignalPlace {
+pub(super) struct SignalPlace {
     /// Recording id.
     pub recording_id: i64,
     /// Registration id of the subscription.
@@ -141,5 +152,17 @@ impl ArchiveOutlets {
     /// Releases the archive's directory.
     pub fn close(&mut self) {
         self.reports.close();
+    }
+}
+
+impl From<i64> for ConductorReply {
+    fn from(value: i64) -> Self {
+        Self::Value(value)
+    }
+}
+
+impl From<Listing> for ConductorReply {
+    fn from(listing: Listing) -> Self {
+        Self::Listing(listing)
     }
 }

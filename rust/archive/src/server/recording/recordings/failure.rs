@@ -4,13 +4,13 @@ use std::fmt;
 
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 
-use super::blocked::ArrivedImage;
-use super::overlap::consume_recorded;
-use super::recordings::Recordings;
+use super::super::blocked::ArrivedImage;
+use super::super::overlap::consume_recorded;
+use super::Recordings;
 use super::resume::{NOBODY, can_never_extend};
 use crate::server::ArchiveError;
-use crate::server::conductor::ArchiveOutlets;
 use crate::server::context::OnFailure;
+use crate::server::outlets::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 use crate::text::truncated;

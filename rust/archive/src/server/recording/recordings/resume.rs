@@ -3,14 +3,14 @@
 use aeron_client::{Aeron, Image};
 use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE, RequestIds};
 
-use super::blocked::ArrivedImage;
-use super::overlap::consume_recorded;
-use super::recordings::{RecordingRequest, Recordings};
-use super::resumption::{JoinedStream, ResumedSubscription, Resumption};
-use super::subscriptions::{RecordingPurpose, ServedSubscription};
+use super::super::blocked::ArrivedImage;
+use super::super::overlap::consume_recorded;
+use super::super::resumption::{JoinedStream, ResumedSubscription, Resumption};
+use super::super::subscriptions::{RecordingPurpose, ServedSubscription};
+use super::{RecordingRequest, Recordings};
 use crate::extensions::{ExtensionChange, RecordingLabels, RecordingLink};
 use crate::server::ArchiveError;
-use crate::server::conductor::ArchiveOutlets;
+use crate::server::outlets::ArchiveOutlets;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
 
