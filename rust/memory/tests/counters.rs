@@ -100,6 +100,16 @@ fn a_new_id_is_used_before_the_reuse_time_of_a_freed_id() {
 
 /// 01-38
 #[test]
+fn a_freed_counter_counts_as_available_at_once() {
+    let mut c = counters(4);
+    assert_eq!(c.manager.available(), 4);
+    let id = allocate(&mut c, 0);
+    assert_eq!(c.manager.available(), 3);
+    c.manager.free(id, 0).unwrap();
+    assert_eq!(c.manager.available(), 4);
+}
+
+#[test]
 fn allocation_fills_both_records_and_truncates_key_and_label() {
     let mut c = counters(2);
     let counter = c
