@@ -70,8 +70,8 @@ impl Conductor {
         debug_assert!(
             self.endpoints
                 .receive_endpoint(endpoint)
-                .is_some_and(|record| record.is_active()),
-            "an image starts at endpoint {endpoint}, which is closed or closing"
+                .is_some_and(|record| record.has_interest()),
+            "an image starts at endpoint {endpoint}, which counts none of its subscriptions and may close"
         );
         if let Some(endpoint) = self.endpoints.receive_endpoint_mut(endpoint) {
             endpoint.add_image();

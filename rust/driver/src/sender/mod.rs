@@ -304,6 +304,11 @@ impl Sender {
         if let Some(slot) = self.slot_of(id)
             && let Some(endpoint) = self.endpoints[slot].take()
         {
+            // The next endpoint gets this slot. A publication that is left would send to its receivers.
+            debug_assert!(
+                self.publications.iter().all(|it| it.slot != slot),
+                "endpoint {id} is removed before its publications"
+            );
             self.poller.remove(slot as SocketKey, endpoint.socket());
         }
         self.context.events.send(SenderEvent::EndpointReleased(id));

@@ -85,6 +85,13 @@ impl Receivers {
     /// Removes the receivers that have timed out. Takes almost no time if no receiver can have timed out yet.
     pub fn forget_silent(&mut self, now_ns: i64) {
         if now_ns < self.next_check_ns {
+            debug_assert!(
+                self.heard
+                    .values()
+                    .all(|heard| now_ns.saturating_sub(heard.time_ns) < self.timeout_ns),
+                "a receiver has timed out at {now_ns}, but the next check is at {}",
+                self.next_check_ns
+            );
             return;
         }
         let timeout_ns = self.timeout_ns;

@@ -125,6 +125,11 @@ impl ReceiveEndpointRecord {
         self.state == EndpointState::Active
     }
 
+    /// Returns whether the endpoint counts a subscription.
+    pub fn has_interest(&self) -> bool {
+        !self.interests.is_empty()
+    }
+
     pub fn add_image(&mut self) {
         self.image_count += 1;
     }
@@ -528,7 +533,7 @@ impl Endpoints {
         let Some(endpoint) = self.receive_endpoint_mut(id) else {
             return;
         };
-        let is_unused = endpoint.interests.is_empty() && endpoint.image_count == 0;
+        let is_unused = !endpoint.has_interest() && endpoint.image_count == 0;
         if is_unused && endpoint.is_active() {
             endpoint.state = EndpointState::Closing;
             endpoint.status.set(types::CHANNEL_CLOSING);
@@ -551,7 +556,7 @@ impl Endpoints {
             "endpoint {id} was released, but images use it"
         );
         debug_assert!(
-            endpoint.interests.is_empty(),
+            !endpoint.has_interest(),
             "endpoint {id} was released, but subscriptions use it: {:?}",
             endpoint.interests
         );
