@@ -160,8 +160,8 @@ impl Commands {
     }
 
     pub(crate) fn succeed(&mut self, correlation_id: i64, purpose: Purpose, value: i32) {
-        self.states
-            .insert(correlation_id, CommandState::Succeeded { purpose, value });
+        let result = CommandState::Succeeded { purpose, value };
+        self.finish(correlation_id, result);
     }
 
     /// Abandons a command. Returns `None` if nothing is left to undo.
@@ -218,8 +218,16 @@ impl Commands {
     }
 
     pub(crate) fn fail(&mut self, correlation_id: i64, error: Error) {
-        self.states
-            .insert(correlation_id, CommandState::Failed(error));
+        self.finish(correlation_id, CommandState::Failed(error));
+    }
+
+    fn finish(&mut self, correlation_id: i64, result: CommandState) {
+        // Each result follows `answered`, which has removed the command.
+        let former = self.states.insert(correlation_id, result);
+        debug_assert!(
+            former.is_none(),
+            "command {correlation_id} gets a result, but its state is still {former:?}"
+        );
     }
 
     /// Whether a removal of this resource was sent and has no response yet.

@@ -107,7 +107,12 @@ fn jittered(delay: Duration, seed: u64) -> i64 {
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     let delay_ns = delay.as_nanos() as u64;
-    (delay_ns / 2 + (mixed ^ (mixed >> 31)) % (delay_ns / 2).max(1)) as i64
+    let shortened_ns = delay_ns / 2 + (mixed ^ (mixed >> 31)) % (delay_ns / 2).max(1);
+    debug_assert!(
+        (delay_ns / 2..=delay_ns).contains(&shortened_ns),
+        "a look after {shortened_ns} ns is too early or too late for a delay of {delay_ns} ns"
+    );
+    shortened_ns as i64
 }
 
 /// Whether a driver with this error leaves the logs of its clients as they are. A driver that has timed out its client
@@ -265,11 +270,18 @@ impl Conductor {
         let key = |order: u64| FIRST_KEY - order as i64;
         macro_rules! rename {
             ($($registry:ident: $registration:expr),*) => {$(
+                let count = self.$registry.len();
                 self.$registry = std::mem::take(&mut self.$registry).into_values().map(|core| {
                     let registration = $registration(&core);
                     registration.set_key(key(registration.order));
                     (registration.key(), core)
                 }).collect();
+                debug_assert_eq!(
+                    self.$registry.len(),
+                    count,
+                    "two suspended {} have the same key, so one of them is lost",
+                    stringify!($registry)
+                );
             )*};
         }
         rename!(
@@ -327,6 +339,16 @@ impl Conductor {
         driver: FoundDriver,
         outage: Outage,
     ) -> Result<()> {
+        // The ids of the next driver begin again, so a later log or response could have the same id.
+        debug_assert!(
+            self.logs.is_empty(),
+            "{} logs of the lost driver could be taken for logs of the next driver",
+            self.logs.len()
+        );
+        debug_assert!(
+            !self.commands.has_active(),
+            "a command to the lost driver waits for a response of the next driver"
+        );
         let link = Arc::new(Link::new(&driver.cnc, driver.logs));
         let timeout = link.inter_service_timeout();
         client.settings.check_keepalive(timeout)?;

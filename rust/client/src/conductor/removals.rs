@@ -17,6 +17,14 @@ impl Conductor {
         if removal.registration_id() < 0 || self.is_down() {
             return;
         }
+        debug_assert!(
+            !self
+                .unsent_removals
+                .iter()
+                .any(|it| it.registration_id() == removal.registration_id()),
+            "resource {} is removed twice: the driver would refuse the second removal",
+            removal.registration_id()
+        );
         self.unsent_removals.push_back(removal);
         self.send_removals(client);
     }

@@ -202,8 +202,13 @@ impl SubscriptionCore {
     /// Removes an image of the current driver. Returns the image, unless it was still waiting.
     pub(crate) fn remove_image(&self, correlation_id: i64) -> Option<Image> {
         lock(&self.waiting).retain(|image| !image.is_announced_as(correlation_id));
-        self.remove_images(|image| image.is_announced_as(correlation_id))
-            .pop()
+        let mut removed = self.remove_images(|image| image.is_announced_as(correlation_id));
+        debug_assert!(
+            removed.len() <= 1,
+            "only one of {} images with the id {correlation_id} would be closed",
+            removed.len()
+        );
+        removed.pop()
     }
 
     fn remove_images(&self, is_removed: impl Fn(&Image) -> bool) -> Vec<Image> {
