@@ -233,6 +233,10 @@ impl ArchiveLink {
     }
 
     fn disconnect(&mut self, now_ns: i64) {
+        debug_assert!(
+            !matches!(self.state, LinkState::Closed),
+            "a closed link must not connect again"
+        );
         self.state = LinkState::Disconnected {
             next_attempt_ns: Some(self.backoff.next_attempt_ns(now_ns)),
         };

@@ -90,6 +90,12 @@ impl Situation {
         recording: &RecordingDescriptor,
     ) -> Result<(), RecordedPublisherError> {
         let (recording_id, stop_position) = (recording.recording_id, recording.stop_position);
+        debug_assert!(
+            self.dropped_position <= self.highest_sent_position,
+            "no end of recording {recording_id} fits: messages up to {} were dropped, but only up to {} sent",
+            self.dropped_position,
+            self.highest_sent_position
+        );
         if stop_position < self.dropped_position {
             return Err(RecordedPublisherError::RecordedPositionLost {
                 recording_id,

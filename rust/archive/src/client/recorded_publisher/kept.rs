@@ -80,7 +80,11 @@ impl KeptMessages {
 
     /// Sets the position of the next message. The buffer must be empty.
     pub(super) fn begin_at(&mut self, position: i64) {
-        debug_assert!(self.messages.is_empty());
+        debug_assert!(
+            self.messages.is_empty(),
+            "{} kept messages would lose their positions, because the stream begins again at {position}",
+            self.messages.len()
+        );
         self.recorded_position = position;
         self.dropped_position = position;
         self.end_position = position;
@@ -144,8 +148,17 @@ impl KeptMessages {
     /// Adds a message. The caller has checked that there is [`room`](Self::room).
     #[inline]
     pub(super) fn push(&mut self, message: &[u8], place: MessagePlace, is_sent: bool) {
-        debug_assert!(message.len() + MESSAGE_OVERHEAD <= self.room());
-        debug_assert!(!is_sent || self.are_all_sent());
+        debug_assert!(
+            message.len() + MESSAGE_OVERHEAD <= self.room(),
+            "a message of {} bytes does not fit into the {} free bytes",
+            message.len(),
+            self.room()
+        );
+        debug_assert!(
+            !is_sent || self.are_all_sent(),
+            "a message is sent before {} older messages",
+            self.messages.len() - self.sent
+        );
         debug_assert!(
             place.begin >= self.end_position && place.end > place.begin,
             "a message from {} to {} must follow the messages up to {}",
@@ -272,6 +285,11 @@ impl KeptMessages {
 
     fn parts(&self, begin: usize, length: usize) -> [&[u8]; 2] {
         let end = begin + length;
+        debug_assert!(
+            end <= self.bytes.len(),
+            "a message at byte {begin} would be sent without its end: {length} bytes long, {} bytes are kept",
+            self.bytes.len()
+        );
         let (first, second) = self.bytes.as_slices();
         let split = first.len();
         let part = |slice: &'_ [u8], offset: usize| {
