@@ -220,6 +220,10 @@ impl<M: RecordingMessages> Range<M> {
     fn take(&self, from: i64, quota: Counts, left: &mut Counts) -> Result<i64, M::Error> {
         let cut = self.messages.cut(from, self.to, quota)?;
         *left = *left - cut.counts;
+        debug_assert!(
+            left.messages >= 0 && left.payload_bytes >= 0,
+            "the ranges take more than their batch may have: {left:?} is left"
+        );
         Ok(cut.position)
     }
 

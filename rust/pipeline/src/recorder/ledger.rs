@@ -146,7 +146,16 @@ impl Ledger {
                 gone_ms: None,
             }),
         }
+        debug_assert!(
+            self.gap_before(joined.recording_id).is_none(),
+            "recording {} begins, but a gap before it is counted already",
+            joined.recording_id
+        );
         if let Some(from) = missed_since {
+            debug_assert!(
+                from < join_position,
+                "nothing can be missed from {from} to {join_position}"
+            );
             let bytes = join_position - from;
             self.totals.push_gap(RecordingGap {
                 stream: Some(key.stream_id),
@@ -182,6 +191,11 @@ impl Ledger {
     ) -> Option<RecordingGap> {
         let gap = self.gap_before(recording_id)?;
         let more = bytes - gap.bytes.unwrap_or(0);
+        debug_assert!(
+            more >= 0,
+            "the gap before recording {recording_id} has {bytes} bytes, {} fewer than its image had missed",
+            -more
+        );
         gap.bytes = Some(bytes);
         gap.to = gap.from.map(|from| from + bytes);
         gap.recording = None;
