@@ -313,6 +313,13 @@ mod tests {
     }
 
     #[test]
+    fn a_doubt_from_before_the_start_lasts_at_most_for_the_wait_of_this_start() {
+        let mut clock = started(0, 2 * DAY_NS);
+        assert_eq!(clock.remaining_ns(), DAY_NS);
+        assert_eq!(clock.update(at(DAY_MS, 0)), Some(ClockChange::Trusted));
+    }
+
+    #[test]
     fn a_step_of_more_than_a_minute_is_doubted_and_ages_do_not_grow_by_it() {
         for by_ms in [
             -30 * DAY_MS,
