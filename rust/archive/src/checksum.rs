@@ -11,8 +11,6 @@ use aeron_layout::frame::DataHeaderLayout;
 use aeron_layout::{I32, Layout};
 use aeron_memory::log::frame::{HEADER_LENGTH, aligned_length, frame_type, offset};
 
-use crate::frame::CheckedFrame;
-
 /// A checksum algorithm. The checksum has 32 bits, as many as a session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Checksum {
@@ -84,30 +82,6 @@ impl Checksum {
             Self::Crc32c => crc32c::crc32c(bytes),
         };
         value as i32
-    }
-
-    /// Computes the checksum of a frame.
-    #[inline(always)]
-    pub(crate) fn of(self, frame: &CheckedFrame<'_>) -> i32 {
-        self.compute(&frame.bytes()[HEADER_LENGTH..])
-    }
-
-    /// Checks a recorded frame against the checksum in its session id field. A padding frame has no checksum and always
-    /// passes.
-    ///
-    /// # Errors
-    /// [`ChecksumMismatch`] if the session id field is not the checksum of the frame's bytes.
-    pub fn verify(self, frame: &CheckedFrame<'_>) -> Result<(), ChecksumMismatch> {
-        let found = frame.session_id();
-        let computed = self.of(frame);
-        if frame.is_padding() || found == computed {
-            return Ok(());
-        }
-        Err(ChecksumMismatch {
-            position: frame.position(),
-            computed,
-            found,
-        })
     }
 
     /// Writes the checksum of each data frame of `block` into the frame's session id field.

@@ -13,7 +13,7 @@ use aeron_memory::log::frame::{
 use aeron_memory::log::position::Positions;
 use thiserror::Error;
 
-use crate::checksum::Checksum;
+use crate::checksum::{Checksum, ChecksumMismatch};
 
 /// A checked frame, borrowed from the buffer that it was read into.
 #[derive(Debug, Clone, Copy)]
@@ -428,6 +428,32 @@ impl HeaderWords {
             place: term.load_i64_relaxed(at + offset::TERM_OFFSET) as u64,
             stream: term.load_i64_relaxed(at + offset::STREAM_ID) as u64,
         }
+    }
+}
+
+impl Checksum {
+    /// Computes the checksum of a frame.
+    #[inline(always)]
+    pub(crate) fn of(self, frame: &CheckedFrame<'_>) -> i32 {
+        self.compute(&frame.bytes()[HEADER_LENGTH..])
+    }
+
+    /// Checks a recorded frame against the checksum in its session id field. A padding frame has no checksum and always
+    /// passes.
+    ///
+    /// # Errors
+    /// [`ChecksumMismatch`] if the session id field is not the checksum of the frame's bytes.
+    pub fn verify(self, frame: &CheckedFrame<'_>) -> Result<(), ChecksumMismatch> {
+        let found = frame.session_id();
+        let computed = self.of(frame);
+        if frame.is_padding() || found == computed {
+            return Ok(());
+        }
+        Err(ChecksumMismatch {
+            position: frame.position(),
+            computed,
+            found,
+        })
     }
 }
 

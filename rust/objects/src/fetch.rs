@@ -13,12 +13,10 @@ use object_store::path::Path;
 use crate::ObjectError;
 use crate::copy::read_object;
 use crate::key::{MANIFEST_NAME, SegmentKey};
-use crate::local::{create_anew, unreadable_name};
+use crate::local::{FETCHING_EXTENSION, create_anew, unreadable_name};
 use crate::location::ObjectStorage;
 use crate::manifest::{MAX_LENGTH, Manifest, ManifestError, ObjectCopy};
 
-/// Extension, without the dot, of a file that is being fetched.
-pub(crate) const FETCHING_EXTENSION: &str = "fetching";
 /// Maximum number of times that an object is read if its bytes are wrong.
 const ATTEMPTS: usize = 2;
 

@@ -10,10 +10,11 @@ use aeron_archive::segments::SegmentFileName;
 use aeron_archive::storage::{Access, Directory, Storage};
 
 use crate::ObjectError;
-use crate::fetch::FETCHING_EXTENSION;
 use crate::location::ObjectLocation;
 use crate::manifest::{MAX_LENGTH, Manifest, ManifestError};
 
+/// Extension, without the dot, of a file that is being fetched.
+pub(crate) const FETCHING_EXTENSION: &str = "fetching";
 /// Name of the file with the location of the storage. Other processes use the file to find the copied segments.
 const LOCATION_FILE: &str = "archive-objects.json";
 

@@ -11,7 +11,6 @@ use super::call::{ArchiveCall, Ticket};
 use super::connecting::ConnectingSession;
 use super::context::ArchiveClientContext;
 use super::error::{ArchiveClientError, Result};
-use super::operation::{ArchiveOperation, CallSteps};
 use super::session::{ArchiveSession, ArchiveSessionState};
 
 /// Maximum number of polls while the session is locked, so that a long listing does not block other
@@ -171,26 +170,6 @@ impl AeronArchive {
 
 /// Sending and polling.
 impl AeronArchive {
-    /// Sends a request and waits for its result.
-    ///
-    /// # Errors
-    /// See [`AeronArchive`].
-    pub fn call<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<T> {
-        self.shared.aeron.check_may_wait()?;
-        self.begin(call)?.wait()
-    }
-
-    /// Sends a request without waiting for its response. If not each archive supports the request, the operation first
-    /// checks that this archive does. If it does not, the operation fails with
-    /// [`ArchiveClientError::NotSupported`].
-    ///
-    /// # Errors
-    /// The session cannot be used: see [`AeronArchive`]. The operation returns all other errors.
-    pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
-        let steps = CallSteps::begin(self, call)?;
-        Ok(ArchiveOperation::new(self, steps))
-    }
-
     /// Polls once. Returns a work count: 0 if nothing was sent or read.
     ///
     /// # Errors

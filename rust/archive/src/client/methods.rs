@@ -1,4 +1,4 @@
-//! The requests of [`AeronArchive`] that have several steps.
+//! The requests of [`AeronArchive`]: single calls, and requests of several steps.
 
 use aeron_client::{ExclusivePublication, Publication};
 
@@ -8,13 +8,33 @@ use super::channels::{is_response_mode, parse, with_session_id};
 use super::error::Result;
 use super::extension::{ExtensionPage, TimeRange};
 use super::operation::{
-    ArchiveOperation, EarliestReplay, ListingSteps, RecordedExclusivePublication,
+    ArchiveOperation, CallSteps, EarliestReplay, ListingSteps, RecordedExclusivePublication,
     RecordedPublication, ReplaySubscription, ResponseReplay, StartedReplay, TimedReplay,
 };
 use super::params::ReplayParams;
 
-/// Requests of several steps.
+/// Requests.
 impl AeronArchive {
+    /// Sends a request and waits for its result.
+    ///
+    /// # Errors
+    /// See [`AeronArchive`].
+    pub fn call<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<T> {
+        self.aeron().check_may_wait()?;
+        self.begin(call)?.wait()
+    }
+
+    /// Sends a request without waiting for its response. If not each archive supports the request, the operation first
+    /// checks that this archive does. If it does not, the operation fails with
+    /// [`ArchiveClientError::NotSupported`](super::ArchiveClientError::NotSupported).
+    ///
+    /// # Errors
+    /// The session cannot be used: see [`AeronArchive`]. The operation returns all other errors.
+    pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
+        let steps = CallSteps::begin(self, call)?;
+        Ok(ArchiveOperation::new(self, steps))
+    }
+
     /// Lists the entries of all pages. `page` creates the request for the page from an index on.
     ///
     /// # Errors

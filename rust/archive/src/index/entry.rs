@@ -11,6 +11,13 @@ use aeron_memory::log::frame::FRAME_ALIGNMENT;
 use super::heads::{Counts, Progress};
 use crate::damage::NewerVersion;
 
+/// An entry is due if this number of bytes was recorded since the last entry.
+pub(super) const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
+/// An entry is due if this time has passed since the last entry, in microseconds.
+pub(crate) const ENTRY_INTERVAL_US: i64 = 1_000;
+/// Maximum number of bytes at the end of a recording that have no entry after a kill. These are the
+/// bytes for which no entry was due, and one block.
+pub(crate) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + super::MAX_BLOCK_LENGTH as i64;
 /// Length of the header and of each entry, in bytes.
 pub const ENTRY_LENGTH: usize = IndexEntryLayout::LENGTH;
 

@@ -6,6 +6,8 @@ use aeron_memory::log::frame::FRAME_ALIGNMENT;
 
 use crate::segments::{old_index_name, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile, SyncLevel};
+use crate::stream::RecordedStream;
+use crate::verifier::SessionField;
 
 use super::arrivals::SegmentArrivals;
 use super::{ENTRY_LENGTH, INDEX_EXTENSION, IndexEntry, IndexForm, IndexHeader, IndexRecorder};
@@ -318,4 +320,18 @@ fn read_slot(file: &impl StorageFile, number: u64) -> io::Result<Option<[u8; ENT
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// Returns the content of the session id fields of a segment's frames, according to its index.
+pub(super) fn session_field<S: Storage>(
+    storage: &S,
+    stream: &RecordedStream,
+    base: i64,
+    is_trusted: bool,
+) -> io::Result<SessionField> {
+    let file = IndexFile::open(storage, stream.recording_id(), base, Access::Read)?;
+    let recorder = file
+        .filter(|_| is_trusted)
+        .and_then(|it| it.recorder().copied());
+    Ok(recorder.map_or(SessionField::Unknown, |it| it.session_field))
 }

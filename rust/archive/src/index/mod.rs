@@ -35,11 +35,11 @@ pub use segment::{ArrivalClock, BlockFrames, SegmentIndex};
 pub use time::{FindPositionError, FoundPosition, TimeSearch, find_position};
 pub use written::written_end;
 
+pub(crate) use entry::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 pub(crate) use moves::{
     cut_index, hand_over, note_checksum, remove_index, remove_lonely, rename_old,
 };
 pub(crate) use repair::repair_last;
-pub(crate) use segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 pub(crate) use time::last_arrival_ms;
 
 /// Extension of an index file, without the dot.

@@ -15,7 +15,8 @@ use crate::segments::{SegmentFileName, old_index_name, sidecar_name};
 use crate::storage::{Access, Storage, StorageFile};
 use crate::stream::RecordedStream;
 
-use super::segment::{MAX_UNINDEXED_BYTES, session_field};
+use super::entry::MAX_UNINDEXED_BYTES;
+use super::file::session_field;
 use super::{
     Counts, ENTRY_LENGTH, HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile,
     IndexForm, IndexHeader, IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH, NEW_INDEX_EXTENSION,

@@ -12,26 +12,19 @@ use std::sync::Arc;
 
 use aeron_agent::EpochClock;
 
+use super::entry::{ENTRY_INTERVAL_BYTES, ENTRY_INTERVAL_US};
+use super::file::session_field;
 use super::moves::remove_index;
 use super::repair::{State, repair_last};
 use super::{
     HeadTracker, INDEX_EXTENSION, IndexEntry, IndexError, IndexFile, IndexForm, IndexHeader,
-    IndexRecorder, IndexWriter, MAX_BLOCK_LENGTH,
+    IndexRecorder, IndexWriter,
 };
 use crate::frame::CheckedFrame;
 use crate::recovery::has_empty_page;
 use crate::segments::sidecar_name;
 use crate::storage::{Access, Storage, SyncLevel};
 use crate::stream::RecordedStream;
-use crate::verifier::SessionField;
-
-/// An entry is due if this number of bytes was recorded since the last entry.
-const ENTRY_INTERVAL_BYTES: i64 = 64 * 1024;
-/// An entry is due if this time has passed since the last entry, in microseconds.
-pub(crate) const ENTRY_INTERVAL_US: i64 = 1_000;
-/// Maximum number of bytes at the end of a recording that have no entry after a kill. These are the
-/// bytes for which no entry was due, and one block.
-pub(crate) const MAX_UNINDEXED_BYTES: i64 = ENTRY_INTERVAL_BYTES + MAX_BLOCK_LENGTH as i64;
 
 /// The wall clock for arrival times.
 #[derive(Clone)]
@@ -355,20 +348,6 @@ impl<S: Storage> SegmentIndex<S> {
         self.arrival_us = self.arrival_us.max(entry.arrival_us.unwrap_or(0));
         self.writer.append(entry)
     }
-}
-
-/// Returns the content of the session id fields of a segment's frames, according to its index.
-pub(super) fn session_field<S: Storage>(
-    storage: &S,
-    stream: &RecordedStream,
-    base: i64,
-    is_trusted: bool,
-) -> io::Result<SessionField> {
-    let file = IndexFile::open(storage, stream.recording_id(), base, Access::Read)?;
-    let recorder = file
-        .filter(|_| is_trusted)
-        .and_then(|it| it.recorder().copied());
-    Ok(recorder.map_or(SessionField::Unknown, |it| it.session_field))
 }
 
 /// Creates the index of a segment. At sync levels above [`SyncLevel::None`], the index survives a

@@ -28,8 +28,8 @@ use std::io;
 use aeron_protocol::archive::TimeEdge;
 
 use super::arrivals::{Arrival, SegmentArrivals};
+use super::entry::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 use super::repair::epoch_us;
-use super::segment::{ENTRY_INTERVAL_US, MAX_UNINDEXED_BYTES};
 use super::{HeadTracker, IndexFile, IndexForm};
 use crate::catalog::RecordingDescriptor;
 use crate::reader::RecordingReader;

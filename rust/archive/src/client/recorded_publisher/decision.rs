@@ -2,8 +2,19 @@
 
 use super::error::RecordedPublisherError;
 use super::geometry::StreamGeometry;
-use super::set_up::KnownRecording;
 use crate::catalog::RecordingDescriptor;
+
+/// The recording that the publisher has found or started.
+#[derive(Clone, Debug)]
+pub(super) struct KnownRecording {
+    pub(super) id: i64,
+    pub(super) geometry: StreamGeometry,
+    /// Session id of the recording at the last extension, and of each publication that this publisher
+    /// has added since then. The last recorded session may be any of them.
+    pub(super) sessions: Vec<i32>,
+    /// Whether this publisher has already recorded a stream in this recording.
+    pub(super) is_ours: bool,
+}
 
 /// The facts of the publisher that the decision depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

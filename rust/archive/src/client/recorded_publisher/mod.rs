@@ -30,12 +30,12 @@ use aeron_client::{Aeron, AppendError, Appended, MessageBatch, PendingOperation}
 
 use self::connection::{Connection, ConnectionEvent};
 use self::context::PublisherSettings;
-use self::decision::Situation;
+use self::decision::{KnownRecording, Situation};
 use self::geometry::MessagePlace;
 use self::kept::{KeptMessages, MESSAGE_OVERHEAD};
 use self::listener::NoPublisherListener;
 use self::recorded_position::PositionNews;
-use self::set_up::{KnownRecording, RecordingSetUp, RecordingSetUpEnd, RecordingSetUpTurn};
+use self::set_up::{RecordingSetUp, RecordingSetUpEnd, RecordingSetUpTurn};
 use self::stream::ActiveStream;
 use super::backoff::Backoff;
 use super::error::Result;

@@ -10,7 +10,7 @@ use super::super::channels::with_session_id;
 use super::super::error::ArchiveClientError;
 use super::super::link::{Answered, ArchiveLink};
 use super::context::PublisherSettings;
-use super::decision::{Decision, Situation};
+use super::decision::{Decision, KnownRecording, Situation};
 use super::error::RecordedPublisherError;
 use super::geometry::StreamGeometry;
 use super::recorded_position::{QUERY_INTERVAL_NS, RecordedPosition};
@@ -51,18 +51,6 @@ pub(super) struct AwaitedRecording {
     deadline_ns: i64,
     query: Option<Ticket<Option<i64>>>,
     next_query_ns: i64,
-}
-
-/// The recording that the publisher has found or started.
-#[derive(Clone, Debug)]
-pub(super) struct KnownRecording {
-    pub(super) id: i64,
-    pub(super) geometry: StreamGeometry,
-    /// Session id of the recording at the last extension, and of each publication that this publisher
-    /// has added since then. The last recorded session may be any of them.
-    pub(super) sessions: Vec<i32>,
-    /// Whether this publisher has already recorded a stream in this recording.
-    pub(super) is_ours: bool,
 }
 
 /// The end of a set-up.
