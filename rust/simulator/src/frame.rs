@@ -1,5 +1,5 @@
-//! [`Frame`]: the hosts of a schedule with their drivers and network, the future events, and the steps of virtual time.
-//! All worlds share it.
+//! [`WorldFrame`]: the hosts of a schedule with their drivers and network, the future events, and the steps of virtual
+//! time. All worlds share it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,7 +26,7 @@ pub struct FramePlan<'a> {
 }
 
 /// The hosts of a schedule with events of the type `E`.
-pub struct Frame<E> {
+pub struct WorldFrame<E> {
     pub clock: VirtualClock,
     pub wire: SharedWire,
     pub hosts: Vec<Host>,
@@ -42,7 +42,7 @@ pub struct Frame<E> {
     step_ns: i64,
 }
 
-impl<E: Clone> Frame<E> {
+impl<E: Clone> WorldFrame<E> {
     /// Creates the hosts at the beginning of a schedule, without its events, and starts their drivers.
     pub fn new(plan: FramePlan<'_>) -> Self {
         let clock = VirtualClock::new(plan.clocks);

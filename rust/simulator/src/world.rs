@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use crate::checks::{CounterChecks, CounterIdChecks, DatagramChecks, check_timeouts};
 use crate::clock::START_NS;
-use crate::frame::{Frame, FramePlan};
+use crate::frame::{FramePlan, WorldFrame};
 use crate::host::Host;
 use crate::network::WireCounts;
 use crate::roles::{Conversation, Publisher, RoleEnvironment, SimulatedSubscriber};
@@ -81,7 +81,7 @@ impl SimulatedStream {
 /// See the [module](self).
 pub struct World {
     schedule: Schedule,
-    frame: Frame<Event>,
+    frame: WorldFrame<Event>,
     streams: Vec<SimulatedStream>,
     conversation: Option<Conversation>,
     truth: Truth,
@@ -105,7 +105,7 @@ const MAX_FORGED_NAKS: usize = 8;
 impl World {
     /// Creates the world at the beginning of a schedule.
     pub fn new(schedule: Schedule) -> Self {
-        let mut frame = Frame::new(FramePlan {
+        let mut frame = WorldFrame::new(FramePlan {
             drivers: &schedule.drivers,
             clocks: &schedule.clocks,
             names: schedule.names.clone(),

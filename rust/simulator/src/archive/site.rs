@@ -4,21 +4,21 @@ use super::plan::{ArchiveEvent, ArchiveSchedule};
 use super::server::ArchiveServer;
 use crate::checks::check_timeouts;
 use crate::clock::START_NS;
-use crate::frame::{Frame, FramePlan};
+use crate::frame::{FramePlan, WorldFrame};
 use crate::network::HostId;
 use crate::schedule::NamePlan;
 use crate::truth::Finding;
 
 /// The machines of a schedule with events of the type `E`.
 pub struct Site<E> {
-    pub frame: Frame<E>,
+    pub frame: WorldFrame<E>,
     pub archives: Vec<ArchiveServer>,
 }
 
 impl<E: Clone + From<ArchiveEvent>> Site<E> {
     /// Creates the machines at the beginning of a schedule, with the events of the archives.
     pub fn new(plan: &ArchiveSchedule) -> Self {
-        let mut frame = Frame::new(FramePlan {
+        let mut frame = WorldFrame::new(FramePlan {
             drivers: &plan.drivers,
             clocks: &plan.clocks,
             names: NamePlan::default(),
