@@ -47,7 +47,7 @@ where
             )));
         }
         let mut work = self.conductor.do_work(&mut self.sessions);
-        work += self.take_notes() + self.run_driver();
+        work += self.sessions.run(&mut self.conductor) + self.take_notes() + self.run_driver();
         if let Some(replayer) = &mut self.replayer {
             work += replayer.do_work(self.conductor.now_ns()) + self.run_driver();
         }

@@ -51,7 +51,6 @@ use start_replay::HeldReplay;
 pub(super) use find_position::WantedPosition;
 pub(super) use named_readers::ReaderCommit;
 pub(super) use requests::{Caller, ConductorRequest, Execution, Later, Requesters};
-pub(super) use start_replay::ReplayOrder;
 
 /// Owns the archive's state. Runs on one thread. The recorder and the replayer run on the same thread or on threads of
 /// their own.

@@ -3,12 +3,13 @@
 
 use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 
-use super::{ArchiveConductor, ReaderCommit, ReplayOrder, WantedPosition};
+use super::{ArchiveConductor, ReaderCommit, WantedPosition};
 use crate::extensions::RetentionPolicy;
 use crate::server::ArchiveError;
 use crate::server::listing::{Listing, PageRange, StreamFilter};
 use crate::server::outlets::{ConductorNotice, ConductorReply};
 use crate::server::recording::RecordingRequest;
+use crate::server::replay::ReplayOrder;
 use crate::server::replication::ReplicationRequest;
 use crate::storage::Storage;
 
@@ -85,10 +86,10 @@ conductor_requests! { caller =>
     /// Returns the id of the archive.
     ArchiveId => archive_id(),
     /// Records the images of a stream. The reply is the registration id of the subscription, when the driver has added it.
-    StartRecording { request: RecordingRequest<'a> } => start_recording(caller, &request),
+    StartRecording { request: RecordingRequest } => start_recording(caller, request),
     /// Continues a recording with an image of a stream. The reply is like that of `StartRecording`.
-    ExtendRecording { recording_id: i64, request: RecordingRequest<'a> }
-        => extend_recording(caller, recording_id, &request),
+    ExtendRecording { recording_id: i64, request: RecordingRequest }
+        => extend_recording(caller, recording_id, request),
     /// Stops the recordings of the subscription with this stream id and channel.
     StopRecording { stream_id: i32, channel: &'a str } => recordings.stop_by_channel(stream_id, channel),
     /// Stops the recordings of the subscription with this registration id.
@@ -111,7 +112,7 @@ conductor_requests! { caller =>
     /// Replaces the channel of a recording.
     UpdateChannel { recording_id: i64, channel: &'a str } => update_channel(recording_id, channel),
     /// Replays a recording. The reply is the id of the replay, when its first segment is open.
-    Replay { order: ReplayOrder<'a> } => replay(caller, &order),
+    Replay { order: ReplayOrder } => replay(caller, order),
     /// Returns a token with which the requester can request a replay on another publication.
     ReplayToken { recording_id: i64 } => replay_token(caller, recording_id),
     /// Stops a replay.

@@ -1,7 +1,7 @@
 //! Starts and extends recordings. If the file system has too little space, the request waits until retention has made
 //! room.
 
-use aeron_protocol::archive::{RequestIds, SourceLocation};
+use aeron_protocol::archive::RequestIds;
 
 use super::{ArchiveConductor, Caller, Later};
 use crate::server::ArchiveError;
@@ -14,10 +14,7 @@ const MAX_HELD: usize = 64;
 /// A request that waits for room.
 #[derive(Debug)]
 pub(super) struct HeldRecording {
-    channel: String,
-    stream_id: i32,
-    source_location: SourceLocation,
-    is_auto_stop: bool,
+    request: RecordingRequest,
     /// The recording to be extended; `None` for a new recording.
     recording_id: Option<i64>,
 }
@@ -31,7 +28,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     pub(super) fn start_recording(
         &mut self,
         caller: &Caller<'_>,
-        request: &RecordingRequest<'_>,
+        request: RecordingRequest,
     ) -> Result<Later, ArchiveError> {
         self.record(caller.ids, request, None)
     }
@@ -45,7 +42,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         &mut self,
         caller: &Caller<'_>,
         recording_id: i64,
-        request: &RecordingRequest<'_>,
+        request: RecordingRequest,
     ) -> Result<Later, ArchiveError> {
         self.record(caller.ids, request, Some(recording_id))
     }
@@ -53,29 +50,26 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     fn record(
         &mut self,
         requester: RequestIds,
-        request: &RecordingRequest<'_>,
+        request: RecordingRequest,
         recording_id: Option<i64>,
     ) -> Result<Later, ArchiveError> {
         let now_ns = self.now_ns();
         let may_hold = self.held_recordings.count() < MAX_HELD;
         if may_hold && self.retention.is_making_room(&self.store, now_ns) {
             let held = HeldRecording {
-                channel: request.channel.to_owned(),
-                stream_id: request.stream_id,
-                source_location: request.source_location,
-                is_auto_stop: request.is_auto_stop,
+                request,
                 recording_id,
             };
             self.held_recordings.hold(requester, held);
             return Ok(Later);
         }
-        self.record_now(requester, request, recording_id)
+        self.record_now(requester, &request, recording_id)
     }
 
     fn record_now(
         &mut self,
         requester: RequestIds,
-        request: &RecordingRequest<'_>,
+        request: &RecordingRequest,
         recording_id: Option<i64>,
     ) -> Result<Later, ArchiveError> {
         let (aeron, store) = (&self.aeron, &self.store);
@@ -98,13 +92,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         }
         let held = self.held_recordings.take_ready(|_| true);
         for (requester, held) in &held {
-            let request = RecordingRequest {
-                channel: &held.channel,
-                stream_id: held.stream_id,
-                source_location: held.source_location,
-                is_auto_stop: held.is_auto_stop,
-            };
-            if let Err(error) = self.record_now(*requester, &request, held.recording_id) {
+            if let Err(error) = self.record_now(*requester, &held.request, held.recording_id) {
                 self.outlets.refuse(*requester, error);
             }
         }

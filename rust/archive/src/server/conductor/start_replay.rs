@@ -6,31 +6,16 @@ use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
 use super::{ArchiveConductor, Caller, Later};
 use crate::server::ArchiveError;
-use crate::server::replay::{ReplayEvent, ReplayRange, ReplayRequested, RequestedPace};
+use crate::server::replay::{ReplayEvent, ReplayOrder, ReplayRequested};
 use crate::storage::Storage;
 use crate::store::StoreError;
-
-/// A replay request: bounded by a counter or unbounded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) struct ReplayOrder<'a> {
-    pub recording_id: i64,
-    pub range: ReplayRange,
-    pub pace: RequestedPace,
-    pub limit_counter_id: Option<i32>,
-    pub stream_id: i32,
-    pub channel: &'a str,
-    /// Correlation id of the image whose response channel receives the replay.
-    pub response_correlation_id: Option<i64>,
-}
 
 /// A replay request that must wait.
 #[derive(Debug)]
 pub(super) struct HeldReplay {
-    channel: String,
     /// Principal of the user who sent the request.
     owner: Vec<u8>,
-    /// The order without its channel.
-    order: ReplayOrder<'static>,
+    order: ReplayOrder,
 }
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
@@ -42,19 +27,15 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
     pub(super) fn replay(
         &mut self,
         caller: &Caller<'_>,
-        order: &ReplayOrder<'_>,
+        order: ReplayOrder,
     ) -> Result<Later, ArchiveError> {
-        if !self.must_wait(order) {
-            return self.begin_replay(caller.ids, caller.principal, order);
+        if !self.must_wait(&order) {
+            return self.begin_replay(caller.ids, caller.principal, &order);
         }
         self.replays.check_room(self.held_replays.count())?;
         let held = HeldReplay {
-            channel: order.channel.to_owned(),
             owner: caller.principal.to_vec(),
-            order: ReplayOrder {
-                channel: "",
-                ..*order
-            },
+            order,
         };
         self.held_replays.hold(caller.ids, held);
         Ok(Later)
@@ -66,25 +47,21 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let ready = held.take_ready(|held| !self.must_wait(&held.order));
         self.held_replays = held;
         for (requester, held) in &ready {
-            let order = ReplayOrder {
-                channel: &held.channel,
-                ..held.order
-            };
-            if let Err(error) = self.begin_replay(*requester, &held.owner, &order) {
+            if let Err(error) = self.begin_replay(*requester, &held.owner, &held.order) {
                 self.outlets.refuse(*requester, error);
             }
         }
         ready.len()
     }
 
-    fn must_wait(&self, order: &ReplayOrder<'_>) -> bool {
+    fn must_wait(&self, order: &ReplayOrder) -> bool {
         let id = order.recording_id;
         self.recordings.is_starting(id)
             || (self.begins_before_start(order) && self.must_wait_for_copies(Some(id)))
     }
 
     /// Returns whether a replay begins before the start position of its recording in the catalog.
-    fn begins_before_start(&self, order: &ReplayOrder<'_>) -> bool {
+    fn begins_before_start(&self, order: &ReplayOrder) -> bool {
         let recording = self.store.recording(order.recording_id);
         order.range.position != NULL_VALUE
             && recording.is_ok_and(|recording| order.range.position < recording.start_position)
@@ -94,7 +71,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         &mut self,
         requester: RequestIds,
         owner: &[u8],
-        order: &ReplayOrder<'_>,
+        order: &ReplayOrder,
     ) -> Result<Later, ArchiveError> {
         if self.begins_before_start(order) {
             self.objects.unknown().check(order.recording_id)?;
@@ -107,16 +84,10 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         let request = ReplayRequested {
             requester,
             owner,
-            recording_id: order.recording_id,
+            order,
             recording: copied.as_ref().or(recording),
             local_start: recording.map_or(0, |recording| recording.start_position),
             active_position: self.recordings.position_counter(order.recording_id),
-            limit_counter_id: order.limit_counter_id,
-            range: order.range,
-            pace: order.pace,
-            channel: order.channel,
-            stream_id: order.stream_id,
-            response_correlation_id: order.response_correlation_id,
         };
         self.replays.request(&self.aeron, &request)?;
         Ok(Later)

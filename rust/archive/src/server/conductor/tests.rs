@@ -222,9 +222,9 @@ fn new_recording() -> NewRecording {
     }
 }
 
-fn stream() -> RecordingRequest<'static> {
+fn stream() -> RecordingRequest {
     RecordingRequest {
-        channel: CHANNEL,
+        channel: CHANNEL.to_owned(),
         stream_id: STREAM_ID,
         source_location: SourceLocation::Local,
         is_auto_stop: false,
@@ -245,8 +245,8 @@ fn commit(position: i64) -> ConductorRequest<'static> {
 #[test]
 fn a_recording_starts_later_and_its_subscription_is_listed_until_it_stops() {
     let mut archive = Fixture::new(0);
-    let request = stream();
-    let reply = archive.later(ConductorRequest::StartRecording { request });
+    let start = || ConductorRequest::StartRecording { request: stream() };
+    let reply = archive.later(start());
     let ConductorReply::Value(subscription_id) = reply else {
         panic!("{reply:?}");
     };
@@ -256,7 +256,7 @@ fn a_recording_starts_later_and_its_subscription_is_listed_until_it_stops() {
     let listed = archive.listing(listing());
     let end = Some(ListingEnd::SubscriptionUnknown);
     assert_eq!(archive.ids(listed), (vec![subscription_id], end));
-    let error = archive.execute(ConductorRequest::StartRecording { request });
+    let error = archive.execute(start());
     assert_eq!(
         error.unwrap_err().code,
         ArchiveErrorCode::ActiveSubscription

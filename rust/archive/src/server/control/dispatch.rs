@@ -3,8 +3,8 @@
 
 use aeron_client::Image;
 use aeron_protocol::archive::{
-    ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest, AuthConnectRequest, ConnectRequest,
-    MessageHeader, RequestIds,
+    ArchiveDecodeError, ArchiveErrorCode, ArchiveRequest, AuthConnectRequest, MessageHeader,
+    RequestIds,
 };
 
 use super::audit::{AuditedRequest, log_unauthorised};
@@ -43,7 +43,7 @@ impl<S: Storage + Clone> Requesters<S> for ControlSessions {
         for notice in notices {
             self.deliver(notice, conductor.now_ns());
         }
-        count + self.run(conductor)
+        count
     }
 }
 
@@ -64,7 +64,16 @@ impl<S: Storage + Clone> Dispatch<'_, S> {
                 self.on_connect(image, &parts(&request));
             }
             Ok(ClientMessage::Aeron(Message::Connect(request))) => {
-                self.on_connect(image, &old_parts(&request));
+                // The old form has no credentials and no information.
+                let request = AuthConnectRequest {
+                    correlation_id: request.correlation_id,
+                    response_stream_id: request.response_stream_id,
+                    version: request.version,
+                    response_channel: request.response_channel,
+                    encoded_credentials: &[],
+                    client_info: &[],
+                };
+                self.on_connect(image, &parts(&request));
             }
             Ok(ClientMessage::Aeron(Message::CloseSession(request))) => {
                 self.sessions.close(request.control_session_id, image);
@@ -241,17 +250,6 @@ fn parts<'a>(request: &AuthConnectRequest<'a>) -> Result<ConnectRequestParts<'a>
         response_channel: text("responseChannel", request.response_channel)?,
         encoded_credentials: request.encoded_credentials,
         client_info: text("clientInfo", request.client_info)?,
-    })
-}
-
-fn old_parts<'a>(request: &ConnectRequest<'a>) -> Result<ConnectRequestParts<'a>, ArchiveError> {
-    Ok(ConnectRequestParts {
-        correlation_id: request.correlation_id,
-        version: request.version,
-        response_stream_id: request.response_stream_id,
-        response_channel: text("responseChannel", request.response_channel)?,
-        encoded_credentials: &[],
-        client_info: "",
     })
 }
 

@@ -86,7 +86,7 @@ pub(in crate::server) struct ControlSessions {
     sessions: Vec<SlottedSession>,
     /// The clients of images over IPC, by the correlation id of the image.
     local_clients: HashMap<i64, i64>,
-    /// Number of connect requests that were dropped since the last call of `take_dropped`.
+    /// Number of connect requests that were dropped and not counted yet, because of the limits of [`Admission`].
     dropped: usize,
     authenticator: Box<dyn Authenticator>,
     authorisation: Box<dyn AuthorisationService>,
@@ -398,7 +398,7 @@ impl ControlSessions {
     }
 
     /// Begins the admitted sessions, runs all sessions, and counts them. Returns the work count.
-    pub(super) fn run<S: Storage + Clone>(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
+    pub fn run<S: Storage + Clone>(&mut self, conductor: &mut ArchiveConductor<S>) -> usize {
         let work = self.admit(conductor);
         let dropped = std::mem::take(&mut self.dropped);
         if dropped > 0 {

@@ -8,10 +8,10 @@ use aeron_protocol::archive::{
 
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::server::ArchiveError;
-use crate::server::conductor::{ConductorRequest, ReaderCommit, ReplayOrder, WantedPosition};
+use crate::server::conductor::{ConductorRequest, ReaderCommit, WantedPosition};
 use crate::server::listing::{Listing, PageRange, StreamFilter};
 use crate::server::recording::RecordingRequest;
-use crate::server::replay::{ReplayRange, RequestedPace};
+use crate::server::replay::{ReplayOrder, ReplayRange, RequestedPace};
 use crate::server::replication::ReplicationRequest;
 
 /// A message of a client.
@@ -278,9 +278,9 @@ fn recording(
     stream_id: i32,
     source_location: SourceLocation,
     is_auto_stop: bool,
-) -> Result<RecordingRequest<'_>, ArchiveError> {
+) -> Result<RecordingRequest, ArchiveError> {
     Ok(RecordingRequest {
-        channel: text("channel", channel)?,
+        channel: text("channel", channel)?.to_owned(),
         stream_id,
         source_location,
         is_auto_stop,
@@ -326,14 +326,14 @@ fn replay(
     range: ReplayRange,
     stream_id: i32,
     channel: &[u8],
-) -> Result<ReplayOrder<'_>, ArchiveError> {
+) -> Result<ReplayOrder, ArchiveError> {
     Ok(ReplayOrder {
         recording_id,
         range,
         pace: RequestedPace::default(),
         limit_counter_id: None,
         stream_id,
-        channel: text("replayChannel", channel)?,
+        channel: text("replayChannel", channel)?.to_owned(),
         response_correlation_id: None,
     })
 }

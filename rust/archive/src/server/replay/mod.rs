@@ -23,4 +23,4 @@ mod tokens;
 pub(super) use pacing::RequestedPace;
 pub(super) use plan::ReplayRange;
 pub(super) use replayer::Replayer;
-pub(super) use replays::{ReplayEvent, ReplayRequested, ReplaySettings, Replays};
+pub(super) use replays::{ReplayEvent, ReplayOrder, ReplayRequested, ReplaySettings, Replays};

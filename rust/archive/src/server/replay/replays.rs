@@ -38,14 +38,33 @@ pub(in crate::server) struct ReplaySettings {
     pub checksum: Option<Checksum>,
 }
 
-/// A request to replay a recording.
+/// A replay request: bounded by a counter or unbounded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct ReplayOrder {
+    pub recording_id: i64,
+    /// The requested part of the recording.
+    pub range: ReplayRange,
+    /// The requested pace.
+    pub pace: RequestedPace,
+    /// Counter that bounds the replay.
+    pub limit_counter_id: Option<i32>,
+    /// Stream id of the replay.
+    pub stream_id: i32,
+    /// Channel of the replay.
+    pub channel: String,
+    /// Correlation id of the image from which a request with a token was received. The replay is
+    /// sent to the response channel of that image.
+    pub response_correlation_id: Option<i64>,
+}
+
+/// A replay request, its requester and its recording.
 pub(in crate::server) struct ReplayRequested<'a> {
     /// Control session id and correlation id of the request.
     pub requester: RequestIds,
     /// Principal of the user who sent the request.
     pub owner: &'a [u8],
-    /// Requested recording id.
-    pub recording_id: i64,
+    /// The request.
+    pub order: &'a ReplayOrder,
     /// The catalog entry, if the recording exists. If the replay begins in object storage, the start position in this
     /// entry is replaced by that of the copies.
     pub recording: Option<&'a RecordingDescriptor>,
@@ -53,19 +72,6 @@ pub(in crate::server) struct ReplayRequested<'a> {
     pub local_start: i64,
     /// Position counter of the recording, if it is active.
     pub active_position: Option<&'a Counter>,
-    /// Counter that bounds the replay, if the request is for a bounded replay.
-    pub limit_counter_id: Option<i32>,
-    /// The requested part of the recording.
-    pub range: ReplayRange,
-    /// The requested pace.
-    pub pace: RequestedPace,
-    /// Channel of the replay.
-    pub channel: &'a str,
-    /// Stream id of the replay.
-    pub stream_id: i32,
-    /// Correlation id of the image from which a request with a token was received. The replay is
-    /// sent to the response channel of that image.
-    pub response_correlation_id: Option<i64>,
 }
 
 /// An event of a replay.
@@ -204,10 +210,10 @@ impl Replays {
         self.check_room(0)?;
         let recording = request
             .recording
-            .ok_or_else(|| ArchiveError::unknown_recording(request.recording_id))?;
+            .ok_or_else(|| ArchiveError::unknown_recording(request.order.recording_id))?;
         let bound = counters.iter().map(LimitCounter::get).min();
         let own_length = self.settings.file_io_max_length;
-        let plan = ReplayPlan::new(&request.range, recording, bound, own_length)?;
+        let plan = ReplayPlan::new(&request.order.range, recording, bound, own_length)?;
         let stream = RecordedStream::new(&StreamDescription::from(recording))
             .map_err(ArchiveError::generic)?;
         let channel = self
@@ -216,7 +222,7 @@ impl Replays {
                 ArchiveError::generic(format!("failed to process replayChannel - {error}"))
             })?;
         let publication = aeron
-            .async_add_exclusive_publication(&channel, request.stream_id)
+            .async_add_exclusive_publication(&channel, request.order.stream_id)
             .map_err(publication_error)?;
         let port = ChannelUri::parse(&channel).ok();
         let port = port.and_then(|channel| port_of(&channel).map(str::to_owned));
@@ -229,7 +235,7 @@ impl Replays {
             local_start: Arc::new(AtomicI64::new(request.local_start)),
             plan,
             bounds: ReplayBounds::new(&plan, recording_stop, counters),
-            pace: request.pace,
+            pace: request.order.pace,
             publication,
             is_stopping: false,
         });
@@ -419,8 +425,8 @@ impl Replays {
             mtu_length: recording.mtu_length,
             linger_timeout_ns: self.settings.linger_timeout_ns,
         };
-        let mut channel = replay_channel(request.channel, &start)?;
-        if let Some(correlation_id) = request.response_correlation_id {
+        let mut channel = replay_channel(&request.order.channel, &start)?;
+        if let Some(correlation_id) = request.order.response_correlation_id {
             channel.put(key::RESPONSE_CORRELATION_ID, correlation_id)?;
         }
         Ok(channel.build().to_string())
@@ -589,7 +595,7 @@ fn limit_counters(
     let active = request.active_position.map(|counter| counter.id());
     active
         .into_iter()
-        .chain(request.limit_counter_id)
+        .chain(request.order.limit_counter_id)
         .map(|id| {
             LimitCounter::find(&aeron.counters_reader(), id).ok_or_else(|| {
                 ArchiveError::generic(format!(

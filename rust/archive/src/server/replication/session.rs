@@ -415,7 +415,7 @@ impl ReplicationSession {
         let channel = self.recording_channel()?;
         let copied = self.recording.as_mut().ok_or_else(disconnected)?;
         let request = RecordingRequest {
-            channel: &channel.channel,
+            channel: channel.channel,
             stream_id: copied.source.stream_id,
             source_location: SourceLocation::Remote,
             is_auto_stop: true,

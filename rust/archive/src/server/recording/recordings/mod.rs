@@ -34,10 +34,10 @@ use crate::store::ArchiveStore;
 use resume::{refuse_subscription, report_unnoted};
 
 /// A request to record a stream.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::server) struct RecordingRequest<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct RecordingRequest {
     /// Channel to record.
-    pub channel: &'a str,
+    pub channel: String,
     /// Stream id to record.
     pub stream_id: i32,
     /// Location of the publication: `Local` if the archive and the publication use the same driver.
@@ -226,7 +226,7 @@ impl<S: Storage + Clone> Recordings<S> {
         aeron: &Aeron,
         store: &ArchiveStore<S>,
         requester: RequestIds,
-        request: &RecordingRequest<'_>,
+        request: &RecordingRequest,
     ) -> Result<(), ArchiveError> {
         let limit = self.settings.max_concurrent_recordings;
         if self.accepted_count() >= limit {
@@ -250,7 +250,7 @@ impl<S: Storage + Clone> Recordings<S> {
         store: &ArchiveStore<S>,
         recording_id: i64,
         requester: RequestIds,
-        request: &RecordingRequest<'_>,
+        request: &RecordingRequest,
     ) -> Result<u64, ArchiveError> {
         let limit = self.settings.max_concurrent_recordings;
         if self.accepted_count() >= limit {
@@ -464,10 +464,10 @@ impl<S: Storage + Clone> Recordings<S> {
         &mut self,
         aeron: &Aeron,
         requester: RequestIds,
-        request: &RecordingRequest<'_>,
+        request: &RecordingRequest,
         purpose: RecordingPurpose,
     ) -> Result<u64, ArchiveError> {
-        let channel = ChannelUri::parse(request.channel)?;
+        let channel = ChannelUri::parse(&request.channel)?;
         let key = channel::subscription_key(request.stream_id, &channel);
         if self.subscriptions.by_key(&key).is_some() {
             return Err(ArchiveError::new(
@@ -491,8 +491,8 @@ impl<S: Storage + Clone> Recordings<S> {
             stream_id: request.stream_id,
             source_location: request.source_location,
             subscribed_channel: channel::recording_channel(&channel, is_local)?,
-            original_channel: request.channel.to_owned(),
-            stripped_channel: channel::stripped(request.channel)?,
+            original_channel: request.channel.clone(),
+            stripped_channel: channel::stripped(&request.channel)?,
         };
         self.subscriptions.add(aeron, new, &self.arrivals)
     }

@@ -37,7 +37,7 @@ impl<S: Storage + Clone> Recordings<S> {
                 continue;
             }
             let request = RecordingRequest {
-                channel: &subscription.channel,
+                channel: subscription.channel.clone(),
                 stream_id: subscription.stream_id,
                 source_location: subscription.source_location,
                 is_auto_stop: false,

@@ -11,7 +11,8 @@ use crate::catalog::RecordingDescriptor;
 use crate::memory_storage::MemoryStorage;
 use crate::server::ArchiveError;
 use crate::server::replay::{
-    ReplayEvent, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays, RequestedPace,
+    ReplayEvent, ReplayOrder, ReplayRange, ReplayRequested, ReplaySettings, Replayer, Replays,
+    RequestedPace,
 };
 use crate::tests::driver::{
     FIRST_CONNECTED_STREAM_ID, FIRST_SESSION_ID, REFUSED_STREAM_ID, TestDriver,
@@ -63,28 +64,20 @@ impl Archive {
 
     fn request(
         &mut self,
-        change: impl FnOnce(&mut ReplayRequested<'_>),
+        change: impl FnOnce(&mut ReplayOrder, &mut Option<&RecordingDescriptor>),
     ) -> Result<(), ArchiveError> {
         self.requests += 1;
-        let mut request = ReplayRequested {
+        let mut order = order();
+        let mut recording = Some(&self.recording);
+        change(&mut order, &mut recording);
+        let request = ReplayRequested {
             requester: requester(self.requests),
             owner: &[],
-            recording_id: RECORDING_ID,
-            recording: Some(&self.recording),
+            order: &order,
+            recording,
             local_start: self.recording.start_position,
             active_position: None,
-            limit_counter_id: None,
-            range: ReplayRange {
-                position: NULL_VALUE,
-                length: REPLAY_ALL_AND_FOLLOW,
-                file_io_max_length: -1,
-            },
-            pace: RequestedPace::default(),
-            channel: "aeron:ipc",
-            stream_id: CONNECTED,
-            response_correlation_id: None,
         };
-        change(&mut request);
         self.replays.request(&self.aeron, &request)
     }
 
@@ -113,10 +106,27 @@ impl Archive {
 
     fn refusal(
         &mut self,
-        change: impl FnOnce(&mut ReplayRequested<'_>),
+        change: impl FnOnce(&mut ReplayOrder, &mut Option<&RecordingDescriptor>),
     ) -> (ArchiveErrorCode, String) {
         let error = self.request(change).unwrap_err();
         (error.code, error.message)
+    }
+}
+
+/// Returns the request for the replay of the whole recording.
+fn order() -> ReplayOrder {
+    ReplayOrder {
+        recording_id: RECORDING_ID,
+        limit_counter_id: None,
+        range: ReplayRange {
+            position: NULL_VALUE,
+            length: REPLAY_ALL_AND_FOLLOW,
+            file_io_max_length: -1,
+        },
+        pace: RequestedPace::default(),
+        channel: "aeron:ipc".to_owned(),
+        stream_id: CONNECTED,
+        response_correlation_id: None,
     }
 }
 
@@ -154,7 +164,7 @@ fn replay_session_id(number: i64, session_id: i32) -> i64 {
 #[test]
 fn the_started_event_precedes_the_end_and_the_publication_ends_after_the_last_frame() {
     let mut archive = Archive::new();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     assert_eq!(archive.begin(), []);
     assert_eq!(archive.replays.count(), 1);
     let id = replay_session_id(1, FIRST_SESSION_ID);
@@ -167,7 +177,7 @@ fn the_started_event_precedes_the_end_and_the_publication_ends_after_the_last_fr
     );
     assert_eq!(publication.revoked, Some(false));
     assert_eq!(*archive.reads.lock().unwrap(), [(1600, 0)]);
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     archive.begin();
     let id = replay_session_id(2, FIRST_SESSION_ID + 1);
     assert_eq!(archive.replay(), [started(2, id), ENDED]);
@@ -177,9 +187,9 @@ fn the_started_event_precedes_the_end_and_the_publication_ends_after_the_last_fr
 #[test]
 fn the_publication_begins_at_the_first_position_and_has_the_session_id_of_the_request() {
     let mut archive = Archive::new();
-    let asked = archive.request(|request| {
-        request.channel = "aeron:ipc?session-id=9|alias=a|mtu=4k";
-        request.range.position = 160;
+    let asked = archive.request(|order, _| {
+        order.channel = "aeron:ipc?session-id=9|alias=a|mtu=4k".to_owned();
+        order.range.position = 160;
     });
     asked.unwrap();
     archive.begin();
@@ -200,9 +210,9 @@ fn a_replay_by_token_is_sent_to_the_response_channel_of_the_image_of_its_request
         Some(4)
     );
     archive
-        .request(|request| {
-            request.channel = "aeron:udp?control-mode=response|control=localhost:1";
-            request.response_correlation_id = Some(55);
+        .request(|order, _| {
+            order.channel = "aeron:udp?control-mode=response|control=localhost:1".to_owned();
+            order.response_correlation_id = Some(55);
         })
         .unwrap();
     archive.begin();
@@ -217,20 +227,20 @@ fn a_replay_by_token_is_sent_to_the_response_channel_of_the_image_of_its_request
 fn a_replay_counts_against_the_limit_from_its_request_to_its_end() {
     let mut archive = Archive::new();
     archive
-        .request(|request| request.stream_id = UNCONNECTED)
+        .request(|order, _| order.stream_id = UNCONNECTED)
         .unwrap();
     archive.begin();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     assert_eq!(archive.replays.count(), 2);
     let expected = (
         ArchiveErrorCode::MaxReplays,
         "max concurrent replays reached 2".to_owned(),
     );
-    assert_eq!(archive.refusal(|_| {}), expected);
+    assert_eq!(archive.refusal(|_, _| {}), expected);
     archive.begin();
     archive.replay();
     assert_eq!(archive.replays.count(), 1);
-    assert!(archive.request(|_| {}).is_ok());
+    assert!(archive.request(|_, _| {}).is_ok());
 }
 
 /// 07-92
@@ -238,9 +248,9 @@ fn a_replay_counts_against_the_limit_from_its_request_to_its_end() {
 fn the_counter_is_checked_first_then_the_recording_then_the_channel() {
     let mut archive = Archive::new();
     assert_eq!(
-        archive.refusal(|request| {
-            request.limit_counter_id = Some(-1);
-            request.recording = None;
+        archive.refusal(|order, recording| {
+            order.limit_counter_id = Some(-1);
+            *recording = None;
         }),
         (
             ArchiveErrorCode::Generic,
@@ -249,16 +259,16 @@ fn the_counter_is_checked_first_then_the_recording_then_the_channel() {
         )
     );
     assert_eq!(
-        archive.refusal(|request| {
-            request.recording = None;
-            request.channel = "?";
+        archive.refusal(|order, recording| {
+            *recording = None;
+            order.channel = "?".to_owned();
         }),
         (
             ArchiveErrorCode::UnknownRecording,
             "unknown recording id: 3".to_owned()
         )
     );
-    let (code, text) = archive.refusal(|request| request.channel = "?");
+    let (code, text) = archive.refusal(|order, _| order.channel = "?".to_owned());
     assert_eq!(code, ArchiveErrorCode::Generic);
     assert!(text.starts_with("failed to process replayChannel - "));
 }
@@ -267,7 +277,7 @@ fn the_counter_is_checked_first_then_the_recording_then_the_channel() {
 fn a_refusal_of_the_driver_fails_the_replay() {
     let mut archive = Archive::new();
     archive
-        .request(|request| request.stream_id = REFUSED_STREAM_ID)
+        .request(|order, _| order.stream_id = REFUSED_STREAM_ID)
         .unwrap();
     let events = archive.begin();
     let [
@@ -296,7 +306,7 @@ fn a_refusal_of_the_driver_fails_the_replay() {
 fn a_replay_without_a_subscriber_fails_after_its_started_event() {
     let mut archive = Archive::new();
     archive
-        .request(|request| request.stream_id = UNCONNECTED)
+        .request(|order, _| order.stream_id = UNCONNECTED)
         .unwrap();
     archive.begin();
     let id = replay_session_id(1, FIRST_SESSION_ID);
@@ -316,7 +326,7 @@ fn a_replay_without_a_subscriber_fails_after_its_started_event() {
 fn stopping_a_replay_revokes_its_publication_and_an_unknown_id_is_ignored() {
     let mut archive = Archive::new();
     archive
-        .request(|request| request.stream_id = UNCONNECTED)
+        .request(|order, _| order.stream_id = UNCONNECTED)
         .unwrap();
     archive.begin();
     let id = replay_session_id(1, FIRST_SESSION_ID);
@@ -332,9 +342,9 @@ fn stopping_a_replay_revokes_its_publication_and_an_unknown_id_is_ignored() {
 #[test]
 fn stop_all_stops_all_replays_of_a_recording_even_before_they_have_started() {
     let mut archive = Archive::new();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     archive.begin();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     archive.replays.stop_all(Some(RECORDING_ID + 1));
     assert_eq!(archive.poll(), []);
     archive.replays.stop_all(Some(RECORDING_ID));
@@ -350,9 +360,9 @@ fn stop_all_stops_all_replays_of_a_recording_even_before_they_have_started() {
 #[test]
 fn a_recording_is_stopping_until_all_its_stopped_replays_have_ended() {
     let mut archive = Archive::new();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     archive.begin();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     assert!(!archive.replays.is_stopping(RECORDING_ID));
     archive.replays.stop_all(Some(RECORDING_ID + 1));
     assert!(!archive.replays.is_stopping(RECORDING_ID));
@@ -370,16 +380,16 @@ fn the_lowest_replay_position_is_the_lowest_position_of_all_replays_of_a_recordi
     let lowest = |archive: &Archive| archive.replays.lowest_replay_position(RECORDING_ID);
     assert_eq!(lowest(&archive), None);
     archive
-        .request(|request| request.range.position = 320)
+        .request(|order, _| order.range.position = 320)
         .unwrap();
     assert_eq!(lowest(&archive), Some(320));
     archive.begin();
     assert_eq!(lowest(&archive), Some(320));
     let counter = archive.driver.add_counter(900, 480);
     archive
-        .request(|request| {
-            request.range.position = 160;
-            request.limit_counter_id = Some(counter.id());
+        .request(|order, _| {
+            order.range.position = 160;
+            order.limit_counter_id = Some(counter.id());
         })
         .unwrap();
     archive.begin();
@@ -397,7 +407,7 @@ fn a_replay_before_the_first_local_segment_holds_no_local_segment() {
     let mut archive = Archive::new();
     for position in [160, 480] {
         archive
-            .request(|request| request.range.position = position)
+            .request(|order, _| order.range.position = position)
             .unwrap();
     }
     let lowest = |first_base| {
@@ -430,20 +440,10 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
             &ReplayRequested {
                 requester: requester(1),
                 owner: &[],
-                recording_id: RECORDING_ID,
+                order: &order(),
                 recording: Some(&recording),
                 local_start: recording.start_position,
                 active_position: Some(&position),
-                limit_counter_id: None,
-                range: ReplayRange {
-                    position: NULL_VALUE,
-                    length: REPLAY_ALL_AND_FOLLOW,
-                    file_io_max_length: -1,
-                },
-                pace: RequestedPace::default(),
-                channel: "aeron:ipc",
-                stream_id: CONNECTED,
-                response_correlation_id: None,
             },
         )
         .unwrap();
@@ -466,10 +466,10 @@ fn a_replay_of_an_active_recording_is_bounded_by_the_position_of_the_recording()
 fn close_all_revokes_all_publications() {
     let mut archive = Archive::new();
     archive
-        .request(|request| request.stream_id = UNCONNECTED)
+        .request(|order, _| order.stream_id = UNCONNECTED)
         .unwrap();
     archive.begin();
-    archive.request(|_| {}).unwrap();
+    archive.request(|_, _| {}).unwrap();
     archive.replays.close_all();
     assert_eq!(archive.replays.count(), 0);
     assert_eq!(archive.replay(), []);
