@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use aeron_protocol::archive::{RequestIds, TimeEdge};
+use aeron_protocol::archive::RequestIds;
 
-use super::{ArchiveConductor, Caller, Later};
+use super::{ArchiveConductor, Caller, Later, WantedPosition};
 use crate::index::{FindPositionError, FoundPosition, TimeSearch};
 use crate::server::ArchiveError;
 use crate::server::listing::{DescriptorPage, Listing, PageEntry};
@@ -12,16 +12,6 @@ use crate::storage::Storage;
 
 /// Maximum number of searches at the same time.
 const MAX_SEARCHES: usize = 64;
-
-/// The time of the position to be found in a recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) struct WantedPosition {
-    pub recording_id: i64,
-    /// Time in microseconds since the epoch.
-    pub timestamp_us: i64,
-    /// Whether a range begins or ends at the position.
-    pub edge: TimeEdge,
-}
 
 /// Unfinished searches. Each duty cycle continues one search, beginning with the search that has
 /// waited longest.

@@ -48,9 +48,9 @@ use held::HeldRequests;
 use start_recording::HeldRecording;
 use start_replay::HeldReplay;
 
-pub(super) use find_position::WantedPosition;
-pub(super) use named_readers::ReaderCommit;
-pub(super) use requests::{Caller, ConductorRequest, Execution, Later, Requesters};
+pub(super) use requests::{
+    Caller, ConductorRequest, Execution, Later, ReaderCommit, Requesters, WantedPosition,
+};
 
 /// Owns the archive's state. Runs on one thread. The recorder and the replayer run on the same thread or on threads of
 /// their own.

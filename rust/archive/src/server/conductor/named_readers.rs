@@ -3,23 +3,11 @@
 use aeron_protocol::archive::ArchiveErrorCode;
 
 use super::recording_labels::{check_limit, check_name};
-use super::{ArchiveConductor, Caller};
+use super::{ArchiveConductor, Caller, ReaderCommit};
 use crate::extensions::{ExtensionChange, MAX_READERS, NamedReader};
 use crate::server::ArchiveError;
 use crate::server::listing::{DescriptorPage, Listing, PageEntry, PageRange};
 use crate::storage::Storage;
-
-/// The position of a named reader, and when the reader expires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::server) struct ReaderCommit<'a> {
-    pub recording_id: i64,
-    pub name: &'a str,
-    pub position: i64,
-    /// Maximum time without a commit, in milliseconds.
-    pub max_age_ms: Option<i64>,
-    /// Maximum number of bytes recorded after the reader's position.
-    pub max_lag: Option<i64>,
-}
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Creates a reader, or stores the position of an existing reader. Returns the position.

@@ -1,9 +1,9 @@
 //! The interface of the conductor: [`ConductorRequest`] and [`ConductorReply`] are values, and [`Requesters`] sends and
 //! receives them. Control sessions are one requester, and a process that embeds an archive can be another.
 
-use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
+use aeron_protocol::archive::{ArchiveErrorCode, RequestIds, TimeEdge};
 
-use super::{ArchiveConductor, ReaderCommit, WantedPosition};
+use super::ArchiveConductor;
 use crate::extensions::RetentionPolicy;
 use crate::server::ArchiveError;
 use crate::server::listing::{Listing, PageRange, StreamFilter};
@@ -47,6 +47,28 @@ pub(in crate::server) trait Requesters<S: Storage + Clone> {
         notices: Vec<ConductorNotice>,
         conductor: &mut ArchiveConductor<S>,
     ) -> usize;
+}
+
+/// The position of a named reader, and when the reader expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) struct ReaderCommit<'a> {
+    pub recording_id: i64,
+    pub name: &'a str,
+    pub position: i64,
+    /// Maximum time without a commit, in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Maximum number of bytes recorded after the reader's position.
+    pub max_lag: Option<i64>,
+}
+
+/// The time of the position to be found in a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::server) struct WantedPosition {
+    pub recording_id: i64,
+    /// Time in microseconds since the epoch.
+    pub timestamp_us: i64,
+    /// Whether a range begins or ends at the position.
+    pub edge: TimeEdge,
 }
 
 /// Declares the requests: the fields of each request, and the operation that executes it. The operation is a method of

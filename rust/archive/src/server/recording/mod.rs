@@ -8,6 +8,7 @@ mod memory;
 mod overlap;
 mod recorder;
 mod recordings;
+mod refusals;
 mod resumption;
 mod session;
 mod subscriptions;

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::RetentionTurn;
+use super::turn::{RetentionTurn, has_expired};
 use crate::catalog::RecordingDescriptor;
-use crate::extensions::NamedReader;
-use crate::retention::{RetentionClock, expiry_of};
+use crate::retention::RetentionClock;
 use crate::storage::Storage;
 
 impl<S: Storage + Clone> RetentionTurn<'_, S> {
@@ -82,8 +81,4 @@ impl<S: Storage + Clone> RetentionTurn<'_, S> {
         let is_earlier = earlier.recording_id < recording_id && !earlier.is_unfinished();
         is_earlier.then_some(earlier)
     }
-}
-
-pub(super) fn has_expired(clock: &RetentionClock, reader: &NamedReader, end_position: i64) -> bool {
-    expiry_of(reader, end_position, clock).is_some()
 }

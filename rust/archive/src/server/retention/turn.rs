@@ -1,7 +1,6 @@
 //! [`RetentionTurn`]: the parts of the archive that retention uses in a duty cycle, and what it reads and changes there.
 
 use super::RetentionLog;
-use super::linked::has_expired;
 use crate::catalog::RecordingDescriptor;
 use crate::extensions::{ExtensionChange, NamedReader};
 use crate::retention::{Holders, RetentionClock, RetentionOutcome, expiry_of};
@@ -127,4 +126,8 @@ impl<S: Storage + Clone> RetentionTurn<'_, S> {
         let recorded = self.recordings.position(recording.recording_id);
         self.replays.local_activity(recording, recorded)
     }
+}
+
+pub(super) fn has_expired(clock: &RetentionClock, reader: &NamedReader, end_position: i64) -> bool {
+    expiry_of(reader, end_position, clock).is_some()
 }

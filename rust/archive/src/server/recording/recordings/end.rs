@@ -5,8 +5,8 @@ use aeron_protocol::archive::RecordingSignal;
 
 use super::super::blocked::ArrivedImage;
 use super::super::recorder::{EndedRecording, RecorderEvent};
+use super::super::refusals::report_unnoted;
 use super::failure::RecordingFailure;
-use super::resume::report_unnoted;
 use super::{Active, ActiveParts, Recordings};
 use crate::server::ArchiveError;
 use crate::server::outlets::{ArchiveOutlets, SignalPlace};

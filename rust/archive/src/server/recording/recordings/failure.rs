@@ -6,8 +6,8 @@ use aeron_protocol::archive::{ArchiveErrorCode, RequestIds};
 
 use super::super::blocked::ArrivedImage;
 use super::super::overlap::consume_recorded;
+use super::super::refusals::{NOBODY, can_never_extend};
 use super::Recordings;
-use super::resume::{NOBODY, can_never_extend};
 use crate::server::ArchiveError;
 use crate::server::context::OnFailure;
 use crate::server::outlets::ArchiveOutlets;

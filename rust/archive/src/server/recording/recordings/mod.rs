@@ -16,6 +16,7 @@ use aeron_protocol::uri::{ChannelUri, key};
 use super::blocked::{ArrivedImage, BlockedImages};
 use super::memory::SubscriptionMemory;
 use super::recorder::{EndedRecording, RecorderCommand, RecorderEvent};
+use super::refusals::{refuse_subscription, report_unnoted};
 use super::subscriptions::{
     ImageArrivals, NewSubscription, RecordingPurpose, RecordingSubscriptions,
 };
@@ -31,7 +32,6 @@ use crate::server::outlets::ArchiveOutlets;
 use crate::server::replay::Replays;
 use crate::storage::Storage;
 use crate::store::ArchiveStore;
-use resume::{refuse_subscription, report_unnoted};
 
 /// A request to record a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
