@@ -6,14 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 # The goal is built for the whole workspace: with the features of this one package, cargo would build its crates again.
-SIMULATOR := $(or $(CARGO_TARGET_DIR),target)/debug/aeron-simulator
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+SIMULATOR := $(TARGET)/debug/aeron-simulator
 # A separate path: the loom build has other flags, and would otherwise rebuild all crates each time.
-LOOM_TARGET_DIR := $(or $(CARGO_TARGET_DIR),target)/loom
+LOOM_TARGET_DIR := $(TARGET)/loom
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants sbe-cases \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-computing test-tools test-spark test-spark-current test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants sbe-cases \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -53,7 +54,8 @@ $(STAMPS)/venv:
 # extras are fetched while the compiler runs: PySpark alone is 450 MB, and pip makes a wheel of it.
 list_extras = import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	print(*(line for name in sys.argv[1].split(",") for line in extras[name]), sep="\n")
-pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# Python compiles a module when it first imports it: most modules of the extras are never imported.
+pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 maturin = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet
 define install
 	@$(BIN)/python -c '$(list_extras)' $(2) | $(pip) --requirement /dev/stdin & fetching=$$!; \
@@ -79,16 +81,21 @@ $(QUICK): $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
-# The demo and the tests of the shipped module need no optimisation across crates, which takes most of the build time.
-# The release workflow sets the profile `release`.
+# The demo needs no optimisation across crates, which takes most of the build time.
 PROFILE ?= demo
 DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
-SHIPPED := .cache/shipped-$(PROFILE)/made
-# An older version for tests of upgrades, built without optimisation.
+# $(call crates_with,SETTING ...) are options of maturin: settings of the profile `dev` for the crates of this project,
+# and not for their dependencies.
+crates_with = $(foreach crate,$(notdir $(wildcard rust/*)),$(foreach setting,$(1),--config profile.dev.package.aeron-$(crate).$(setting)))
+# The release workflow sets the profile `release`.
+SHIPPED_PROFILE ?= dev
+SHIPPED := .cache/shipped-$(SHIPPED_PROFILE)/made
+# An older version for tests of upgrades.
 OLD_COMMIT := $(shell sed -n 's/^OLD_COMMIT = "\(.*\)"$$/\1/p' tests/interop/toolchain.py)
 OLD := .cache/old-$(OLD_COMMIT)
-OLD_PROFILE := CARGO_PROFILE_DEV_OPT_LEVEL=0 CARGO_PROFILE_DEV_DEBUG=none CARGO_INCREMENTAL=0
 BENCH := $(STAMPS)/installed-release-arrow+spark+bench+test
+PYSPARK_4_2 := .cache/pyspark-4.2
+SPARK_CONNECT := .cache/spark-connect
 
 # ---- goals -----------------------------------------------------------------------------------------------------------
 
@@ -106,18 +113,22 @@ check-python: $(QUICK)
 	$(PYTEST) -m "not interop and not spark and not slow"
 
 # Tests that wait (for drivers, Java and Spark) run beside tests that compute. The latter have the lowest priority, so
-# that they only take the processor time that is left. Their output is shown at the end.
-COMPUTING_LOG := target/test-computing.log
+# that they only take the processor time that is left. Tests with Spark run beside the other tests that wait, in one
+# process: all Spark sessions use one JVM, and never start at the same time. The output of the tests in the background
+# is shown at the end.
+BACKGROUND_LOGS := target/test-computing.log target/test-spark.log
 # The simulator is built before: a build of the lowest priority would hold the lock for which builds of tests wait.
-test: test-rust $(SIMULATOR) test-differential
-	@nice -n 19 $(MAKE) --no-print-directory test-computing >$(COMPUTING_LOG) 2>&1 & computing=$$!; \
-	trap 'kill $$computing' INT TERM; \
-	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
-	wait $$computing; computed=$$?; cat $(COMPUTING_LOG); exit $$((waiting || computed))
-	@$(MAKE) --no-print-directory test-shipped test-upgrades
+test: test-rust $(SIMULATOR) test-differential test-tools
+	@nice -n 19 $(MAKE) --no-print-directory test-computing >target/test-computing.log 2>&1 & computing=$$!; \
+	$(MAKE) --no-print-directory test-spark >target/test-spark.log 2>&1 & spark=$$!; \
+	trap 'kill $$computing $$spark' INT TERM; \
+	$(MAKE) --no-print-directory test-python; waiting=$$?; \
+	wait $$computing; computed=$$?; \
+	if [ $$computed = 0 ]; then $(MAKE) --no-print-directory test-shipped test-upgrades; computed=$$?; fi; \
+	wait $$spark; sparked=$$?; cat $(BACKGROUND_LOGS); exit $$((waiting || computed || sparked))
 
-test-waiting: test-python test-spark-4.2 test-spark-connect
-test-computing: test-loom sim sim-archives $(SHIPPED) old-package
+# Packages first: the tests with Spark need them at their end.
+test-computing: $(PYSPARK_4_2)/made $(SPARK_CONNECT)/made test-loom $(SHIPPED) old-package sim sim-archives
 
 test-rust:
 	$(call say,Rust tests)
@@ -127,14 +138,20 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Two processes run tests. With three, 4,600 tests take 18 minutes instead of 23, but Spark does not get its Python
-# processes within the ten seconds that it gives them. The tests of a file run in one process: they
-# share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest
-# files, and end with the few tests that take minutes.
+# Two processes run tests. The tests of a file run in one process: they share its drivers. The order is that of the
+# folders: pytest-xdist would start with the largest files, and end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
+test-python: test-tools
 	$(call say,Python and interop tests)
-	$(PYTEST) --ignore=tests/differential $(PYTEST_ARGS)
+	$(PYTEST) -m "not spark" --ignore=tests/differential $(PYTEST_ARGS)
+
+# What the tests need beside the build. Tests that run at the same time must not make it twice.
+test-tools: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
+
+test-spark: test-spark-current test-spark-4.2 test-spark-connect
+test-spark-current: test-tools
+	$(call say,tests with Spark)
+	$(BIN)/python -m pytest -m spark --ignore=tests/differential --durations-file=target/spark-durations.csv $(PYTEST_ARGS)
 
 # A real driver and ours get the same datagrams at the same times. On a busy machine they would differ, so `make test`
 # runs these tests before the others.
@@ -168,11 +185,12 @@ $(STAMPS)/spark-classes: | $(QUICK)
 
 # The module as users get it, optimised across crates and without hooks. A part of the tests shows that it behaves in
 # the same way. Only this package is installed, beside the environment. On the path it comes before the module with
-# hooks.
+# hooks. The dependencies are those of the profile `dev`, which the other goals have built.
 $(SHIPPED): pyproject.toml $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi') | $(STAMPS)/venv
-	$(call say,building a wheel with the profile $(PROFILE))
+	$(call say,building a wheel with the profile $(SHIPPED_PROFILE))
 	rm -rf $(@D) && mkdir -p $(@D)
-	$(BIN)/maturin build --profile $(PROFILE) --quiet --out $(@D)
+	$(call link_dependencies,$(TARGET)/shipped/debug)
+	CARGO_TARGET_DIR=$(TARGET)/shipped $(BIN)/maturin build --profile $(SHIPPED_PROFILE) $(call crates_with,opt-level=2 debug-assertions=false overflow-checks=false) --quiet --out $(@D)
 	$(pip) --no-deps --target $(@D) $(@D)/*.whl
 	@touch $@
 
@@ -182,13 +200,22 @@ test-shipped: $(QUICK) $(SHIPPED)
 	$(call say,the module as users get it)
 	PYTHONPATH=$(abspath $(dir $(SHIPPED))) $(PYTEST) $(SHIPPED_TESTS)
 
-# The build has a target directory of its own: in the other one, it would hold the lock for which builds of tests wait.
+# $(call link_dependencies,DIRECTORY) links the dependencies that `make quick` has built into another directory for
+# builds. A build there compiles only the crates of this project, and does not hold the lock for which builds of tests
+# wait. Without hard links, the build compiles the dependencies too.
+define link_dependencies
+	@rm -rf $(1) && mkdir -p $(1)
+	-@cp -al $(TARGET)/debug/.fingerprint $(TARGET)/debug/build $(TARGET)/debug/deps $(1)
+	@rm -rf $(1)/*/*aeron* $(1)/.fingerprint/*aeron*
+endef
+
 # A clone without the commit skips the tests, and fails in CI.
 $(OLD)/made: | $(STAMPS)/venv
 	$(call say,building the package of commit $(OLD_COMMIT))
 	rm -rf $(OLD) && mkdir -p $(OLD)/source
 	git archive $(OLD_COMMIT) | tar -x -C $(OLD)/source
-	cd $(OLD)/source && CARGO_TARGET_DIR=$(abspath $(or $(CARGO_TARGET_DIR),target)/old) $(OLD_PROFILE) $(abspath $(BIN))/maturin build --profile dev --quiet --out ..
+	$(call link_dependencies,$(TARGET)/old/debug)
+	cd $(OLD)/source && CARGO_TARGET_DIR=$(TARGET)/old $(abspath $(BIN))/maturin build --profile dev $(call crates_with,opt-level=0) --quiet --out ..
 	$(pip) --no-deps --target $(OLD)/package $(OLD)/*.whl
 	rm -rf $(OLD)/source
 	@touch $@
@@ -203,7 +230,6 @@ test-upgrades: $(QUICK) old-package
 
 # The oldest supported PySpark. Only this package is installed, once. On the path it comes before the PySpark of the
 # environment.
-PYSPARK_4_2 := .cache/pyspark-4.2
 $(PYSPARK_4_2)/made: | $(STAMPS)/venv
 	$(call say,fetching PySpark 4.2)
 	$(pip) --no-deps --target $(PYSPARK_4_2) 'pyspark==4.2.*'
@@ -214,7 +240,6 @@ test-spark-4.2: $(QUICK) $(PYSPARK_4_2)/made
 	PYTHONPATH=$(abspath $(PYSPARK_4_2)) $(BIN)/python -m pytest tests/spark/test_smoke.py
 
 # Packages for Spark Connect, such as pandas. All other tests run without them: the product works without pandas.
-SPARK_CONNECT := .cache/spark-connect
 $(SPARK_CONNECT)/made: | $(STAMPS)/venv
 	$(call say,fetching packages for Spark Connect)
 	$(pip) --target $(SPARK_CONNECT) 'pandas>=2.2' 'grpcio>=1.76' 'grpcio-status>=1.76' 'googleapis-common-protos>=1.71' 'zstandard>=0.25'
@@ -230,9 +255,11 @@ lint-rust:
 	$(call say,rustfmt and clippy)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	@# The fuzz targets are a separate workspace, which no other goal compiles.
+	@# The fuzz targets are a separate workspace, which no other goal compiles. With the same versions and the same
+	@# directory, its dependencies are checked already. The variable skips the build of libFuzzer, which is only linked.
+	@[ fuzz/Cargo.lock -nt Cargo.lock ] || cp Cargo.lock fuzz/Cargo.lock
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --manifest-path fuzz/Cargo.toml --bins --quiet -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=none cargo clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --bins --quiet -- -D warnings
 
 lint-python: $(QUICK)
 	$(call say,plain English$(comma) ruff$(comma) mypy and stubtest)
