@@ -259,7 +259,7 @@ lint-rust:
 	@# directory, its dependencies are checked already. The variable skips the build of libFuzzer, which is only linked.
 	@[ fuzz/Cargo.lock -nt Cargo.lock ] || cp Cargo.lock fuzz/Cargo.lock
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	CUSTOM_LIBFUZZER_PATH=none cargo clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --bins --quiet -- -D warnings
+	CUSTOM_LIBFUZZER_PATH=$(TARGET)/none cargo clippy --manifest-path fuzz/Cargo.toml --target-dir $(TARGET) --bins --quiet -- -D warnings
 
 lint-python: $(QUICK)
 	$(call say,plain English$(comma) ruff$(comma) mypy and stubtest)
