@@ -145,7 +145,7 @@ test-python: test-tools
 	$(call say,Python and interop tests)
 	$(PYTEST) -m "not spark" --ignore=tests/differential $(PYTEST_ARGS)
 
-# What the tests need beside the build. Tests that run at the same time must not make it twice.
+# The tools of the tests beside the build. Tests that run at the same time must not make them twice.
 test-tools: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
 
 test-spark: test-spark-current test-spark-4.2 test-spark-connect

@@ -29,7 +29,7 @@ class AeronArchive:
 
     A method that sends a request waits for the response, up to the message timeout. The method of the same
     name with the prefix `async_` returns a `PendingOperation` at once, for `await` or `result(timeout)`. It has the
-    same arguments, result and errors.
+    same arguments, except a timeout, and the same result and errors.
 
     A thread of the client keeps the session alive while the program makes no calls. The client has no such
     thread if `use_conductor_agent_invoker` is set, or if its embedded driver has the mode `INVOKER`. The

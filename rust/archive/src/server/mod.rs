@@ -1,12 +1,12 @@
 //! The archive server. Control sessions translate the messages of clients to requests, and the conductor executes them.
 //!
-//! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `settings` (of the parts, from
-//!   the [`context`]), `core` ([`ArchiveCore`], for the simulator), `assembly` and `agents` (agent loops),
+//! * Start and end: `archive` ([`Archive`]), `startup` (order of the steps, directories), `settings` (of the parts,
+//!   from the [`context`]), `core` ([`ArchiveCore`], for the simulator), `assembly` and `agents` (agent loops),
 //!   [`command_line`] (`aeronarchive`), `reload`.
 //! * Control sessions: `control` (messages, sessions, responses), `admission` and `fair_queue` (limits of connect
 //!   requests), `authentication` and [`users`].
-//! * `conductor`: the requests and replies as values, the duty cycle, and one file for each operation that needs several
-//!   owners.
+//! * `conductor`: the requests and replies as values, the duty cycle, and one file for each operation that needs
+//!   several owners.
 //! * The owners: `recording`, `replay`, `replication`, `retention`, `deletions`, `objects` (copies in object storage),
 //!   `scrub`. `listing` is what a requester reads of them.
 //! * `outlets`: replies and signals that leave the conductor.

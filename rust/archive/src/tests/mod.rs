@@ -1,3 +1,3 @@
-//! What the unit tests of several modules use.
+//! The test driver of several modules.
 
 pub mod driver;

@@ -11,8 +11,8 @@ use super::publication::{
 };
 use super::{ChannelUri, Media, NetworkParams, UriError, key, session_id_tag};
 
-/// Collects the parts of a channel. Each value is checked when it is set. [`validate`](Self::validate) checks the rules between
-/// several parameters.
+/// Collects the parts of a channel. Each value is checked when it is set. [`validate`](Self::validate) checks the
+/// rules between several parameters.
 ///
 /// A size is printed with the largest suffix of `g`, `m`, `k` that divides the size. A duration is printed with the
 /// largest suffix of `s`, `ms`, `us`, `ns` that divides the duration.

@@ -2,7 +2,7 @@
 //! their operations.
 //!
 //! * The interface: `requests` (the table of [`ConductorRequest`], [`Requesters`]).
-//! * What needs several owners is in a file named by the operation: `start_recording`, `start_replay`, `replicate`,
+//! * An operation that needs several owners has a file with its name: `start_recording`, `start_replay`, `replicate`,
 //!   `maintenance` (truncate, purge, detach, migrate), `queries`, `named_readers`, `recording_labels`,
 //!   `retention_policies`, `find_position`, `copied_ranges`, `copy_segments`.
 //! * The owners have modules of their own beside this one: `recording`, `replay`, `replication`, `retention`,
@@ -136,7 +136,7 @@ impl<S: Storage + Clone> ArchiveConductor<S> {
         &self.outlets.counters
     }
 
-    /// Returns the outlets, for a requester that adds replies behind those of the conductor.
+    /// Returns the outlets, for a requester that adds replies after those of the conductor.
     pub fn outlets(&mut self) -> &mut ArchiveOutlets {
         &mut self.outlets
     }

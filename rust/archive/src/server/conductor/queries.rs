@@ -1,4 +1,4 @@
-//! Answers questions about the archive and its recordings, and replaces the channel of a recording.
+//! Returns facts about the archive and its recordings, and replaces the channel of a recording.
 
 use aeron_protocol::archive::extension::Capabilities;
 use aeron_protocol::archive::{ArchiveErrorCode, NULL_VALUE};

@@ -107,7 +107,7 @@ macro_rules! conductor_requests {
 conductor_requests! { caller =>
     /// Returns the id of the archive.
     ArchiveId => archive_id(),
-    /// Records the images of a stream. The reply is the registration id of the subscription, when the driver has added it.
+    /// Records the images of a stream. The reply is the registration id of the subscription that the driver added.
     StartRecording { request: RecordingRequest } => start_recording(caller, request),
     /// Continues a recording with an image of a stream. The reply is like that of `StartRecording`.
     ExtendRecording { recording_id: i64, request: RecordingRequest }
@@ -190,8 +190,8 @@ conductor_requests! { caller =>
 }
 
 impl Caller<'_> {
-    /// Checks that the user may change something that `owner` has created: the user is the owner, or has a role that may
-    /// record. Everything without an owner belongs to everybody.
+    /// Checks that the user may change something that `owner` has created: the user is the owner, or has a role that
+    /// may record. Everything without an owner belongs to everybody.
     ///
     /// # Errors
     /// The user may not change it.

@@ -1,5 +1,5 @@
 //! Starts and stops replays. A request waits while the recording is starting: the archive does not have the position
-//! counter yet, although the client may have found the counter. It also waits while the archive, which has just started,
+//! counter yet, although the client may have found the counter. It also waits while an archive that has just started
 //! does not know the copies in object storage.
 
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};

@@ -357,7 +357,8 @@ impl Replays {
             .min()
     }
 
-    /// Returns what a deletion of segments must heed. Copied segments may be deleted although replays read their copies.
+    /// Returns the positions that a deletion of segments must keep. Copied segments may be deleted although replays
+    /// read their copies.
     pub fn local_activity(
         &self,
         recording: &RecordingDescriptor,

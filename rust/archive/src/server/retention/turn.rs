@@ -1,4 +1,4 @@
-//! [`RetentionTurn`]: the parts of the archive that retention uses in a duty cycle, and what it reads and changes there.
+//! [`RetentionTurn`]: the parts of the archive that retention reads and changes in a duty cycle.
 
 use super::RetentionLog;
 use crate::catalog::RecordingDescriptor;

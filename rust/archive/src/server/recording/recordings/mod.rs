@@ -394,8 +394,8 @@ impl<S: Storage + Clone> Recordings<S> {
         work + self.poll_starting(store, outlets) + self.take_events(store, outlets)
     }
 
-    /// Stores the changes of the subscriptions that the next start resumes. Call it before the responses to the requests
-    /// are sent.
+    /// Stores the changes of the subscriptions that the next start resumes. Call it before the responses to the
+    /// requests are sent.
     pub fn store_memory(&mut self, store: &mut ArchiveStore<S>, outlets: &mut ArchiveOutlets) {
         self.memory.store(store, outlets);
     }
