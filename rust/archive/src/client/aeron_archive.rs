@@ -21,8 +21,8 @@ const MAX_POLLS: usize = 100;
 /// or when the last clone and the last operation are dropped. Any thread may use it.
 ///
 /// [`call`](Self::call) sends an [`ArchiveCall`] and waits for the result. [`begin`](Self::begin) sends it and returns
-/// an [`ArchiveOperation`] that is polled for the result. Requests of several steps have methods of their own. Several
-/// threads may wait at once, and several operations may be outstanding.
+/// an [`ArchiveOperation`](super::ArchiveOperation) that is polled for the result. Requests of several steps have
+/// methods of their own. Several threads may wait at once, and several operations may be outstanding.
 ///
 /// The archive ends the session of a client that does not read its responses. A client that makes no calls for more
 /// than a minute must call [`poll_for_recording_signals`](Self::poll_for_recording_signals) regularly.

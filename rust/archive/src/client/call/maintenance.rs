@@ -1,4 +1,4 @@
-//! Creates the [`ArchiveCall`]s that change existing recordings. Applications pass these calls to
+//! Creates the [`ArchiveCall`](super::ArchiveCall)s that change existing recordings. Applications pass these calls to
 //! the archive client.
 
 use super::super::answer::Expected;

@@ -12,7 +12,7 @@ calls! {
         request ListRecordings(ListRecordingsRequest { from_recording_id, record_count }),
         |outcome| Ok(outcome?.into_recordings());
 
-    /// Lists recordings like [`list_recordings`](ArchiveCall::list_recordings), but only recordings
+    /// Lists recordings like [`list_recordings`](crate::client::ArchiveCall::list_recordings), but only recordings
     /// with this stream id and a channel that contains `channel_fragment`.
     list_recordings_for_uri(
         from_recording_id: i64, record_count: i32, channel_fragment: &str, stream_id: i32

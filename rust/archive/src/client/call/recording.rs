@@ -36,7 +36,7 @@ calls! {
         with_response("stop recording"),
         request StopRecording(StopRecordingRequest { stream_id, channel: channel.as_bytes() }), nothing;
 
-    /// Does the same as [`stop_recording`](ArchiveCall::stop_recording). The result is `false` if
+    /// Does the same as [`stop_recording`](crate::client::ArchiveCall::stop_recording). The result is `false` if
     /// the archive does not record the channel and stream.
     try_stop_recording(channel: &str, stream_id: i32) owns channel -> bool =
         with_response("stop recording"),
@@ -48,7 +48,7 @@ calls! {
         with_response("stop recording subscription"),
         request StopRecordingSubscription(StopRecordingSubscriptionRequest { subscription_id }), nothing;
 
-    /// Does the same as [`stop_recording_subscription`](ArchiveCall::stop_recording_subscription).
+    /// Does the same as [`stop_recording_subscription`](crate::client::ArchiveCall::stop_recording_subscription).
     /// The result is `false` if the archive has no subscription with this id.
     try_stop_recording_subscription(subscription_id: i64) -> bool =
         with_response("stop recording subscription"),

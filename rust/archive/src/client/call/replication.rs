@@ -51,7 +51,7 @@ calls! {
         with_response("stop replication"),
         request StopReplication(StopReplicationRequest { replication_id }), nothing;
 
-    /// Does the same as [`stop_replication`](ArchiveCall::stop_replication). The result is `false`
+    /// Does the same as [`stop_replication`](crate::client::ArchiveCall::stop_replication). The result is `false`
     /// if no replication has this id.
     try_stop_replication(replication_id: i64) -> bool =
         with_response("stop replication"),
