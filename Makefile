@@ -14,7 +14,7 @@ LOOM_TARGET_DIR := $(TARGET)/loom
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name 'Cargo.toml' -o -path '*/src/docs/*.txt')
 say = @printf '\n== %s  %s\n' "$$(date +%T)" '$(1)'
 
-.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-computing test-tools test-spark test-spark-current test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants sbe-cases \
+.PHONY: help faketime tmux prometheus systemd demo quick check check-python test test-waiting test-computing test-rust test-loom test-differential test-python test-shipped test-upgrades old-package test-spark-4.2 test-spark-connect sim sim-archives sim-night sim-mutants sim-reach mutants sbe-cases \
 	lint lint-rust lint-python reference docs docs-rust docs-site dependencies miri bench bench-build soak soak-kills soak-shipped fuzz wheel clean
 .DELETE_ON_ERROR:
 
@@ -54,8 +54,7 @@ $(STAMPS)/venv:
 # extras are fetched while the compiler runs: PySpark alone is 450 MB, and pip makes a wheel of it.
 list_extras = import sys, tomllib; extras = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
 	print(*(line for name in sys.argv[1].split(",") for line in extras[name]), sep="\n")
-# Python compiles a module when it first imports it: most modules of the extras are never imported.
-pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+pip = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 maturin = VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --quiet
 define install
 	@$(BIN)/python -c '$(list_extras)' $(2) | $(pip) --requirement /dev/stdin & fetching=$$!; \
@@ -113,22 +112,18 @@ check-python: $(QUICK)
 	$(PYTEST) -m "not interop and not spark and not slow"
 
 # Tests that wait (for drivers, Java and Spark) run beside tests that compute. The latter have the lowest priority, so
-# that they only take the processor time that is left. Tests with Spark run beside the other tests that wait, in one
-# process: all Spark sessions use one JVM, and never start at the same time. The output of the tests in the background
-# is shown at the end.
-BACKGROUND_LOGS := target/test-computing.log target/test-spark.log
+# that they only take the processor time that is left. Their output is shown at the end.
+COMPUTING_LOG := target/test-computing.log
 # The simulator is built before: a build of the lowest priority would hold the lock for which builds of tests wait.
-test: test-rust $(SIMULATOR) test-differential test-tools
-	@nice -n 19 $(MAKE) --no-print-directory test-computing >target/test-computing.log 2>&1 & computing=$$!; \
-	$(MAKE) --no-print-directory test-spark >target/test-spark.log 2>&1 & spark=$$!; \
-	trap 'kill $$computing $$spark' INT TERM; \
-	$(MAKE) --no-print-directory test-python; waiting=$$?; \
-	wait $$computing; computed=$$?; \
-	if [ $$computed = 0 ]; then $(MAKE) --no-print-directory test-shipped test-upgrades; computed=$$?; fi; \
-	wait $$spark; sparked=$$?; cat $(BACKGROUND_LOGS); exit $$((waiting || computed || sparked))
+test: test-rust $(SIMULATOR) test-differential
+	@nice -n 19 $(MAKE) --no-print-directory test-computing >$(COMPUTING_LOG) 2>&1 & computing=$$!; \
+	trap 'kill $$computing' INT TERM; \
+	$(MAKE) --no-print-directory test-waiting; waiting=$$?; \
+	wait $$computing; computed=$$?; cat $(COMPUTING_LOG); exit $$((waiting || computed))
+	@$(MAKE) --no-print-directory test-shipped test-upgrades
 
-# Packages first: the tests with Spark need them at their end.
-test-computing: $(PYSPARK_4_2)/made $(SPARK_CONNECT)/made test-loom $(SHIPPED) old-package sim sim-archives
+test-waiting: test-python test-spark-4.2 test-spark-connect
+test-computing: test-loom sim sim-archives $(SHIPPED) old-package
 
 test-rust:
 	$(call say,Rust tests)
@@ -138,20 +133,14 @@ test-loom:
 	$(call say,loom models of the lock-free algorithms)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(LOOM_TARGET_DIR) CARGO_PROFILE_RELEASE_LTO=off cargo test --quiet --release -p aeron-memory --test 'loom_*'
 
-# Two processes run tests. The tests of a file run in one process: they share its drivers. The order is that of the
-# folders: pytest-xdist would start with the largest files, and end with the few tests that take minutes.
+# Two processes run tests. With three, 4,600 tests take 18 minutes instead of 23, but Spark does not get its Python
+# processes within the ten seconds that it gives them. The tests of a file run in one process: they
+# share its drivers and its Spark session. The order is that of the folders: pytest-xdist would start with the largest
+# files, and end with the few tests that take minutes.
 PYTEST := $(BIN)/python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
-test-python: test-tools
+test-python: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
 	$(call say,Python and interop tests)
-	$(PYTEST) -m "not spark" --ignore=tests/differential $(PYTEST_ARGS)
-
-# The tools of the tests beside the build. Tests that run at the same time must not make them twice.
-test-tools: $(QUICK) $(STAMPS)/spark-classes faketime tmux prometheus systemd
-
-test-spark: test-spark-current test-spark-4.2 test-spark-connect
-test-spark-current: test-tools
-	$(call say,tests with Spark)
-	$(BIN)/python -m pytest -m spark --ignore=tests/differential --durations-file=target/spark-durations.csv $(PYTEST_ARGS)
+	$(PYTEST) --ignore=tests/differential $(PYTEST_ARGS)
 
 # A real driver and ours get the same datagrams at the same times. On a busy machine they would differ, so `make test`
 # runs these tests before the others.

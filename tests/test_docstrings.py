@@ -102,8 +102,12 @@ def functions() -> list[Function]:
 
 
 def is_twin(function: Function) -> bool:
-    """Returns whether a function starts the operation of the function that has the same name without ``async_``."""
-    return function.name.split(".")[-1].startswith("async_")
+    """Returns whether a function starts the operation of the function that has the same name without ``async_``.
+
+    A client removes its resources by `close`, and has only the other form of `remove_publication` and its like.
+    """
+    name = function.name.split(".")[-1]
+    return (name.startswith("async_") and not name.startswith("async_remove_")) or name == "async_remove_destination"
 
 
 def test_the_docstring_of_a_twin_refers_to_the_function_with_the_same_parameters() -> None:

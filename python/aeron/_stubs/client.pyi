@@ -227,11 +227,42 @@ class Aeron:
     ) -> PendingOperation[Counter]:
         """Starts `add_static_counter`, and returns its `PendingOperation` at once. It cannot be cancelled."""
     def async_remove_publication(self, registration_id: int) -> PendingOperation[bool]:
-        """Starts `remove_publication`, and returns its `PendingOperation` at once."""
+        """Removes a concurrent or exclusive publication by its registration id, without waiting for
+        the driver.
+
+        Args:
+            registration_id: Registration id of the publication.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the publication.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
     def async_remove_subscription(self, registration_id: int) -> PendingOperation[bool]:
-        """Starts `remove_subscription`, and returns its `PendingOperation` at once."""
+        """Removes a subscription by its registration id, without waiting for the driver.
+
+        Args:
+            registration_id: Registration id of the subscription.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the subscription.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
     def async_remove_counter(self, registration_id: int) -> PendingOperation[bool]:
-        """Starts `remove_counter`, and returns its `PendingOperation` at once."""
+        """Removes a counter by its registration id, without waiting for the driver.
+
+        Args:
+            registration_id: Registration id of the counter.
+
+        Returns:
+            A `PendingOperation` whose result is `True` if the client had the counter.
+
+        Raises:
+            ClientClosedError: If the client is closed.
+        """
     def is_command_active(self, correlation_id: int) -> bool:
         """Returns whether a command was sent and has no response yet.
 

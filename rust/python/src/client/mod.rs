@@ -500,7 +500,17 @@ impl PyAeron {
         Self::pending(slf, what, send, counter_of)
     }
 
-    /// Starts `remove_publication`, and returns its `PendingOperation` at once.
+    /// Removes a concurrent or exclusive publication by its registration id, without waiting for
+    /// the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the publication.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the publication.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_publication(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -508,7 +518,16 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_publication)
     }
 
-    /// Starts `remove_subscription`, and returns its `PendingOperation` at once.
+    /// Removes a subscription by its registration id, without waiting for the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the subscription.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the subscription.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_subscription(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
@@ -516,7 +535,16 @@ impl PyAeron {
         removal(slf, registration_id, Aeron::async_remove_subscription)
     }
 
-    /// Starts `remove_counter`, and returns its `PendingOperation` at once.
+    /// Removes a counter by its registration id, without waiting for the driver.
+    ///
+    /// Args:
+    ///     registration_id: Registration id of the counter.
+    ///
+    /// Returns:
+    ///     A `PendingOperation` whose result is `True` if the client had the counter.
+    ///
+    /// Raises:
+    ///     ClientClosedError: If the client is closed.
     fn async_remove_counter(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = argument::registration_id)] registration_id: i64,
