@@ -192,8 +192,8 @@ impl<C> SettingField<C> for Option<i64> {
     }
 }
 
-/// Implements [`SettingField`] for types whose values have texts: the choices, a function that returns the text, and a
-/// function that converts a text.
+/// Implements [`SettingField`] for a type with a text for each value: the choices, a function that returns the text,
+/// and a function that converts a text.
 #[macro_export]
 macro_rules! text_setting_fields {
     ($context:ty; $($type:ty: $choices:expr, $show:expr, $read:expr;)*) => {$(

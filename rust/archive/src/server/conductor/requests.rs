@@ -126,7 +126,7 @@ conductor_requests! { caller =>
     StopPosition { recording_id: i64 } => stop_position(recording_id),
     /// Returns the position after the last byte, for an active or ended recording.
     MaxRecordedPosition { recording_id: i64 } => max_recorded_position(recording_id),
-    /// Finds the newest recording of a session whose channel contains a text; −1 if there is none.
+    /// Finds the newest recording with this session id and a channel that contains a text; −1 if there is none.
     FindLastMatchingRecording { min_recording_id: i64, session_id: i32, filter: StreamFilter }
         => find_last_matching_recording(min_recording_id, session_id, &filter),
     /// Lists recordings or the subscriptions of recordings.

@@ -105,7 +105,7 @@ pub(super) enum NotServed {
 }
 
 impl ControlSessions {
-    /// Creates an empty set of sessions, whose requests come from `streams`.
+    /// Creates an empty set of sessions. Their requests come from `streams`.
     pub fn new(
         settings: SessionSettings,
         streams: ControlStreams,

@@ -157,7 +157,7 @@ impl PyAeronArchive {
         Self::pending(slf, name, begin, |py, _, _, value: T| value.into_py_any(py))
     }
 
-    /// Sends a request whose result is a count, which is reported as `True` or `False`.
+    /// Sends a request for a count. The result is `True` if the count is greater than 0.
     fn request_count(
         slf: &Bound<'_, Self>,
         call: ArchiveCall<i64>,
