@@ -235,6 +235,23 @@ def test_a_stopped_replication_keeps_the_copied_part(pair, ways):
 
 
 @each_way
+def test_a_replication_ends_without_sync_if_the_recording_of_the_copy_is_stopped(pair, ways):
+    """07-120"""
+    both = pair(ways)
+    publication, recording, position = both.record(is_stopped=False)
+    replication = both.replicate(recording)
+    copy = both.signals("EXTEND")[0]["recording"]
+    both.client.await_recorded(copy, position)
+    assert both.client.try_stop_recording_by_identity(copy)
+    both.publish(publication, recording, _COUNT)
+    ends = {"STOP", "REPLICATE_END"}
+    signals = both.signals("REPLICATE_END")
+    assert {signal["signal"] for signal in signals} <= ends
+    assert both.client.stop_position(copy) == position
+    assert not both.client.stop_replication(replication)
+
+
+@each_way
 @pytest.mark.parametrize("has_both", [True, False], ids=["both-tags", "channel-tag"])
 def test_a_tagged_replication_uses_a_channel_with_these_tags_and_manual_destinations(pair, ways, has_both):
     """07-119"""

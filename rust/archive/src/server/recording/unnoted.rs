@@ -46,6 +46,11 @@ impl UnnotedStops {
         self.stops.contains_key(&recording_id)
     }
 
+    /// Returns the stop position of a recording, if it is not in the catalog yet.
+    pub fn position(&self, recording_id: i64) -> Option<i64> {
+        self.stops.get(&recording_id).map(|stop| stop.position)
+    }
+
     /// Tries again to write the stop positions that are due. Returns the number of attempts.
     pub fn note<S: Storage + Clone>(&mut self, store: &mut ArchiveStore<S>, now_ms: i64) -> usize {
         let mut attempts = 0;

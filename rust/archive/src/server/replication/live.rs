@@ -71,6 +71,12 @@ impl LiveJoin {
         self.image.position()
     }
 
+    /// Returns whether the stream of the copy has ended at this position.
+    pub fn has_ended_at(&self, position: i64) -> bool {
+        let has_ended = self.image.is_closed() || self.image.is_end_of_stream();
+        has_ended && self.image.position() == position
+    }
+
     /// Does the next step.
     ///
     /// # Errors

@@ -33,6 +33,19 @@ pub(in crate::server) struct ReplicationTurn<'a, S: Storage + Clone> {
 }
 
 /// A replication in progress.
+///
+/// These events end a replication that waits:
+///
+/// - a deadline of the message timeout: in the stages of
+///   [`ReplicationStage::awaited_with_deadline`](super::state::ReplicationStage::awaited_with_deadline), while it
+///   connects, and for each request to the source;
+/// - a refusal or an error of the source, or the end of its response stream or of the Aeron client;
+/// - a refusal of the driver, or no response of the driver within the driver timeout;
+/// - while it copies: the end of the source's recording or of the requested range, or of the copy or its image;
+/// - while it follows a live source: the merge, or the end of the source's recording, or of the copy or its image;
+/// - the request `StopReplication`, and the end of the archive.
+///
+/// A replication that copies, or that catches up with a live source, waits for data without a limit.
 pub(super) struct ReplicationSession {
     id: i64,
     request: ReplicationRequest,
@@ -152,7 +165,7 @@ impl ReplicationSession {
 
     /// Returns whether the replication may go on waiting. Refuses its request if a step takes too long.
     fn check_progress(&self, now_ns: i64, outlets: &mut ArchiveOutlets) -> bool {
-        let Some(awaited) = self.state.stage().awaited() else {
+        let Some(awaited) = self.state.stage().awaited_with_deadline() else {
             return true;
         };
         let is_late = now_ns - self.progress_ns > self.message_timeout_ns;
@@ -295,10 +308,18 @@ impl ReplicationSession {
                 }
             }
             ReplicationState::Copying(subscription, image) => {
-                return self.copy(subscription, image, turn.outlets);
+                return self.copy(subscription, image, turn);
             }
             ReplicationState::Merging(live) => {
-                match live.do_work(&mut self.source, now_ns)? {
+                let stopped_at = self.stopped_at(turn)?;
+                let outcome = live.do_work(&mut self.source, now_ns)?;
+                // The end of the stream also ends the recording, which is complete then.
+                if stopped_at.is_some_and(|stop| !live.has_ended_at(stop)) {
+                    return Err(ArchiveError::generic(
+                        "the recording of the copy has ended before the merge",
+                    ));
+                }
+                match outcome {
                     LiveOutcome::Wait => return Ok(ReplicationStep::Wait),
                     LiveOutcome::Advanced => return Ok(ReplicationStep::Advanced),
                     LiveOutcome::Merged => {}
@@ -473,34 +494,53 @@ impl ReplicationSession {
         ))
     }
 
-    /// Waits until the copy is complete.
-    fn copy(
+    /// Returns the stop position of the copy, if its recording has ended.
+    fn stopped_at<S: Storage + Clone>(
+        &self,
+        turn: &ReplicationTurn<'_, S>,
+    ) -> Result<Option<i64>, ArchiveError> {
+        let (id, number) = (self.copied()?.destination_id, self.extending_number()?);
+        // The subscription ends with its recording. It may end before, if its recording is stopped.
+        let is_recording = turn.recordings.is_active(id);
+        match turn.recordings.subscription_reply(number) {
+            SubscriptionReply::Refused if !is_recording => {
+                let copy = turn.store.recording(id)?;
+                Ok(Some(turn.recordings.recorded_end(copy)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Waits until the copy is complete or its recording ends.
+    fn copy<S: Storage + Clone>(
         &self,
         subscription: &Subscription,
         image: &Image,
-        outlets: &mut ArchiveOutlets,
+        turn: &mut ReplicationTurn<'_, S>,
     ) -> Result<ReplicationStep, ArchiveError> {
         let copied = self.copied()?;
-        let (position, source_stop) = (image.position(), copied.source.stop_position);
+        // After the end of its recording, the image is still read, so that it does not block its publisher.
+        let stopped_at = self.stopped_at(turn)?;
+        let position = stopped_at.unwrap_or_else(|| image.position());
+        let source_stop = copied.source.stop_position;
         if source_stop != NULL_VALUE && position >= source_stop {
             let place = SignalPlace {
                 recording_id: copied.destination_id,
                 subscription_id: subscription.registration_id(),
                 position,
             };
-            self.signal(outlets, RecordingSignal::Sync, place);
+            self.signal(turn.outlets, RecordingSignal::Sync, place);
             return Ok(ReplicationStep::Done);
         }
         let is_at_stop = self
             .request
             .stop_position
             .is_some_and(|stop| position >= stop);
-        Ok(
-            match is_at_stop || image.is_closed() || image.is_end_of_stream() {
-                true => ReplicationStep::Done,
-                false => ReplicationStep::Wait,
-            },
-        )
+        let is_over = stopped_at.is_some() || image.is_closed() || image.is_end_of_stream();
+        Ok(match is_at_stop || is_over {
+            true => ReplicationStep::Done,
+            false => ReplicationStep::Wait,
+        })
     }
 
     fn live_target(&self, source_position: i64) -> Result<LiveTarget, ArchiveError> {

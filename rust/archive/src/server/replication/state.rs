@@ -74,7 +74,7 @@ impl ReplicationStage {
     ///
     /// Requests and connections have their own deadlines. A replication that copies or catches up may wait for data
     /// without a limit, until its image ends.
-    pub fn awaited(self) -> Option<&'static str> {
+    pub fn awaited_with_deadline(self) -> Option<&'static str> {
         match self {
             Self::Extending => Some("the driver has not added the subscription"),
             Self::AddingDestination => Some("the driver has not added the destination"),

@@ -201,9 +201,10 @@ impl<S: Storage + Clone> Recordings<S> {
     /// Returns the recorded position of an active recording, otherwise the stop position.
     pub fn recorded_end(&self, recording: &RecordingDescriptor) -> i64 {
         match recording.is_unfinished() {
-            // Without a recorded position, the recorder has not begun yet or has just ended.
+            // Without any of these positions, the recorder has not begun yet.
             true => {
-                let position = self.position(recording.recording_id);
+                let id = recording.recording_id;
+                let position = self.position(id).or_else(|| self.unnoted.position(id));
                 position.unwrap_or(recording.start_position)
             }
             false => recording.stop_position,
