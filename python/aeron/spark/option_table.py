@@ -265,7 +265,8 @@ OPTIONS: tuple[Option, ...] = (
         Use.ANY_READ_STREAM,
         option_values.boolean,
         _TRUE_OR_FALSE,
-        "Whether a query fails if messages that it needs were deleted. Otherwise it counts them as `lostBytes`.",
+        "Whether a query fails if messages were deleted or lost, or if the media driver of a live stream ends. "
+        "Otherwise it counts lost messages as `lostBytes`, and looks for a driver every second.",
         "false",
         ("maybe", "unknown value"),
         default="true",

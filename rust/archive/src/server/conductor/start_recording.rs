@@ -21,7 +21,7 @@ pub(super) struct HeldRecording {
 
 impl<S: Storage + Clone> ArchiveConductor<S> {
     /// Subscribes to a stream and records each of its images. The reply is the registration id, when the driver has
-    /// added the subscription.
+    /// added the subscription. The catalog gets an entry when an image arrives, in `recordings/begin.rs`.
     ///
     /// # Errors
     /// See [`Recordings::start`](crate::server::recording::Recordings::start).

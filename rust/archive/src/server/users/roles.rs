@@ -1,4 +1,5 @@
-//! The role that a request needs, and the service that asks for it.
+//! The service that compares the role of a user with the role that a request needs. The declarations of the requests
+//! have these roles: [`ArchiveRequest`] and [`ExtensionRequest`].
 
 use std::sync::Arc;
 

@@ -130,7 +130,7 @@ impl<S: Storage + Clone> Recordings<S> {
             recording.is_ok_and(RecordingDescriptor::is_unfinished)
         };
         let was_unfinished = is_unfinished(store);
-        match start(
+        match add_to_store(
             aeron,
             store,
             &self.settings,
@@ -246,7 +246,7 @@ impl<S: Storage + Clone> Recordings<S> {
 
 /// Adds a recording of an image to the store, or extends an existing recording. Asks the driver to add the position
 /// counter.
-fn start<S: Storage + Clone>(
+fn add_to_store<S: Storage + Clone>(
     aeron: &Aeron,
     store: &mut ArchiveStore<S>,
     settings: &RecordingSettings,
