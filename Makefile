@@ -24,7 +24,7 @@ help:
 	@echo "make quick   the native module without optimisation, installed into .venv for single tests"
 	@echo "make test    Rust tests, loom models, the simulator, all Python tests, including the real Aeron and Spark"
 	@echo "make lint    rustfmt, clippy, the documentation, plain English, ruff, mypy, stubtest, and whether docstrings are up to date"
-	@echo "make reference  docstrings of the stubs and the pages of settings, from the native module"
+	@echo "make reference  keywords of the stubs and the pages of settings, from the native module"
 	@echo "make bench   benchmarks against peers, for up to three hours; writes bench/results and the tables of docs/performance.md"
 	@echo "make bench-build  builds what the benchmarks measure, and prints its directory, for a comparison of two builds"
 	@echo "make soak    long tests: lossy streams, differential tests, kills of Spark and of an archive, then UDP at full rate with 1 % loss for DURATION (default 1800) seconds"
@@ -47,7 +47,7 @@ $(STAMPS)/venv:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if v >= (3, 11) else f"Python 3.11 or later is needed, $(PYTHON) is {v.major}.{v.minor}; choose one with: make PYTHON=python3.12")'
 	@command -v cargo >/dev/null || { echo "a Rust toolchain is needed (https://rustup.rs)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'wheel>=0.43'
 	@mkdir -p $(STAMPS) && touch $@
 
 # $(call install,OPTIONS OF THE BUILD,EXTRAS) builds the native module, and installs the package. The packages of the
@@ -180,6 +180,7 @@ $(SHIPPED): pyproject.toml $(RUST_SOURCES) $(shell find python -name '*.py' -o -
 	rm -rf $(@D) && mkdir -p $(@D)
 	$(call link_dependencies,$(TARGET)/shipped/debug)
 	CARGO_TARGET_DIR=$(TARGET)/shipped $(BIN)/maturin build --profile $(SHIPPED_PROFILE) $(call crates_with,opt-level=2 debug-assertions=false overflow-checks=false) --quiet --out $(@D)
+	$(BIN)/python tools/stub_docstrings.py $(@D)/*.whl
 	$(pip) --no-deps --target $(@D) $(@D)/*.whl
 	@touch $@
 
@@ -258,17 +259,12 @@ lint-python: $(QUICK)
 	$(BIN)/mypy
 	$(BIN)/mypy tools
 	$(BIN)/python -m mypy.stubtest aeron --mypy-config-file pyproject.toml --allowlist tools/stubtest.allowlist --concise
-	@# Docstrings of the stubs, and the pages of settings: `make reference` writes them.
+	@# Keywords of the stubs, and the pages of settings: `make reference` writes them.
 	$(BIN)/python tools/reference.py --check
 
-# Docstrings have two passes: the keywords of drivers and archives are compiled into the module, from which the stubs
-# take them.
 reference: $(QUICK)
-	$(call say,docstrings of the stubs$(comma) and the pages of settings)
+	$(call say,keywords of the stubs$(comma) and the pages of settings)
 	$(BIN)/python tools/reference.py
-	$(MAKE) quick
-	$(BIN)/python tools/reference.py
-	$(BIN)/ruff format --quiet python/aeron/_stubs python/aeron/types.py
 
 docs: docs-rust docs-site
 
@@ -394,6 +390,7 @@ mutants: $(QUICK)
 wheel: $(STAMPS)/venv
 	$(call say,building a wheel for a C library of this version or newer; its tag names the oldest one)
 	$(BIN)/maturin build --release --out dist
+	$(BIN)/python tools/stub_docstrings.py dist/*.whl
 
 # Without a daemon and without a registry: mmdebstrap makes the Debian on which the image is built.
 IMAGE_BASE := .cache/image-base.tar

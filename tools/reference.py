@@ -1,8 +1,7 @@
-"""Writes the files that are derived from the native module: docstrings of the stubs, pages of settings and parameters.
+"""Writes the files that are derived from the native module: keywords of stubs, pages of settings and parameters.
 
 The texts have one source: the doc comments and tables of the Rust crates. The native module contains them as
-``__doc__`` and as tables. This script copies the texts to the files that editors and the site read. Build the module
-first:
+``__doc__`` and as tables. This script copies the texts to the files that the site reads. Build the module first:
 
     make quick && .venv/bin/python tools/reference.py
 
@@ -12,25 +11,21 @@ With ``--check`` the script writes nothing. It fails if a file differs from the 
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from aeron import _aeron
+from stub_docstrings import Edit, edited
 
 ROOT = Path(__file__).resolve().parent.parent
 STUBS = ROOT / "python/aeron/_stubs"
-TYPES = ROOT / "python/aeron/types.py"
 KEYWORDS = ROOT / "rust/python/src/docs"
 DOCS = ROOT / "docs"
 WIDTH = 104
 
-SOURCES = {"AnyPublication": "Publication"}
-"""Classes written in Python that have the docstrings of a native class."""
 EMBEDDED_DIRECTORY = "a fresh directory beside the default one"
 
 
@@ -318,69 +313,6 @@ def metrics_page() -> str:
 # ---- stubs -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Edit:
-    """A change of a file: `lines` replace the lines from `first` up to and not including `last`, counted from 0."""
-
-    first: int
-    last: int
-    lines: list[str]
-
-
-def docstring(thing: object) -> str | None:
-    """Returns the docstring of an object of the native module, without its indentation."""
-    text = getattr(thing, "__doc__", None)
-    return inspect.cleandoc(text) if text else None
-
-
-def quoted(text: str, indent: str) -> list[str]:
-    """Returns a docstring as lines of source code."""
-    quotes = 'r"""' if "\\" in text else '"""'
-    first, *rest = text.split("\n")
-    lines = [indent + quotes + first, *((indent + line).rstrip() for line in rest)]
-    if len(lines) == 1:
-        lines[0] += '"""'
-    else:
-        lines.append(indent + '"""')
-    return lines
-
-
-def is_placeholder(node: ast.stmt) -> bool:
-    """Returns whether a statement is a docstring or an ellipsis."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def edit_of(node: ast.ClassDef | ast.FunctionDef, text: str, lines: list[str], *, keeps_ellipsis: bool) -> Edit:
-    """Returns the edit that puts a docstring into a class or function."""
-    indent = " " * (node.col_offset + 4)
-    body = node.body
-    if isinstance(node, ast.ClassDef) and not is_placeholder(body[0]):
-        first = min([body[0].lineno, *(each.lineno for each in getattr(body[0], "decorator_list", []))]) - 1
-        return Edit(first, first, quoted(text, indent))
-    rest = [indent + "..."] if keeps_ellipsis and isinstance(node, ast.FunctionDef) else []
-    head = lines[body[0].lineno - 1][: body[0].col_offset].rstrip()
-    end = body[-1] if isinstance(node, ast.FunctionDef) else body[0]
-    new = [head] if head else []
-    return Edit(body[0].lineno - 1, end.end_lineno or end.lineno, [*new, *quoted(text, indent), *rest])
-
-
-def class_edits(
-    node: ast.ClassDef, kind: object, lines: list[str], *, own_text: bool, keeps_ellipsis: bool
-) -> Iterator[Edit]:
-    """Yields the edits for the docstrings of a class and its members."""
-    if not own_text and (text := docstring(kind)):
-        yield edit_of(node, text, lines, keeps_ellipsis=keeps_ellipsis)
-    for member in node.body:
-        if not isinstance(member, ast.FunctionDef):
-            continue
-        if member.name == "__new__" and node.name in CONSTRUCTORS:
-            yield from keyword_edits(member, CONSTRUCTORS[node.name]())
-        if member.name.startswith("_"):
-            continue
-        if text := docstring(getattr(kind, member.name, None)):
-            yield edit_of(member, text, lines, keeps_ellipsis=keeps_ellipsis)
-
-
 CONSTRUCTORS: dict[str, Callable[[], list[Setting]]] = {"MediaDriver": driver_settings, "Archive": archive_keywords}
 
 
@@ -395,21 +327,15 @@ def keyword_edits(new: ast.FunctionDef, settings: list[Setting]) -> Iterator[Edi
             yield Edit(argument.lineno - 1, argument.end_lineno or argument.lineno, [line])
 
 
-def with_docstrings(path: Path) -> str:
-    """Returns the text of a stub file, or of `aeron.types`, with the docstrings of the native module."""
+def stub(path: Path) -> str:
+    """Returns the text of a stub file, with the keywords of constructors that are settings."""
     source = path.read_text()
-    lines = source.splitlines()
     edits: list[Edit] = []
-    is_python = path.suffix == ".py"
     for node in ast.parse(source).body:
-        if isinstance(node, ast.ClassDef) and (not is_python or node.name in SOURCES):
-            kind = getattr(_aeron, SOURCES.get(node.name, node.name), None)
-            edits += class_edits(node, kind, lines, own_text=is_python, keeps_ellipsis=is_python)
-        elif isinstance(node, ast.FunctionDef) and (text := docstring(getattr(_aeron, node.name, None))):
-            edits.append(edit_of(node, text, lines, keeps_ellipsis=False))
-    for edit in sorted(edits, key=lambda edit: (edit.first, edit.last), reverse=True):
-        lines[edit.first : edit.last] = edit.lines
-    return "\n".join(lines) + "\n"
+        if isinstance(node, ast.ClassDef) and (settings := CONSTRUCTORS.get(node.name)):
+            [new] = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__new__"]
+            edits += keyword_edits(new, settings())
+    return edited(source, edits)
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
@@ -421,8 +347,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
     yield DOCS / "reference/counters.md", counters_page()
     yield DOCS / "reference/exporter.md", metrics_page()
     for path in sorted(STUBS.glob("*.pyi")):
-        yield path, with_docstrings(path)
-    yield TYPES, with_docstrings(TYPES)
+        yield path, stub(path)
 
 
 def main(arguments: list[str]) -> int:

@@ -13,7 +13,6 @@ from aeron.types import MalformedTreatment
 
 @final
 class _ArchiveMark:
-    """Contents of the mark file of an archive."""
     @property
     def path(self) -> Path: ...
     @property
@@ -49,7 +48,6 @@ class _ArchiveMark:
 
 @final
 class _CatalogEntry:
-    """An entry of the catalog. It may be valid, invalid or deleted."""
     @property
     def state(self) -> str: ...
     @property
@@ -65,7 +63,6 @@ class _CatalogEntry:
 
 @final
 class _Verification:
-    """The result of the verification of a recording."""
     @property
     def recording_id(self) -> int: ...
     @property
@@ -73,23 +70,14 @@ class _Verification:
     @property
     def recorded_stop_position(self) -> int: ...
     @property
-    def torn_file(self) -> str | None:
-        """Name of the segment file whose last fragment may be torn; `None` if there is no such fragment, or if the index
-        proves that the fragment was not acknowledged.
-        """
+    def torn_file(self) -> str | None: ...
     @property
-    def torn_position(self) -> int | None:
-        """Position at which the fragment that may be torn begins."""
-    def stop_position(self, keep_torn: bool) -> int:
-        """Returns the stop position in the files. A fragment that may be torn counts if `keep_torn` is set."""
-    def problem(self, keep_torn: bool) -> str | None:
-        """Returns the reason why the recording is broken; `None` if it is not. A fragment that may be torn counts as
-        recorded if `keep_torn` is set.
-        """
+    def torn_position(self) -> int | None: ...
+    def stop_position(self, keep_torn: bool) -> int: ...
+    def problem(self, keep_torn: bool) -> str | None: ...
 
 @final
 class _Compaction:
-    """Counts of the entries, bytes and files that a compaction removed."""
     @property
     def entries(self) -> int: ...
     @property
@@ -99,7 +87,6 @@ class _Compaction:
 
 @final
 class _RecordedFrame:
-    """A frame of a recording."""
     @property
     def position(self) -> int: ...
     @property
@@ -115,17 +102,11 @@ class _RecordedFrame:
 
 @final
 class _RecordedFrames:
-    """An iterator over the frames of a recording."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> _RecordedFrame: ...
 
 @final
 class _RecordedRows:
-    """An iterator over record batches with the rows of a recording's messages.
-
-    The rows are from all messages that begin in the range, in the order of their positions. Thread-safe. Batches are
-    decoded without the GIL.
-    """
     def __new__(
         cls,
         directory: str | PathLike[str],
@@ -141,26 +122,19 @@ class _RecordedRows:
         sbe: str | None = None,
     ) -> Self: ...
     @property
-    def recording(self) -> Recording:
-        """The recording, as the catalog describes it."""
+    def recording(self) -> Recording: ...
     @property
-    def from_position(self) -> int:
-        """Position at which the range begins."""
+    def from_position(self) -> int: ...
     @property
-    def to_position(self) -> int:
-        """Position at which the range ends."""
+    def to_position(self) -> int: ...
     @property
-    def position(self) -> int:
-        """Position up to which all complete messages were returned."""
+    def position(self) -> int: ...
     @property
-    def malformed(self) -> int:
-        """Number of malformed messages and records so far: left out, or kept as rows without values."""
+    def malformed(self) -> int: ...
     @property
-    def skipped(self) -> int:
-        """Number of messages so far that were left out because they have another template or schema."""
+    def skipped(self) -> int: ...
     @property
-    def unknown(self) -> int:
-        """Number of values of enums so far that the schema does not know. They are null."""
+    def unknown(self) -> int: ...
     def __iter__(self) -> Self: ...
     def __next__(self) -> ColumnBatch: ...
     def __arrow_c_schema__(self) -> object: ...
@@ -168,7 +142,6 @@ class _RecordedRows:
 
 @final
 class _ArchiveFiles:
-    """The files of an archive. If `write` is set, no archive can use the directory until the end of the `with` block."""
     def __new__(cls, directory: str | PathLike[str], *, write: bool = False) -> Self: ...
     def __enter__(self) -> Self: ...
     def __exit__(self, _type: object, _error: object, _traceback: object, /) -> None: ...
@@ -176,37 +149,26 @@ class _ArchiveFiles:
     def capacity(self) -> int: ...
     def grow(self, capacity: int) -> None: ...
     def entries(self) -> list[_CatalogEntry]: ...
-    def copied_ranges(self) -> list[CopiedRange]:
-        """Returns the ranges of the recordings with copies in object storage."""
+    def copied_ranges(self) -> list[CopiedRange]: ...
     def entry(self, recording_id: int) -> _CatalogEntry: ...
-    def frames(self, recording_id: int, *, since_us: int | None = None, until_us: int | None = None) -> _RecordedFrames:
-        """Returns the frames of a recording, or of a range of time in microseconds since the epoch."""
-    def frame_checksum(self, recording_id: int) -> str | None:
-        """Returns the checksum of a recording's frames: its name, ``"no checksums"``, or `None` if no frame can be read."""
+    def frames(
+        self, recording_id: int, *, since_us: int | None = None, until_us: int | None = None
+    ) -> _RecordedFrames: ...
+    def frame_checksum(self, recording_id: int) -> str | None: ...
     def mark(self, recording_id: int, is_valid: bool) -> bool: ...
     def segment_bytes(self, recording_id: int, all_segments: bool) -> int: ...
     def verify(
         self, recording_id: int, all_segments: bool, checksum: str | None, on_progress: Callable[[int], object]
     ) -> _Verification: ...
-    def repair(self, verification: _Verification, keep_torn: bool) -> str:
-        """Corrects the catalog entry of the recording. Returns its new state."""
+    def repair(self, verification: _Verification, keep_torn: bool) -> str: ...
     def write_checksums(
         self, recording_id: int, checksum: str, all_segments: bool, on_progress: Callable[[int], object]
-    ) -> int:
-        """Writes the checksums of frames. Returns the number of these frames."""
+    ) -> int: ...
     def orphans(self, recording_id: int | None) -> list[str]: ...
     def delete_orphan(self, name: str) -> None: ...
     def compact(self) -> _Compaction: ...
 
 def _rebuild_archive_catalog(
     directory: str | PathLike[str], channel: str | None, on_progress: Callable[[int], object]
-) -> tuple[list[tuple[int, list[str]]], list[tuple[int, str]]]:
-    """Writes a lost catalog again from the segment files of an archive. Returns the recordings with notes about their
-    entries, and the recordings that were left out with the reason.
-    """
-
-def _read_archive_mark(directory: str | PathLike[str]) -> _ArchiveMark | None:
-    """Reads the mark file of the archive in `directory`. Returns `None` if there is no mark file.
-
-    The mark file may be in another directory. A link file in `directory` then contains the path of that directory.
-    """
+) -> tuple[list[tuple[int, list[str]]], list[tuple[int, str]]]: ...
+def _read_archive_mark(directory: str | PathLike[str]) -> _ArchiveMark | None: ...

@@ -6,71 +6,34 @@ _Holder: TypeAlias = Literal["READER", "REPLAY", "CHANGE", "COPY", "CLOCK"]
 
 @final
 class AuthenticatingSession:
-    """A client that wants to connect to an `Archive`. Immutable. Comparison and pickling use the values."""
     def __new__(cls, control_session_id: int, source: str, challenge: bytes | None) -> Self: ...
     def __getnewargs__(self) -> tuple[int, str, bytes | None]: ...
     def __hash__(self) -> int: ...
     @property
-    def control_session_id(self) -> int:
-        """Id of the control session."""
+    def control_session_id(self) -> int: ...
     @property
-    def source(self) -> str:
-        """IP address of the client's host without port; `client 42` for the client with this id that uses the
-        driver of the archive over IPC.
-        """
+    def source(self) -> str: ...
     @property
-    def challenge(self) -> bytes | None:
-        """The challenge to which the credentials respond; `None` for the first credentials."""
+    def challenge(self) -> bytes | None: ...
 
 @final
 class AuthenticationDecision:
-    """The decision of an authenticator: `accept`, `challenge` or `reject`. Immutable. Comparison and pickling use the
-    values.
-    """
     def __new__(cls, kind: str, data: bytes) -> Self: ...
     def __getnewargs__(self) -> tuple[str, bytes]: ...
     def __hash__(self) -> int: ...
     @property
-    def kind(self) -> str:
-        """`ACCEPT`, `CHALLENGE` or `REJECT`."""
+    def kind(self) -> str: ...
     @property
-    def data(self) -> bytes:
-        """Name of the user, or the challenge."""
+    def data(self) -> bytes: ...
     @staticmethod
-    def accept(name: str | bytes | None = None) -> AuthenticationDecision:
-        """Accepts the client.
-
-        Args:
-            name: Name of the user as str, or its bytes. If the archive has a `users_file`, the user of this name in the
-                file has the role; a name that is not in the file may send no request.
-
-        Returns:
-            The decision.
-        """
+    def accept(name: str | bytes | None = None) -> AuthenticationDecision: ...
     @staticmethod
-    def challenge(data: bytes) -> AuthenticationDecision:
-        """Sends a challenge to the client. The function is called again with the client's response.
-
-        Args:
-            data: The challenge. It should be random: a response to a known challenge can be repeated.
-
-        Returns:
-            The decision.
-        """
+    def challenge(data: bytes) -> AuthenticationDecision: ...
     @staticmethod
-    def reject() -> AuthenticationDecision:
-        """Rejects the client.
-
-        Returns:
-            The decision.
-        """
+    def reject() -> AuthenticationDecision: ...
 
 @final
 class NamedReader:
-    """A reader of a recording that stores its position in the archive.
-
-    Immutable. Comparison and pickling use the values.
-    """
     def __new__(
         cls,
         recording_id: int,
@@ -85,29 +48,20 @@ class NamedReader:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
+    def recording_id(self) -> int: ...
     @property
-    def name(self) -> str:
-        """Name, unique for the recording."""
+    def name(self) -> str: ...
     @property
-    def position(self) -> int:
-        """Position up to which the reader has processed the recording, in bytes."""
+    def position(self) -> int: ...
     @property
-    def committed_timestamp_ms(self) -> int:
-        """Time of the last commit, in milliseconds since the epoch."""
+    def committed_timestamp_ms(self) -> int: ...
     @property
-    def max_age_ms(self) -> int | None:
-        """Milliseconds without a commit after which the reader expires; `None` if there is no limit."""
+    def max_age_ms(self) -> int | None: ...
     @property
-    def max_lag_bytes(self) -> int | None:
-        """Maximum number of bytes recorded after the position. With more bytes, the reader expires. `None` if there is
-        no limit.
-        """
+    def max_lag_bytes(self) -> int | None: ...
 
 @final
 class RetentionPolicy:
-    """Limits for one recording, or for all recordings that match. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         recording_id: int | None,
@@ -121,27 +75,18 @@ class RetentionPolicy:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int | None:
-        """Id of the recording; `None` if the policy is for all recordings that match."""
+    def recording_id(self) -> int | None: ...
     @property
-    def stream_id(self) -> int | None:
-        """Stream id of the recordings; `None` if all streams match."""
+    def stream_id(self) -> int | None: ...
     @property
-    def channel(self) -> str | None:
-        """Text that the original channel of the recordings contains; `None` if all channels match."""
+    def channel(self) -> str | None: ...
     @property
-    def max_bytes(self) -> int | None:
-        """Maximum number of bytes of all recordings of the policy together; `None` if there is no limit."""
+    def max_bytes(self) -> int | None: ...
     @property
-    def max_age_ms(self) -> int | None:
-        """Maximum age of the data in milliseconds; `None` if there is no limit."""
+    def max_age_ms(self) -> int | None: ...
 
 @final
 class RetentionOutcome:
-    """A part of a recording that retention has deleted, or would delete.
-
-    Immutable. Comparison and pickling use the values. Positions are in bytes.
-    """
     def __new__(
         cls,
         recording_id: int,
@@ -157,34 +102,22 @@ class RetentionOutcome:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
+    def recording_id(self) -> int: ...
     @property
-    def start_position(self) -> int:
-        """Start position before the deletion."""
+    def start_position(self) -> int: ...
     @property
-    def new_start_position(self) -> int:
-        """Start position after the deletion; the stop position if the whole recording is deleted."""
+    def new_start_position(self) -> int: ...
     @property
-    def allowed_position(self) -> int:
-        """Start position after the deletion if nothing held back data. `held_by` lists the possible reasons."""
+    def allowed_position(self) -> int: ...
     @property
-    def is_purge(self) -> bool:
-        """Whether the whole recording is deleted."""
+    def is_purge(self) -> bool: ...
     @property
-    def held_by(self) -> _Holder | None:
-        """The reason why data stays that the policy would delete: `READER`, `REPLAY`, `CHANGE`, `COPY` or `CLOCK`.
-        `CHANGE`: a deletion, a migration, a start or an extension of the recording is in progress. `COPY`: a
-        segment has no copy in object storage yet. `CLOCK`: the wall clock is not trusted. `None` if no such data
-        stays.
-        """
+    def held_by(self) -> _Holder | None: ...
     @property
-    def reader(self) -> str | None:
-        """Name of the reader, if a reader keeps data; otherwise `None`."""
+    def reader(self) -> str | None: ...
 
 @final
 class RecordingInfo:
-    """Name, metadata and link of a recording. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         recording_id: int,
@@ -199,32 +132,20 @@ class RecordingInfo:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
+    def recording_id(self) -> int: ...
     @property
-    def name(self) -> str:
-        """Name, unique in the archive; empty if the recording has no name."""
+    def name(self) -> str: ...
     @property
-    def metadata(self) -> bytes:
-        """Metadata; empty if the recording has no metadata."""
+    def metadata(self) -> bytes: ...
     @property
-    def predecessor_id(self) -> int | None:
-        """Id of the earlier recording of the same stream that this recording continues; `None` if there is none."""
+    def predecessor_id(self) -> int | None: ...
     @property
-    def gap_from(self) -> int | None:
-        """Position at which the earlier recording ends, in bytes; `None` if there is no earlier recording."""
+    def gap_from(self) -> int | None: ...
     @property
-    def gap_to(self) -> int | None:
-        """Position at which this recording begins, in bytes; `None` if there is no earlier recording, or if the
-        earlier recording is of another session.
-        """
+    def gap_to(self) -> int | None: ...
 
 @final
 class CopiedRange:
-    """The parts of a recording that are on the archive's disk and in object storage.
-
-    Immutable; pickled and compared by its values. Positions are in bytes.
-    """
     def __new__(
         cls, recording_id: int, start_position: int, local_start_position: int, copied_position: int
     ) -> Self: ...
@@ -233,37 +154,26 @@ class CopiedRange:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
+    def recording_id(self) -> int: ...
     @property
-    def start_position(self) -> int:
-        """First position that can be replayed. It is in object storage, if it is before the local start position."""
+    def start_position(self) -> int: ...
     @property
-    def local_start_position(self) -> int:
-        """First position on the disk: the start position in the catalog."""
+    def local_start_position(self) -> int: ...
     @property
-    def copied_position(self) -> int:
-        """Position up to which all segments have verified copies, from the start position on."""
+    def copied_position(self) -> int: ...
 
 @final
 class FoundPosition:
-    """A position of a recording that was found by time. Immutable. Comparison and pickling use the values."""
     def __new__(cls, recording_id: int, position: int, timestamp_us: int | None, is_approximate: bool) -> Self: ...
     def __getnewargs__(self) -> tuple[int, int, int | None, bool]: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording."""
+    def recording_id(self) -> int: ...
     @property
-    def position(self) -> int:
-        """Position between two messages, in bytes."""
+    def position(self) -> int: ...
     @property
-    def timestamp_us(self) -> int | None:
-        """Arrival time of the first message after the position, in microseconds since the epoch. `None` if the time is
-        not known, or if there is no such message.
-        """
+    def timestamp_us(self) -> int | None: ...
     @property
-    def is_approximate(self) -> bool:
-        """Whether the position is only the start or end of a segment, because the archive has no index for the time."""
+    def is_approximate(self) -> bool: ...

@@ -9,10 +9,6 @@ _Signal: TypeAlias = Literal["START", "STOP", "EXTEND", "REPLICATE", "MERGE", "S
 
 @final
 class Recording:
-    """An archive's description of a recording.
-
-    Positions are in bytes. Immutable. Comparison and pickling use the values.
-    """
     def __new__(
         cls,
         recording_id: int,
@@ -37,54 +33,38 @@ class Recording:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording in its archive."""
+    def recording_id(self) -> int: ...
     @property
-    def start_position(self) -> int:
-        """Position of the first byte of the recording."""
+    def start_position(self) -> int: ...
     @property
-    def stop_position(self) -> int | None:
-        """Position after the last byte; `None` if the recording is active."""
+    def stop_position(self) -> int | None: ...
     @property
-    def start_timestamp_ms(self) -> int:
-        """Start of the recording, in milliseconds since the epoch."""
+    def start_timestamp_ms(self) -> int: ...
     @property
-    def stop_timestamp_ms(self) -> int | None:
-        """End of the recording, in milliseconds since the epoch; `None` if the recording is active."""
+    def stop_timestamp_ms(self) -> int | None: ...
     @property
-    def session_id(self) -> int:
-        """Session id of the stream."""
+    def session_id(self) -> int: ...
     @property
-    def stream_id(self) -> int:
-        """Stream id."""
+    def stream_id(self) -> int: ...
     @property
-    def stripped_channel(self) -> str:
-        """Channel, without the parameters that do not identify the stream."""
+    def stripped_channel(self) -> str: ...
     @property
-    def original_channel(self) -> str:
-        """Channel in the request that started the recording."""
+    def original_channel(self) -> str: ...
     @property
-    def source_identity(self) -> str:
-        """Source of the image: `aeron:ipc`, or the address and port of the sender."""
+    def source_identity(self) -> str: ...
     @property
-    def initial_term_id(self) -> int:
-        """Id of the stream's first term."""
+    def initial_term_id(self) -> int: ...
     @property
-    def term_buffer_length(self) -> int:
-        """Length of a term, in bytes."""
+    def term_buffer_length(self) -> int: ...
     @property
-    def segment_file_length(self) -> int:
-        """Length of a segment file, in bytes."""
+    def segment_file_length(self) -> int: ...
     @property
-    def mtu_length(self) -> int:
-        """Maximum length of a frame, in bytes."""
+    def mtu_length(self) -> int: ...
     @property
-    def is_active(self) -> bool:
-        """Whether the recording was active when the archive described it."""
+    def is_active(self) -> bool: ...
 
 @final
 class RecordingSubscription:
-    """An archive's subscription to streams that it records. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         subscription_id: int,
@@ -96,18 +76,14 @@ class RecordingSubscription:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def subscription_id(self) -> int:
-        """Id of the subscription. `AeronArchive.stop_recording` accepts it."""
+    def subscription_id(self) -> int: ...
     @property
-    def stream_id(self) -> int:
-        """Stream id."""
+    def stream_id(self) -> int: ...
     @property
-    def stripped_channel(self) -> str:
-        """Channel of the subscription; it has the prefix `aeron-spy:` if the subscription is a spy."""
+    def stripped_channel(self) -> str: ...
 
 @final
 class RecordingSignal:
-    """An event of a recording. Immutable. Comparison and pickling use the values."""
     def __new__(
         cls,
         signal: _Signal,
@@ -121,32 +97,22 @@ class RecordingSignal:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
     @property
-    def signal(self) -> _Signal:
-        """`START`, `STOP`, `EXTEND`, `REPLICATE`, `MERGE`, `SYNC`, `DELETE` or `REPLICATE_END`."""
+    def signal(self) -> _Signal: ...
     @property
-    def recording_id(self) -> int:
-        """Id of the recording; -1 if a replication ended before it had a recording."""
+    def recording_id(self) -> int: ...
     @property
-    def subscription_id(self) -> int:
-        """Id of the archive's subscription; -1 if the signal belongs to no subscription."""
+    def subscription_id(self) -> int: ...
     @property
-    def position(self) -> int:
-        """Position of the recording, in bytes; -1 with `DELETE` and `REPLICATE_END`."""
+    def position(self) -> int: ...
     @property
-    def correlation_id(self) -> int:
-        """Correlation id of the request, or the id of the replication."""
+    def correlation_id(self) -> int: ...
 
 @final
 class RecordingSignals:
-    """An iterator over recording signals, which `AeronArchive.signals` returns.
-
-    Thread-safe: if several threads use it, each signal goes to one of them.
-    """
     def __iter__(self) -> Self: ...
     def __next__(self) -> RecordingSignal: ...
 
-def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch:
-    """Returns a record batch with a row for each recording and a column for each field of a recording."""
+def _recording_columns(recordings: Iterable[Recording]) -> ColumnBatch: ...
 
 FROM_LIVE: int
 
