@@ -62,13 +62,21 @@ define install
 	$(maturin) $(1) --extras $(2)
 endef
 
+# $(call crates_with,SETTING ...) are options of maturin: settings of the profile `dev` for the crates of this project,
+# and not for their dependencies.
+crates_with = $(foreach crate,$(notdir $(wildcard rust/*)),$(foreach setting,$(1),--config profile.dev.package.aeron-$(crate).$(setting)))
+# The crates of this project are optimised, without the checks of tests. Optimisation of dependencies and across crates
+# takes most of the time of a release build, and the demo does not need it.
+OPTIMISED := --profile dev $(call crates_with,opt-level=2 debug-assertions=false overflow-checks=false)
+
 # Each goal installs the extras that it needs: `make demo` does not install the tools of the test suite.
-# The name of a stamp has the profile of the build and the extras: `installed-demo-spark+demo`.
+# The name of a stamp has the kind of the build and the extras: `installed-demo-spark+demo`.
 profile = $(firstword $(subst -, ,$*))
+build = $(if $(filter demo,$(profile)),$(OPTIMISED),--profile $(profile))
 extras = $(subst +,$(comma),$(lastword $(subst -, ,$*)))
 $(STAMPS)/installed-%: $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	$(call say,building the native module ($(profile)) and installing aeron-py with: $(extras))
-	$(call install,--profile $(profile),$(extras))
+	$(call install,$(build),$(extras))
 	@rm -f $(QUICK) $(STAMPS)/installed-* && touch $@
 
 # The same with the profile of the Rust tests: it shares their builds, and checks overflows and assertions. Only this
@@ -80,14 +88,9 @@ $(QUICK): $(STAMPS)/venv pyproject.toml $(RUST_SOURCES)
 	@rm -f $(STAMPS)/installed-* && touch $@
 
 comma := ,
-# The demo needs no optimisation across crates, which takes most of the build time.
-PROFILE ?= demo
-DEMO := $(STAMPS)/installed-$(PROFILE)-spark+demo
-# $(call crates_with,SETTING ...) are options of maturin: settings of the profile `dev` for the crates of this project,
-# and not for their dependencies.
-crates_with = $(foreach crate,$(notdir $(wildcard rust/*)),$(foreach setting,$(1),--config profile.dev.package.aeron-$(crate).$(setting)))
+DEMO := $(STAMPS)/installed-demo-spark+demo
 # The release workflow sets the profile `release`.
-SHIPPED_PROFILE ?= dev
+SHIPPED_PROFILE ?= demo
 SHIPPED := .cache/shipped-$(SHIPPED_PROFILE)/made
 # An older version for tests of upgrades.
 OLD_COMMIT := $(shell sed -n 's/^OLD_COMMIT = "\(.*\)"$$/\1/p' tests/interop/toolchain.py)
@@ -172,14 +175,14 @@ $(STAMPS)/spark-classes: | $(QUICK)
 	$(BIN)/python tests/spark/jvm.py
 	@touch $@
 
-# The module as users get it, optimised across crates and without hooks. A part of the tests shows that it behaves in
+# The module as users get it, optimised and without hooks. A part of the tests shows that it behaves in
 # the same way. Only this package is installed, beside the environment. On the path it comes before the module with
 # hooks. The dependencies are those of the profile `dev`, which the other goals have built.
 $(SHIPPED): pyproject.toml $(RUST_SOURCES) $(shell find python -name '*.py' -o -name '*.pyi') | $(STAMPS)/venv
-	$(call say,building a wheel with the profile $(SHIPPED_PROFILE))
+	$(call say,building a wheel ($(SHIPPED_PROFILE)))
 	rm -rf $(@D) && mkdir -p $(@D)
 	$(call link_dependencies,$(TARGET)/shipped/debug)
-	CARGO_TARGET_DIR=$(TARGET)/shipped $(BIN)/maturin build --profile $(SHIPPED_PROFILE) $(call crates_with,opt-level=2 debug-assertions=false overflow-checks=false) --quiet --out $(@D)
+	CARGO_TARGET_DIR=$(TARGET)/shipped $(BIN)/maturin build $(if $(filter demo,$(SHIPPED_PROFILE)),$(OPTIMISED),--profile $(SHIPPED_PROFILE)) --quiet --out $(@D)
 	$(BIN)/python tools/stub_docstrings.py $(@D)/*.whl
 	$(pip) --no-deps --target $(@D) $(@D)/*.whl
 	@touch $@
