@@ -1,9 +1,8 @@
 //! Rows as SBE messages: what is refused, and that messages that became columns are encoded to the same values.
 
-mod sbe_support;
-
 use std::sync::Arc;
 
+use crate::sbe_support::plan_of;
 use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeEncoder};
 use aeron_columns::write::EncodedRows;
 use aeron_sbe::plan::SbePlan;
@@ -15,7 +14,6 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field, Schema};
-use sbe_support::plan_of;
 
 /// Returns the messages of the rows of these columns.
 fn encode(plan: &Arc<SbePlan>, columns: Vec<(&str, ArrayRef)>) -> Result<Vec<Vec<u8>>, String> {

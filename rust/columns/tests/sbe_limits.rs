@@ -1,7 +1,5 @@
 //! SBE messages that ask for more rows, memory or time than their bytes are worth, and names of columns that clash.
 
-mod sbe_support;
-
 use std::sync::Arc;
 
 use aeron_columns::read::{Mode, Projection, ValueFormat};
@@ -18,7 +16,7 @@ const TYPES: &str = r#"<type name="wide" primitiveType="uint8" length="65000"/>
 
 /// Returns the plan of a schema with the message `M`, which has these elements.
 fn plan(elements: &str) -> Arc<SbePlan> {
-    sbe_support::plan_of(TYPES, elements)
+    crate::sbe_support::plan_of(TYPES, elements)
 }
 
 fn columns(elements: &str, group: Option<&str>) -> SbeColumns {

@@ -1,9 +1,8 @@
 //! Enums, sets and constants as columns.
 
-mod sbe_support;
-
 use std::sync::Arc;
 
+use crate::sbe_support::plan_of;
 use aeron_columns::sbe::{
     SbeBadMessage, SbeColumnOptions, SbeColumns, SbeDecoded, SbeEncoder, SbeEnumColumn,
     SbeSetColumn,
@@ -15,7 +14,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, UInt8Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::Schema;
-use sbe_support::plan_of;
 
 const TYPES: &str = r#"<enum name="E" encodingType="uint8"><validValue name="A">1</validValue></enum>
     <enum name="K" encodingType="char"><validValue name="Buy">B</validValue></enum>

@@ -1,11 +1,9 @@
 //! Entries of groups as rows: the rows are those of the nested lists.
 
-#[path = "../../sbe/tests/generated/mod.rs"]
-mod generated;
-mod sbe_support;
-
 use std::sync::Arc;
 
+use crate::generated::{Choices, Document, Features, record};
+use crate::sbe_support::plan_of;
 use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeDecoded};
 use aeron_sbe::plan::{SbeBlockPlan, SbePlan, SbePlanOptions, SbeTemplate};
 use aeron_sbe::schema::{SbePresence, SbeSchema};
@@ -14,10 +12,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, StructArray, UInt64Array};
 use arrow_schema::Fields;
-use generated::{Choices, Document, Features, record};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sbe_support::plan_of;
 
 fn message_of(template: &SbeTemplate, record: &SbeRecord<'_>) -> Vec<u8> {
     let mut message = Vec::new();

@@ -1,11 +1,9 @@
 //! Rows as SBE messages: the messages of columns are those of the records with the same values.
 
-#[path = "../../sbe/tests/generated/mod.rs"]
-mod generated;
-mod sbe_support;
-
 use std::sync::Arc;
 
+use crate::generated::{Choices, Document, Features, record};
+use crate::sbe_support::plan_of;
 use aeron_columns::sbe::{SbeColumnOptions, SbeColumns, SbeEncoder};
 use aeron_columns::write::EncodedRows;
 use aeron_sbe::number::SbeNumber;
@@ -18,10 +16,8 @@ use arrow_array::{
 };
 use arrow_buffer::{NullBuffer, OffsetBuffer};
 use arrow_schema::{Field, FieldRef, Fields, Schema};
-use generated::{Choices, Document, Features, record};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sbe_support::plan_of;
 
 /// Returns the messages of rows. An error has the row and the reason.
 fn encoded(plan: &Arc<SbePlan>, name: &str, rows: &RecordBatch) -> Result<Vec<Vec<u8>>, String> {

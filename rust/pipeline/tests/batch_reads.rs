@@ -1,15 +1,11 @@
 //! Tests of batch reads: which archive and recordings are selected, and how recordings are cut into partitions.
 
-#[allow(dead_code)]
-#[path = "../../archive/tests/recordings/stream.rs"]
-mod stream;
-
-mod archives;
-
 use std::fs;
 use std::num::NonZeroUsize;
 use std::time::SystemTime;
 
+use crate::archives::{Archive, contents, descriptor, messages};
+use crate::stream::{SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH};
 use aeron_archive::catalog::{Catalog, DEFAULT_CAPACITY, RecordingDescriptor};
 use aeron_archive::mark_file::{MarkFile, Owner};
 use aeron_archive::storage::Directory;
@@ -17,9 +13,7 @@ use aeron_pipeline::partition::Partition;
 use aeron_pipeline::recordings::{
     RecordingCutting, RecordingSelection, RecordingsError, find_archive, plan,
 };
-use archives::{Archive, contents, descriptor, messages};
 use proptest::prelude::*;
-use stream::{SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH};
 
 const ALL: RecordingCutting = RecordingCutting {
     min_partitions: None,

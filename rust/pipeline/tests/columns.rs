@@ -1,11 +1,10 @@
 //! Tests of the rows that are read from recordings: the number of rows, the values, and the handling of malformed
 //! messages.
 
-mod recordings;
-
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::recordings::{Recording, SESSION_ID, STREAM_ID};
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_columns::layout::timestamp_type;
 use aeron_columns::read::{
@@ -21,7 +20,6 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::subsequence;
-use recordings::{Recording, SESSION_ID, STREAM_ID};
 
 const TERM_LENGTH: i32 = 64 * 1024;
 

@@ -1,17 +1,10 @@
 //! Tests of ranges of a recording: the bounds of a range, and the end of a recording that another process writes.
 
-#[allow(dead_code)]
-#[path = "../../archive/tests/recordings/stream.rs"]
-mod stream;
-
-#[allow(dead_code)]
-mod archives;
-#[allow(dead_code)]
-mod recordings;
-
 use std::path::Path;
 use std::time::SystemTime;
 
+use crate::archives::{Archive, contents};
+use crate::stream::{MTU_LENGTH, STREAM_ID, TERM_LENGTH};
 use aeron_agent::clock::SystemEpochClock;
 use aeron_archive::mark_file::{MarkFile, Owner};
 use aeron_archive::storage::Directory;
@@ -23,10 +16,8 @@ use aeron_memory::directory::cnc_file;
 use aeron_pipeline::private::{DirectoryLock, LockRequest, PrivateArchiveId};
 use aeron_pipeline::recordings::{PositionRange, RecordingRange, RecordingsError, plan_range};
 use aeron_pipeline::rows::PartitionRowReader;
-use archives::{Archive, contents};
 use arrow_array::cast::AsArray;
 use proptest::prelude::*;
-use stream::{MTU_LENGTH, STREAM_ID, TERM_LENGTH};
 use tempfile::TempDir;
 
 const WHOLE: PositionRange = PositionRange {
@@ -260,7 +251,8 @@ fn a_recording_of_a_running_query_is_read_up_to_the_last_block_in_its_index() {
         pause: &mut |_| Ok(()),
     };
     let _lock = DirectoryLock::create(directory.path(), &request).unwrap();
-    let mut recording = recordings::Recording::within(Directory::new(directory.path()), 64 * 1024);
+    let mut recording =
+        crate::recordings::Recording::within(Directory::new(directory.path()), 64 * 1024);
     let end = recording.message(&[1; 3_000], 0);
     recording.at(1);
     let planned = plan_range(directory.path(), 0, WHOLE).unwrap();

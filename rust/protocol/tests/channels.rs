@@ -1,8 +1,5 @@
 //! Tests of channels as text: valid channels, their printed form, and arbitrary texts.
 
-#[path = "support/defaults.rs"]
-mod defaults;
-
 use aeron_protocol::ErrorCode;
 use aeron_protocol::command::MAX_CHANNEL_LENGTH;
 use aeron_protocol::uri::{
@@ -12,7 +9,7 @@ use aeron_protocol::uri::{
 };
 use proptest::prelude::*;
 
-use defaults::{PUBLICATION, SUBSCRIPTION};
+use crate::defaults::{PUBLICATION, SUBSCRIPTION};
 
 fn channel(text: &str) -> ChannelUri {
     ChannelUri::parse(text).unwrap()

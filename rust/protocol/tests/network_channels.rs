@@ -1,15 +1,12 @@
 //! Tests of the parameters that publications and subscriptions read from network channels.
 
-#[path = "support/defaults.rs"]
-mod defaults;
-
 use aeron_protocol::ErrorCode;
 use aeron_protocol::uri::{
     ChannelUri, NetworkParams, PublicationParams, ReceiverGroup, ResponseCorrelation,
     SubscriptionParams, UriError, key,
 };
 
-use defaults::{PUBLICATION, SUBSCRIPTION};
+use crate::defaults::{PUBLICATION, SUBSCRIPTION};
 
 /// Returns a unicast channel with further parameters.
 fn channel(parameters: &str) -> ChannelUri {

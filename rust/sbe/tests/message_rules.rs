@@ -1,15 +1,13 @@
 //! Rules of groups and variable data: counts, versions, and bytes that lie.
 
-mod support;
-
 use std::borrow::Cow;
 
+use crate::support::{message, plan};
 use aeron_sbe::limits::{MAX_DECODED_VALUES, MAX_EMPTY_ENTRIES, MAX_SKIP_DEPTH};
 use aeron_sbe::plan::{SbePlan, SbeTemplate};
 use aeron_sbe::read::SbeMalformed;
 use aeron_sbe::value::{SbeRecord, SbeValue};
 use aeron_sbe::write::SbeEncodeError;
-use support::{message, plan};
 
 /// Returns a plan whose header and dimensions count groups and data.
 fn counting(elements: &str) -> SbePlan {

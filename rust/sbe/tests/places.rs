@@ -1,14 +1,12 @@
 //! Properties of places: each element is read on its own, from bytes that may have changed.
 
-mod generated;
-
 use std::borrow::Cow;
 
+use crate::generated::{Choices, Document, Features, record};
 use aeron_sbe::plan::{SbeBlockPlan, SbePlan, SbePlanOptions};
 use aeron_sbe::read::{SbeMalformed, SbePlace};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::SbeRecord;
-use generated::{Choices, Document, Features, record};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,11 +1,9 @@
 //! Properties of random schemas and random values.
 
-mod generated;
-
+use crate::generated::{Choices, Document, Features, record};
 use aeron_sbe::plan::{SbeBlockPlan, SbePlan, SbePlanOptions};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use generated::{Choices, Document, Features, record};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,13 +1,11 @@
 //! Schemas that would take much time or memory, and schemas with parts that nobody can use.
 
-mod support;
-
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+use crate::support::{error, message, plan, sound, text};
 use aeron_sbe::limits::{MAX_SCHEMA_FIELDS, MAX_XML_ATTRIBUTES, MAX_XML_NAMESPACES};
 use aeron_sbe::plan::{SbePlan, SbePlanOptions};
-use support::{error, message, plan, sound, text};
 
 /// Returns texts with the numbers from 0, one after the other.
 fn repeated(count: usize, text: impl Fn(usize) -> String) -> String {

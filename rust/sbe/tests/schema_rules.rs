@@ -1,11 +1,9 @@
 //! Each rule of schemas, by schemas that break it and schemas that do not.
 
-mod support;
-
+use crate::support::{LAYOUTS, error, message, sound, text};
 use aeron_sbe::limits::{MAX_INCLUDES, MAX_SCHEMA_LENGTH, MAX_XML_DEPTH};
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::schema::{SbeConstant, SbePresence, SbeSchema, SbeType};
-use support::{LAYOUTS, error, message, sound, text};
 
 /// Asserts that each schema breaks a rule whose text has the given words.
 fn refused(cases: &[(String, &str)]) {

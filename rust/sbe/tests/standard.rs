@@ -3,12 +3,10 @@
 //! The schema of the examples has the id 100, but the messages have 91. The table that explains the first message has
 //! other bytes of `TransactTime` than the message. Here are the bytes of the messages.
 
-mod support;
-
+use crate::support::{error, message};
 use aeron_sbe::plan::{SbePlan, SbePlanOptions};
 use aeron_sbe::schema::SbeSchema;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use support::{error, message};
 
 const STANDARD: &str = include_str!("../../../tests/sbe/standard.xml");
 

@@ -1,10 +1,8 @@
 //! Values that a field can hold only in another form, and values that it must refuse.
 
-mod support;
-
+use crate::support::{decoded, encoded, message, plan};
 use aeron_sbe::plan::SbePlan;
 use aeron_sbe::value::{SbeRecord, SbeValue};
-use support::{decoded, encoded, message, plan};
 
 /// Returns the plan of a message with one field `v`.
 fn one(types: &str, attributes: &str) -> SbePlan {

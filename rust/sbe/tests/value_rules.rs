@@ -1,16 +1,14 @@
 //! Each rule of values: their nulls, texts, decimals and times, on reading and on writing.
 
-mod support;
-
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::support::{decoded, encoded, message, plan, sound};
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::{SbePlan, SbePlanError, SbePlanOptions, SbeTimeUnit};
 use aeron_sbe::read::{SbeMalformed, SbeWireNumber};
 use aeron_sbe::value::{SbeRecord, SbeValue};
 use aeron_sbe::write::SbeEncodeError;
-use support::{decoded, encoded, message, plan, sound};
 
 fn decimal(mantissa: i128, exponent: i32) -> SbeValue<'static> {
     SbeValue::Decimal { mantissa, exponent }

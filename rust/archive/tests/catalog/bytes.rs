@@ -4,7 +4,7 @@ use aeron_archive::catalog::{Catalog, NULL_VALUE, RecordingDescriptor, Recording
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
 
-use crate::common::{CATALOG, TERM_LENGTH, recording};
+use crate::catalog::common::{CATALOG, TERM_LENGTH, recording};
 
 const RUNNING: &[u8] = include_bytes!("../vectors/catalog-running.bin");
 const ENDED: &[u8] = include_bytes!("../vectors/catalog-ended.bin");
@@ -145,6 +145,6 @@ fn texts_that_are_not_ascii_are_stored_unchanged() {
             ..recording(1)
         })
         .unwrap();
-    let opened = crate::common::open(&storage);
+    let opened = crate::catalog::common::open(&storage);
     assert_eq!(&*opened.recording(id).unwrap().original_channel, channel);
 }

@@ -9,7 +9,7 @@ use aeron_archive::catalog::{
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::{Access, Directory, Storage, StorageFile};
 
-use crate::common::{CAPACITY, CATALOG, TERM_LENGTH, empty, open, recording, recordings};
+use crate::catalog::common::{CAPACITY, CATALOG, TERM_LENGTH, empty, open, recording, recordings};
 
 /// 08-17, 07-64
 #[test]

@@ -5,8 +5,8 @@ use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
 
-use crate::common::{CATALOG, empty, open, recording, recordings};
-use crate::kills::wrong_checksums;
+use crate::catalog::common::{CATALOG, empty, open, recording, recordings};
+use crate::catalog::kills::wrong_checksums;
 
 /// 07-59
 #[test]

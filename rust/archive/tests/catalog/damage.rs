@@ -3,7 +3,7 @@
 use aeron_archive::catalog::{Catalog, RecordingDescriptor, RecordingState};
 use aeron_archive::memory_storage::MemoryStorage;
 
-use crate::common::{CATALOG, TERM_LENGTH, empty, open, recording};
+use crate::catalog::common::{CATALOG, TERM_LENGTH, empty, open, recording};
 
 /// Returns a catalog of two recordings. The bytes of the file at `offset` are replaced by `bytes`.
 fn with(offset: usize, bytes: &[u8]) -> MemoryStorage {

@@ -12,7 +12,7 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use proptest::prelude::*;
 
-use crate::common::{CAPACITY, CATALOG, empty, open, recording};
+use crate::catalog::common::{CAPACITY, CATALOG, empty, open, recording};
 
 #[derive(Clone, Debug)]
 pub enum Change {

@@ -7,8 +7,8 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::SyncLevel;
 use proptest::prelude::*;
 
-use crate::common::{CAPACITY, empty, open, recording};
-use crate::kills::{Change, Model, apply, changes, held};
+use crate::catalog::common::{CAPACITY, empty, open, recording};
+use crate::catalog::kills::{Change, Model, apply, changes, held};
 
 /// Generates a list that says for each unsynced write whether the write survives.
 fn coins() -> impl Strategy<Value = Vec<bool>> {

@@ -2,7 +2,7 @@
 
 use aeron_archive::segments::{SegmentFileName, segment_base, segment_name};
 
-use crate::common::{SEGMENT_LENGTH, TERM_LENGTH};
+use crate::catalog::common::{SEGMENT_LENGTH, TERM_LENGTH};
 
 const SEGMENT: i64 = SEGMENT_LENGTH as i64;
 

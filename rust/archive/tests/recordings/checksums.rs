@@ -1,6 +1,6 @@
 //! Checksums of frames: written during recording, verified during reading.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::reader::RecordingReader;

@@ -1,7 +1,7 @@
 //! A recorder whose disk fails, or whose process is killed, at each step. The tests compare the
 //! segment files with the appended frames.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::memory_storage::{MemoryStorage, PAGE_LENGTH, StorageFault};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::{RecorderError, RecorderSession};

@@ -1,6 +1,6 @@
 //! Sessions that continue a recording at its stop position.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::{RecorderError, RecorderSession};
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};

@@ -8,4 +8,4 @@ mod power;
 mod reading;
 mod recording;
 mod recovering;
-mod stream;
+pub mod stream;

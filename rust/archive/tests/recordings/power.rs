@@ -1,7 +1,7 @@
 //! A recorder on a disk that loses power at each step. At [`SyncLevel::Data`] all published bytes survive.
 
-use crate::deaths::{actions, blocks, stream_of};
-use crate::stream::*;
+use crate::recordings::deaths::{actions, blocks, stream_of};
+use crate::recordings::stream::*;
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::reader::RecordingReader;
 use aeron_archive::recorder::{RecorderError, RecorderSession};

@@ -1,6 +1,6 @@
 //! The frames that a reader returns, and the errors for ranges and bytes that it refuses.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::frame::FrameFault;
 use aeron_archive::reader::{ReadError, RecordingReader};
 use aeron_archive::recorder::RecorderSession;

@@ -1,6 +1,6 @@
 //! The content of the segment files that a recorder session writes.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::frame::FrameFault;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::{RecorderError, RecorderSession};

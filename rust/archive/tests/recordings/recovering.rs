@@ -1,6 +1,6 @@
 //! The end of a recording whose recorder was killed, for each state in which a kill can leave the files.
 
-use crate::stream::*;
+use crate::recordings::stream::*;
 use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::recorder::RecorderSession;

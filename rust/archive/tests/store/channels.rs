@@ -4,7 +4,7 @@ use aeron_archive::checksum::Checksum;
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::store::{ArchiveStore, StoreOptions};
 
-use crate::common::*;
+use crate::store::common::*;
 
 /// Returns a store with a small catalog and three recordings.
 fn prepared() -> (MemoryStorage, Store) {

@@ -10,7 +10,7 @@ use aeron_archive::store::{
 };
 use aeron_archive::stream::RecordedStream;
 
-use crate::stream::{
+use crate::recordings::stream::{
     INITIAL_TERM_ID, MTU_LENGTH, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, Seen,
     TERM_LENGTH, payload, read,
 };

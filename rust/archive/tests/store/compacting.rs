@@ -3,7 +3,7 @@
 use aeron_archive::catalog::Catalog;
 use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 
-use crate::common::*;
+use crate::store::common::*;
 
 /// Returns a store with `kept` recordings, and then `deleted` purged recordings without files.
 fn prepared(kept: usize, deleted: usize) -> (MemoryStorage, Store) {

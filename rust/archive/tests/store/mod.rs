@@ -4,7 +4,7 @@
 mod attaching;
 mod channels;
 mod clocks;
-mod common;
+pub mod common;
 mod compacting;
 mod detaching;
 mod finding;
@@ -16,10 +16,4 @@ mod private;
 mod purging;
 mod recording;
 mod retaining;
-#[path = "../recordings/stream.rs"]
-#[allow(
-    dead_code,
-    reason = "made for the tests of recordings, which use all of it"
-)]
-mod stream;
 mod truncating;

@@ -8,7 +8,7 @@ use aeron_memory::counters::types;
 use aeron_protocol::command::{AddStaticCounter, ClientClose, ClientKeepalive, Command};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
+use crate::conductor::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 /// 03-60, 03-11
 #[test]

@@ -9,7 +9,7 @@ use aeron_protocol::command::{
 };
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TestDriver, names};
+use crate::conductor::harness::{CLIENT, STREAM, TestDriver, names};
 
 /// 03-50, 04-33
 #[test]

@@ -8,7 +8,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddCounter, AddStaticCounter, Command, RemoveCounter};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
+use crate::conductor::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 fn add<'a>(correlation_id: i64, key: &'a [u8], label: &'a [u8]) -> Command<'a> {
     Command::AddCounter(AddCounter {

@@ -7,7 +7,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, Destination, RemoveDestinationById};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
+use crate::conductor::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
 
 const MDC: &str = "aeron:udp?control-mode=manual|control=localhost:20130";
 const MDS: &str = "aeron:udp?control-mode=manual";

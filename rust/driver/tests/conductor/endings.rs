@@ -9,7 +9,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{ClientClose, Command, RejectImage, RemovePublication};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TICK, TestDriver, names};
+use crate::conductor::harness::{CLIENT, STREAM, TICK, TestDriver, names};
 
 /// 04-79, 03-65, 01-77: the part about the end of the stream.
 #[test]

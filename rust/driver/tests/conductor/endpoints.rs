@@ -5,7 +5,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, RemoveSubscription};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TICK, TestDriver};
+use crate::conductor::harness::{CLIENT, STREAM, TICK, TestDriver};
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 

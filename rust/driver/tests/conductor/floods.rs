@@ -5,8 +5,8 @@ use std::time::Duration;
 use aeron_driver::Context;
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TestDriver};
-use crate::source::Source;
+use crate::conductor::harness::{CLIENT, STREAM, TestDriver};
+use crate::conductor::source::Source;
 
 const PORTS: [u16; 2] = [20_121, 20_122];
 const SESSIONS: i32 = 1_000;

@@ -23,7 +23,7 @@ use aeron_protocol::command::{
 };
 use aeron_protocol::event::{AvailableImage, Event, PublicationReady};
 
-use crate::machine::{TestInterfaces, TestNames, TestNetwork};
+use crate::conductor::machine::{TestInterfaces, TestNames, TestNetwork};
 
 pub const STREAM: i32 = 1001;
 pub const TERM: i64 = 64 * 1024;

@@ -6,7 +6,7 @@ use aeron_memory::words::Words;
 use aeron_protocol::command::{Command, type_id};
 use proptest::prelude::*;
 
-use crate::harness::{CLIENT, STREAM, TERM, TestDriver};
+use crate::conductor::harness::{CLIENT, STREAM, TERM, TestDriver};
 
 /// Generates the type id and the body of a command. Some bodies have small ids and a channel that is often valid. The
 /// other bodies are random bytes.

@@ -10,8 +10,8 @@ use aeron_protocol::command::{Command, RejectImage};
 use aeron_protocol::event::Event;
 use aeron_protocol::frame::{ControlFrame, FrameType, flags};
 
-use crate::harness::{CLIENT, Image, STREAM, TERM, TICK, TestDriver, WINDOW, names};
-use crate::source::{SESSION, Source, Told};
+use crate::conductor::harness::{CLIENT, Image, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::conductor::source::{SESSION, Source, Told};
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const PORT: u16 = 20121;
@@ -430,7 +430,7 @@ fn a_rejected_image_stores_no_data_and_its_source_receives_the_reason() {
         driver.system(SystemCounter::ErrorFramesSent),
         frames.len() as i64
     );
-    for type_of_frame in crate::source::types(&frames) {
+    for type_of_frame in crate::conductor::source::types(&frames) {
         assert_eq!(type_of_frame, FrameType::Error);
     }
     assert!(frames[0].ends_with(b"bad customer"));

@@ -13,7 +13,7 @@ use aeron_driver::media::transport::{Network, Poller, Socket, SocketSpec};
 use aeron_driver::names::NameResolver;
 use aeron_protocol::ErrorCode;
 
-use crate::media::testing::MemoryNetwork;
+use crate::conductor::media::testing::MemoryNetwork;
 
 /// Resolves `localhost`, addresses, and the names that the test sets. Clones share the names.
 #[derive(Clone, Default)]

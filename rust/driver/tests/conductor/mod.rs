@@ -24,7 +24,3 @@ mod subscriptions;
 mod udp;
 mod untethered;
 mod vectors;
-
-// `MemoryNetwork` is in a source file of the driver (see `media`). That file uses the path `crate::socket_buffers`,
-// which this import creates here.
-use aeron_driver::socket_buffers;

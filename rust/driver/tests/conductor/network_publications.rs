@@ -12,7 +12,7 @@ use aeron_protocol::command::{ClientKeepalive, Command};
 use aeron_protocol::event::{Event, PublicationError};
 use aeron_protocol::frame::{ErrorFrame, StatusMessage};
 
-use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::conductor::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const SPY: &str = "aeron-spy:aeron:udp?endpoint=localhost:20121";

@@ -8,7 +8,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{Command, GetNextAvailableSessionId, RemovePublication};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TERM, TestDriver, WINDOW, names};
+use crate::conductor::harness::{CLIENT, STREAM, TERM, TestDriver, WINDOW, names};
 
 /// 03-10 to 03-12, 03-18, 03-19, 04-18, 04-25
 #[test]

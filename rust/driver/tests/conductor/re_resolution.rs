@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use aeron_memory::counters::system::SystemCounter;
 
-use crate::harness::{STREAM, TICK, TestDriver};
+use crate::conductor::harness::{STREAM, TICK, TestDriver};
 
 const CHANNEL: &str = "aeron:udp?endpoint=moving.example:20160";
 

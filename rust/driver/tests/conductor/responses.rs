@@ -3,7 +3,7 @@
 
 use aeron_protocol::ErrorCode;
 
-use crate::harness::{Image, Publication, STREAM, TICK, TestDriver};
+use crate::conductor::harness::{Image, Publication, STREAM, TICK, TestDriver};
 
 const REQUESTS: &str = "aeron:udp?endpoint=localhost:20170";
 const RESPONSES: &str = "aeron:udp?control-mode=response|control=localhost:20171";

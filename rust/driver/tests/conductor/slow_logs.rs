@@ -4,7 +4,7 @@
 use aeron_protocol::command::{ClientClose, Command};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, Heard, STREAM, TestDriver};
+use crate::conductor::harness::{CLIENT, Heard, STREAM, TestDriver};
 
 const LONG_LOGS: [&str; 2] = [
     "aeron:ipc?term-length=8m|sparse=false",

@@ -3,7 +3,7 @@
 use aeron_protocol::command::{AddPublication, ClientClose, Command, RemovePublication};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
+use crate::conductor::harness::{CLIENT, Heard, STREAM, TICK, TestDriver, names};
 
 const CHANNEL: &str = "aeron:udp?endpoint=far.example:20170";
 

@@ -6,7 +6,7 @@ use aeron_protocol::frame::{
     ControlFrame, DataHeader, FrameHeader, FrameType, Setup, StatusMessage, flags,
 };
 
-use crate::harness::{STREAM, TERM, TestDriver};
+use crate::conductor::harness::{STREAM, TERM, TestDriver};
 
 /// The default session of a source.
 pub const SESSION: i32 = 77;

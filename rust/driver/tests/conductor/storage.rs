@@ -7,8 +7,8 @@ use aeron_memory::counters::types;
 use aeron_protocol::ErrorCode;
 use aeron_protocol::frame::flags;
 
-use crate::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
-use crate::source::Source;
+use crate::conductor::harness::{CLIENT, STREAM, TERM, TICK, TestDriver, WINDOW, names};
+use crate::conductor::source::Source;
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121";
 const LOG_LENGTH: u64 = 3 * TERM as u64 + 4096;

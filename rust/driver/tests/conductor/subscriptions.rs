@@ -5,7 +5,7 @@ use aeron_protocol::ErrorCode;
 use aeron_protocol::command::{AddSubscription, Command, RemoveSubscription};
 use aeron_protocol::event::Event;
 
-use crate::harness::{CLIENT, STREAM, TestDriver, names};
+use crate::conductor::harness::{CLIENT, STREAM, TestDriver, names};
 
 fn subscribe<'a>(driver: &mut TestDriver, channel: &'a str) -> Command<'a> {
     Command::AddSubscription(AddSubscription {

@@ -4,7 +4,7 @@ use aeron_memory::Words;
 
 use aeron_memory::counters::system::SystemCounter;
 
-use crate::harness::{STREAM, TERM, TICK, TestDriver};
+use crate::conductor::harness::{STREAM, TERM, TICK, TestDriver};
 
 const CHANNEL: &str = "aeron:udp?endpoint=localhost:20121|term-length=64k";
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aeron_memory::counters::types;
 
-use crate::harness::{Image, Publication, STREAM, TestDriver, WINDOW, names};
+use crate::conductor::harness::{Image, Publication, STREAM, TestDriver, WINDOW, names};
 
 const CHANNEL: &str = "aeron:ipc?untethered-window-limit-timeout=500ms|untethered-linger-timeout=700ms|\
     untethered-resting-timeout=900ms";

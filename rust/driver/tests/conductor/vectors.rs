@@ -9,7 +9,7 @@ use aeron_driver::config::TerminationValidator;
 use aeron_protocol::event::{Event, NO_COUNTER_ID, PublicationReady};
 use serde_json::Value;
 
-use crate::harness::{Heard, TICK, TestDriver};
+use crate::conductor::harness::{Heard, TICK, TestDriver};
 
 const VECTORS: &str = include_str!("../../../protocol/tests/vectors/commands.json");
 
@@ -115,7 +115,7 @@ impl Comparison {
             heard.len(),
             answers.len(),
             "{name}: {:?} instead of {expected:?}",
-            crate::harness::names(heard)
+            crate::conductor::harness::names(heard)
         );
         for (heard, answer) in heard.iter().zip(answers) {
             let body = body(answer);

@@ -14,7 +14,7 @@ use aeron_memory::counters::{STATE_ALLOCATED, STATE_RECLAIMED};
 use aeron_memory::error_log::DistinctErrorLog;
 use aeron_protocol::event::Event;
 
-use crate::rig::{Client, Place, await_true, publication};
+use crate::media_driver::rig::{Client, Place, await_true, publication};
 
 /// 04-11, 01-5, 05-52
 #[test]

@@ -7,7 +7,7 @@ use std::thread;
 use aeron_agent::AgentTurns;
 use aeron_driver::{Context, MediaDriver, ThreadingMode};
 
-use crate::rig::{Place, exchange_datagrams};
+use crate::media_driver::rig::{Place, exchange_datagrams};
 
 fn turns_of(driver: &MediaDriver) -> AgentTurns {
     driver

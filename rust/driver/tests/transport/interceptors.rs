@@ -137,7 +137,7 @@ fn loss_has_the_configured_rate_and_is_the_same_for_the_same_seed() {
     assert!((750..850).contains(&first.len()), "{}", first.len());
     assert_eq!(first, survivors("rate=0.2|recv-msg-mask=0x2|seed=42"));
     assert_ne!(first, survivors("rate=0.2|recv-msg-mask=0x2|seed=43"));
-    assert_eq!(survivors("rate=7|recv-msg-mask=2"), []);
+    assert_eq!(survivors("rate=7|recv-msg-mask=2"), [0_usize; 0]);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn travel(batches: &[GsoBatch<'_>], sending: Offload, receiving: Offload) -> Vec
     let mut arrived = Vec::new();
     for few in batches.chunks(3) {
         send_all(from.as_mut(), few);
-        let count = few.iter().map(GsoBatch::datagram_count).sum();
+        let count = few.iter().map(GsoBatch::datagram_count).sum::<usize>();
         arrived.extend(payloads(to.as_mut(), count));
     }
     arrived
@@ -58,7 +58,7 @@ fn the_stream_of_datagrams_is_the_same_with_and_without_offload() {
     let plain = travel(&batches, Offload::NONE, Offload::NONE);
     assert_eq!(
         plain.len(),
-        batches.iter().map(GsoBatch::datagram_count).sum()
+        batches.iter().map(GsoBatch::datagram_count).sum::<usize>()
     );
     let segmentation_only = Offload {
         coalescing: false,

@@ -8,7 +8,7 @@ use aeron_memory::log::clean::clean;
 use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, RawTail};
 use proptest::prelude::*;
 
-use crate::common::*;
+use crate::log::common::*;
 
 const MAX_PAYLOAD: usize = 1408 - 32;
 const MAX_MESSAGE: usize = TERM / 8;

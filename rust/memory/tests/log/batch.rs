@@ -6,7 +6,7 @@ use aeron_memory::log::unblock::unblock;
 use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender};
 use proptest::prelude::*;
 
-use crate::common::*;
+use crate::log::common::*;
 
 /// Calls `offer_batch` with the index of the next message until all messages are appended or it returns an error. After
 /// `AdminAction`, calls it again. Returns the number of appended messages, the error, and the position.

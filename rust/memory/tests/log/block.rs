@@ -4,7 +4,7 @@ use aeron_memory::Words;
 use aeron_memory::log::append::InvalidBlock;
 use aeron_memory::log::{AppendError, ExclusiveAppender};
 
-use crate::common::*;
+use crate::log::common::*;
 
 #[test]
 fn padding_is_a_frame_that_subscribers_skip_01_68() {

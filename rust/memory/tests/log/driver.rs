@@ -9,7 +9,7 @@ use aeron_memory::log::{AppendError, ConcurrentAppender, ExclusiveAppender, LogB
 use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
 
-use crate::common::*;
+use crate::log::common::*;
 
 #[test]
 fn unblocking_changes_the_captured_term_as_the_real_driver_does_01_74() {

@@ -6,7 +6,7 @@ use aeron_memory::log::{AppendError, ExclusiveAppender};
 use aeron_memory::{SharedBuffer, Words};
 use proptest::prelude::*;
 
-use crate::common::*;
+use crate::log::common::*;
 
 /// Returns the frames of messages with these lengths, as a log of the same stream has them at its start.
 fn recorded(lengths: &[usize]) -> Vec<u8> {

@@ -6,7 +6,7 @@ use aeron_memory::mapped::{Allocation, MappedFile};
 use aeron_memory::{SharedBuffer, Words};
 use serde_json::Value;
 
-use crate::common::*;
+use crate::log::common::*;
 
 #[test]
 fn the_metadata_is_the_last_4096_bytes_of_the_file_for_small_and_large_pages_01_54() {

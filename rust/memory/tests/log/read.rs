@@ -4,7 +4,7 @@ use aeron_memory::Words;
 use aeron_memory::log::{ConcurrentAppender, ExclusiveAppender};
 use proptest::prelude::*;
 
-use crate::common::*;
+use crate::log::common::*;
 
 /// Creates a log with the frames "a", padding, "b", an aborted claim, "c".
 fn log_with_padding() -> Log {

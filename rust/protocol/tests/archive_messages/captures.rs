@@ -7,8 +7,8 @@ use aeron_protocol::archive::{
 };
 use serde_json::Value;
 
-use crate::decoded::Decoded;
-use crate::schema::{self, VERSION, Values};
+use crate::archive_messages::decoded::Decoded;
+use crate::archive_messages::schema::{self, VERSION, Values};
 
 const CAPTURED: &str = include_str!("../vectors/archive/captured.json");
 const EXAMPLES: &str = include_str!("../vectors/archive/examples.json");

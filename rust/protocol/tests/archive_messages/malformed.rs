@@ -7,8 +7,8 @@ use aeron_protocol::archive::{
 };
 use proptest::prelude::*;
 
-use crate::decoded::Decoded;
-use crate::schema::{any_message, message, messages};
+use crate::archive_messages::decoded::Decoded;
+use crate::archive_messages::schema::{any_message, message, messages};
 
 #[test]
 fn a_message_that_is_truncated_at_any_length_is_refused_07_11() {

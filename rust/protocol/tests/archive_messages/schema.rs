@@ -4,7 +4,7 @@ use aeron_protocol::archive::{ArchiveRequest, ArchiveResponse, RecordingEvent};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::decoded::Decoded;
+use crate::archive_messages::decoded::Decoded;
 
 const SCHEMA: &str = include_str!("../vectors/archive/schema-layout.json");
 

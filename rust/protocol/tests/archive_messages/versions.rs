@@ -3,8 +3,8 @@
 use aeron_protocol::archive::{ArchiveDecodeError, ArchiveRequest};
 use proptest::prelude::*;
 
-use crate::decoded::Decoded;
-use crate::schema::{VERSION, any_message, message, messages};
+use crate::archive_messages::decoded::Decoded;
+use crate::archive_messages::schema::{VERSION, any_message, message, messages};
 
 /// Returns a sample of a message as a peer with this version of the schema sends it.
 fn sent_by(version: u16, name: &str) -> Vec<u8> {

@@ -1,0 +1,5 @@
+//! The tests of this crate, in one program. It is built and linked once.
+
+mod failures;
+mod manifest;
+mod queue;
