@@ -6,20 +6,13 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aeron_client::{
-    ClientErrorHandler, CloseHandler, CounterHandler, CountersReader, Error, Image, ImageHandler,
-    PublicationErrorFrame, PublicationErrorHandler, SharedBuffer,
-};
+use aeron_client::{ClientErrorHandler, Error};
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
-use crate::archive::PyRecordingSignal;
 use crate::calls::{CallArguments, call, drop_in_python, show_unraisable, stopping_on_unwind};
 use crate::connection::DISPATCHER_NAME;
-use crate::counters::PyCountersReader;
 use crate::errors::from_client;
-use crate::image::PyImage;
-use crate::snapshot::snapshot;
 
 /// A function of the application that native code calls. Python's garbage collector sees the function through the
 /// objects that own the handler. A handler that was cleared is no longer called.
@@ -210,50 +203,6 @@ impl ErrorReporter {
         let reporter = self.clone();
         Arc::new(move |error: &Error| attach(|py| reporter.report(py, from_client(error))))
     }
-
-    /// Returns a native handler that calls `handler(image)`.
-    pub fn image_handler(&self, handler: &EventHandler) -> ImageHandler {
-        let registered = self.register(handler);
-        Arc::new(move |image: &Image| {
-            attach(|py| registered.call(py, (PyImage::new(image.clone()),)));
-        })
-    }
-
-    /// Returns a native handler that calls `handler(counters_reader, registration_id, counter_id)`.
-    pub fn counter_handler(&self, handler: &EventHandler) -> CounterHandler {
-        let registered = self.register(handler);
-        Arc::new(
-            move |reader: &CountersReader<SharedBuffer>, registration_id: i64, counter_id: i32| {
-                attach(|py| {
-                    let reader = PyCountersReader::new(reader.clone());
-                    registered.call(py, (reader, registration_id, counter_id));
-                });
-            },
-        )
-    }
-
-    /// Returns a native handler that calls `handler(signal)`.
-    pub fn signal_handler(
-        &self,
-        handler: &EventHandler,
-    ) -> impl Fn(PyRecordingSignal) + Send + 'static {
-        let registered = self.register(handler);
-        move |signal| attach(|py| registered.call(py, (signal,)))
-    }
-
-    /// Returns a native handler that calls `handler()`.
-    pub fn close_handler(&self, handler: &EventHandler) -> CloseHandler {
-        let registered = self.register(handler);
-        Arc::new(move || attach(|py| registered.call(py, ())))
-    }
-
-    /// Returns a native handler that calls `handler(error_frame)`.
-    pub fn publication_error_handler(&self, handler: &EventHandler) -> PublicationErrorHandler {
-        let registered = self.register(handler);
-        Arc::new(move |frame: &PublicationErrorFrame| {
-            attach(|py| registered.call(py, (PyPublicationErrorFrame::from(frame),)));
-        })
-    }
 }
 
 /// Runs `f` with the GIL. A dispatcher thread first gets its name in `threading`, which would otherwise call the thread
@@ -287,55 +236,4 @@ fn name_thread(py: Python<'_>) -> PyResult<bool> {
     let thread = threading.call_method0("current_thread")?;
     thread.setattr("name", DISPATCHER_NAME)?;
     Ok(true)
-}
-
-snapshot! {
-    /// An error that a receiver reported to a publication. Immutable. Comparison and pickling use the values.
-    PyPublicationErrorFrame("PublicationErrorFrame") {
-        /// Original registration id of the publication.
-        registration_id: i64,
-        /// Registration id of the destination that reported the error; -1 if no destination reported the error.
-        destination_registration_id: i64,
-        /// Session id of the publication.
-        session_id: i32,
-        /// Stream id of the publication.
-        stream_id: i32,
-        /// Id of the receiver, -1 for IPC.
-        receiver_id: i64,
-        /// Group tag of the receiver; -1 if it has no tag.
-        group_tag: i64,
-        /// Error code; 13 if the image was rejected.
-        error_code: i32,
-        /// Error text from the receiver.
-        error_message: String,
-        /// Source address of the report, `None` if it is not known.
-        source_address: Option<String>,
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "<PublicationErrorFrame code {} {:?}, session {} stream {}, from {}>",
-            self.error_code,
-            self.error_message,
-            self.session_id,
-            self.stream_id,
-            self.source_address.as_deref().unwrap_or("unknown"),
-        )
-    }
-}
-
-impl From<&PublicationErrorFrame> for PyPublicationErrorFrame {
-    fn from(frame: &PublicationErrorFrame) -> Self {
-        Self {
-            registration_id: frame.registration_id,
-            destination_registration_id: frame.destination_registration_id,
-            session_id: frame.session_id,
-            stream_id: frame.stream_id,
-            receiver_id: frame.receiver_id,
-            group_tag: frame.group_tag,
-            error_code: frame.error_code,
-            error_message: frame.error_message.clone(),
-            source_address: frame.source_address.map(|address| address.to_string()),
-        }
-    }
 }

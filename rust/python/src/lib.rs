@@ -42,6 +42,7 @@ mod operations;
 mod pipeline;
 mod program;
 mod publication;
+mod publication_error;
 mod reconnect;
 mod results;
 mod sbe;
@@ -106,7 +107,6 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<counters::PyCounterSnapshot>()?;
     module.add_class::<counters::PyCountersReader>()?;
     module.add_class::<driver::PyMediaDriver>()?;
-    module.add_class::<events::PyPublicationErrorFrame>()?;
     module.add_class::<exposition::PyExposition>()?;
     module.add_class::<exposition::PyUsers>()?;
     module.add_class::<idle::PyBackoff>()?;
@@ -127,6 +127,7 @@ fn add_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<publication::PyExclusivePublication>()?;
     module.add_class::<publication::PyPublication>()?;
     module.add_class::<publication::PyRefusedAttempts>()?;
+    module.add_class::<publication_error::PyPublicationErrorFrame>()?;
     module.add_class::<subscription::PyBatches>()?;
     module.add_class::<subscription::PySubscription>()?;
     #[cfg(target_os = "linux")]
@@ -140,7 +141,7 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module
     )?)?;
     module.add_function(wrap_pyfunction!(batch::batch_of_columns, module)?)?;
-    module.add_function(wrap_pyfunction!(client::async_connect, module)?)?;
+    module.add_function(wrap_pyfunction!(client::settings::async_connect, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::default_directory, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::is_driver_active, module)?)?;
     module.add_function(wrap_pyfunction!(cnc_file::read_error_log, module)?)?;

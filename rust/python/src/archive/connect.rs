@@ -19,7 +19,7 @@ use crate::argument::{self, Argument, Callable, Instance, wrong_type};
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::errors::raise;
-use crate::events::{ErrorReporter, EventHandler, WeakHandler, clone_all};
+use crate::events::{ErrorReporter, EventHandler, WeakHandler, attach, clone_all};
 use crate::operations::{Operation, Owned, PyPendingOperation, ResultBuilder};
 use crate::waiting::duration;
 
@@ -182,7 +182,9 @@ impl ArchiveClientSettings {
         handlers.extend(function);
         let has_signal_handler = self.on_signal.is_some();
         if let Some(handler) = self.on_signal {
-            notices.on_signal = Some(Box::new(reporter.signal_handler(&handler)));
+            let registered = reporter.register(&handler);
+            let on_signal = move |signal| attach(|py| registered.call(py, (signal,)));
+            notices.on_signal = Some(Box::new(on_signal));
             handlers.push(handler);
         }
         let operation = Connecting {

@@ -1,4 +1,4 @@
-//! [`Settings`]: the arguments of `aeron.connect`.
+//! `aeron.connect` and `aeron.async_connect`, and [`Settings`]: their arguments.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,13 +7,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::PyAeron;
-use crate::argument::{Argument, Callable};
+use super::handlers::{close_handler, counter_handler, image_handler};
+use crate::argument::{self, Argument, Callable};
 use crate::connection::{ClientConnection, DriverName, find_driver};
 use crate::driver::PyMediaDriver;
 use crate::errors::{from_client, raise};
 use crate::events::{ErrorReporter, EventHandler, clone_all};
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
+use crate::publication_error::publication_error_handler;
 use crate::reconnect;
 use crate::signals::is_interrupted;
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
@@ -97,28 +99,29 @@ impl Settings {
         match name {
             "on_available_image" => {
                 let handler = self.handler(value, name)?;
-                self.context.available_image_handler = Some(reporter.image_handler(&handler));
+                self.context.available_image_handler = Some(image_handler(&reporter, &handler));
             }
             "on_unavailable_image" => {
                 let handler = self.handler(value, name)?;
-                self.context.unavailable_image_handler = Some(reporter.image_handler(&handler));
+                self.context.unavailable_image_handler = Some(image_handler(&reporter, &handler));
             }
             "on_available_counter" => {
                 let handler = self.handler(value, name)?;
-                self.context.available_counter_handler = Some(reporter.counter_handler(&handler));
+                self.context.available_counter_handler = Some(counter_handler(&reporter, &handler));
             }
             "on_unavailable_counter" => {
                 let handler = self.handler(value, name)?;
-                self.context.unavailable_counter_handler = Some(reporter.counter_handler(&handler));
+                self.context.unavailable_counter_handler =
+                    Some(counter_handler(&reporter, &handler));
             }
             "on_close" => {
                 let handler = self.handler(value, name)?;
-                self.context.close_handler = Some(reporter.close_handler(&handler));
+                self.context.close_handler = Some(close_handler(&reporter, &handler));
             }
             "on_publication_error" => {
                 let handler = self.handler(value, name)?;
                 self.context.publication_error_handler =
-                    Some(reporter.publication_error_handler(&handler));
+                    Some(publication_error_handler(&reporter, &handler));
             }
             "on_disconnect" => {
                 let handler = self.handler(value, name)?;
@@ -167,5 +170,44 @@ impl Settings {
             handlers,
             open,
         ))
+    }
+}
+
+/// Starts `connect`, and returns its `PendingOperation` at once. `async with` closes the client.
+///
+/// Example:
+///     ```python
+///     async with aeron.async_connect(driver) as client:
+///         publication = await client.async_add_publication("aeron:ipc", 1001)
+///     ```
+#[pyfunction]
+#[pyo3(
+    signature = (driver = None, **settings),
+    text_signature = "(driver=None, **settings)"
+)]
+pub fn async_connect(
+    py: Python<'_>,
+    #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
+    settings: Option<&Bound<'_, PyDict>>,
+) -> PyResult<PyPendingOperation> {
+    Settings::read(py, driver, settings)?.connect()
+}
+
+#[pymethods]
+impl PyAeron {
+    #[new]
+    #[pyo3(
+        signature = (driver = None, **settings),
+        text_signature = "(driver=None, *, driver_timeout_ms=None, keepalive_interval_ns=None, idle_sleep_duration_ns=None, awaiting_sleep_duration_ns=None, resource_linger_duration_ns=None, close_linger_duration_ns=None, pre_touch_mapped_memory=None, client_name=None, use_conductor_agent_invoker=None, reconnect=False, max_idle_park_ns=10000000, error_handler=None, on_available_image=None, on_unavailable_image=None, on_available_counter=None, on_unavailable_counter=None, on_close=None, on_publication_error=None, on_disconnect=None, on_reconnect=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        #[pyo3(from_py_with = argument::driver)] driver: Option<DriverName>,
+        settings: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<Self>> {
+        let client = Settings::read(py, driver, settings)?
+            .connect()?
+            .wait(py, None)?;
+        Ok(client.cast_bound::<Self>(py)?.clone().unbind())
     }
 }
