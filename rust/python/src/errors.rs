@@ -1,4 +1,4 @@
-//! Converts errors of client, driver and log to the exceptions of `aeron.exceptions`.
+//! Converts errors of client, driver and log to the exceptions of `aeron.exceptions` and `aeron.spark.errors`.
 
 use aeron_client::{CloseCause, Error, OfferError};
 use aeron_memory::log::AppendError;
@@ -125,6 +125,18 @@ fn registration(code: i32, message: &str, correlation_id: i64) -> PyErr {
     Python::attach(|py| {
         let make = exceptions(py).and_then(|module| module.getattr("registration_error"));
         make.and_then(|make| make.call1((code, message, correlation_id)))
+            .map_or_else(|error| error, PyErr::from_value)
+    })
+}
+
+/// Returns the exception of `aeron.spark.errors` for this code, with this message.
+#[cold]
+pub fn spark_error(code: &str, message: &str) -> PyErr {
+    Python::attach(|py| {
+        let make = py
+            .import("aeron.spark.errors")
+            .and_then(|module| module.getattr("spark_error"));
+        make.and_then(|make| make.call1((code, message)))
             .map_or_else(|error| error, PyErr::from_value)
     })
 }

@@ -19,7 +19,7 @@ use crate::fast::Method;
 use crate::fork::OfProcess;
 use crate::offer::{self, Outlet};
 use crate::operations::{PyPendingOperation, nothing};
-use crate::pipeline::offer_arrow;
+use crate::pipeline::arrow_offer::offer_arrow;
 use crate::snapshot::snapshot;
 use crate::source::{self, Sink};
 use crate::waiting::WaitPolicy;

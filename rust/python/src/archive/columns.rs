@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyIterator;
 
 use super::recording::PyRecording;
-use crate::pipeline::PyColumnBatch;
+use crate::pipeline::column_batch::PyColumnBatch;
 
 /// Returns a record batch with a row for each recording and a column for each field of a recording.
 #[pyfunction]

@@ -21,8 +21,8 @@ use crate::argument;
 use crate::arrow::{STREAM_CAPSULE, schema_capsule_of};
 use crate::errors::raise;
 use crate::malformed::MalformedTreatment;
-use crate::pipeline::PyColumnBatch;
-use crate::sbe::sbe_format;
+use crate::pipeline::column_batch::PyColumnBatch;
+use crate::sbe::format::sbe_format;
 
 /// An iterator over record batches with the rows of a recording's messages.
 ///

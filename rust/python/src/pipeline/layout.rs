@@ -10,10 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 
 use super::column_batch::PyColumnBatch;
-use super::spark_error;
 use crate::arrow::{array_of, schema_capsule_of, value_error};
 use crate::buffers::View;
-use crate::errors::raise;
+use crate::errors::{raise, spark_error};
 
 /// The layout of fixed-length records, parsed from a text such as ``"ts ts_ns, px f64, @24 sym char[8] =32"``.
 ///

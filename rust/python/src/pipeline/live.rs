@@ -11,9 +11,8 @@ use pyo3::prelude::*;
 
 use super::client::ClientSettings;
 use super::embedded::EmbeddedDriver;
-use super::spark_error;
 use crate::argument;
-use crate::errors::from_client;
+use crate::errors::{from_client, spark_error};
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 

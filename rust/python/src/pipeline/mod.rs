@@ -1,8 +1,8 @@
 //! Bindings of the crate `aeron-pipeline`, on which `aeron.spark` is built.
 
-mod arrow_offer;
+pub mod arrow_offer;
 mod client;
-mod column_batch;
+pub mod column_batch;
 mod embedded;
 mod layout;
 mod live;
@@ -13,14 +13,11 @@ mod sink;
 
 use pyo3::prelude::*;
 
-pub use arrow_offer::offer_arrow;
-pub use column_batch::PyColumnBatch;
-
 /// Adds the pipeline's classes to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<layout::PyLayout>()?;
     module.add_class::<live::PyLiveSource>()?;
-    module.add_class::<PyColumnBatch>()?;
+    module.add_class::<column_batch::PyColumnBatch>()?;
     module.add_class::<partition::PyPartitionReader>()?;
     module.add_class::<sink::PySharedPublications>()?;
     module.add_class::<shared::PyArchiveConnections>()?;
@@ -31,16 +28,4 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recordings::ended_archives, module)?)?;
     module.add_function(wrap_pyfunction!(recordings::plan_recordings, module)?)?;
     module.add_class::<sink::PySinkTask>()
-}
-
-/// Returns the exception of `aeron.spark.errors` for this code, with this message.
-#[cold]
-pub fn spark_error(code: &str, message: &str) -> PyErr {
-    Python::attach(|py| {
-        let make = py
-            .import("aeron.spark.errors")
-            .and_then(|module| module.getattr("spark_error"));
-        make.and_then(|make| make.call1((code, message)))
-            .map_or_else(|error| error, PyErr::from_value)
-    })
 }

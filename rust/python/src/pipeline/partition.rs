@@ -10,10 +10,10 @@ use aeron_pipeline::rows::PartitionRowReader;
 use pyo3::prelude::*;
 
 use super::column_batch::PyColumnBatch;
-use super::{layout, spark_error};
+use super::layout;
 use crate::argument;
 use crate::arrow::schema_of;
-use crate::errors::raise;
+use crate::errors::{raise, spark_error};
 use crate::malformed::MalformedTreatment;
 
 /// An iterator over the rows of a partition, as record batches with exactly the given schema.
@@ -146,7 +146,7 @@ fn value_format_of(name: &str, layout: Option<&str>) -> PyResult<ValueFormat> {
         ("binary", None) => Ok(ValueFormat::binary()),
         ("string", None) => Ok(ValueFormat::text()),
         ("struct", Some(text)) => Ok(ValueFormat::records(layout::parse(text)?)),
-        ("sbe", Some(json)) => crate::sbe::sbe_format(json),
+        ("sbe", Some(json)) => crate::sbe::format::sbe_format(json),
         _ => Err(raise(
             "InvalidArgumentError",
             format!(

@@ -9,8 +9,9 @@ use aeron_pipeline::recordings::{self, RecordingCutting, RecordingSelection, Rec
 use pyo3::prelude::*;
 
 use crate::argument;
+use crate::errors::spark_error;
 
-use super::{layout, spark_error};
+use super::layout;
 
 /// Returns the private archives of ended queries in `directory`, and the number of bytes on disk of each archive.
 #[pyfunction]

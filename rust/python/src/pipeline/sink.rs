@@ -16,10 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::client::ClientSettings;
-use super::{layout, spark_error};
+use super::layout;
 use crate::argument;
 use crate::arrow::array_of;
-use crate::errors::{from_client, raise};
+use crate::errors::{from_client, raise, spark_error};
 use crate::exit::{self, Closable};
 use crate::fork::OfProcess;
 use crate::signals::{interruption, is_interrupted};
@@ -239,7 +239,7 @@ fn encoding(
         return Ok(Box::new(ValueColumn));
     };
     if value_format == "sbe" {
-        return Ok(Box::new(crate::sbe::sbe_encoder(text)?));
+        return Ok(Box::new(crate::sbe::format::sbe_encoder(text)?));
     }
     Ok(Box::new(RecordRows {
         layout: layout::parse(text)?,

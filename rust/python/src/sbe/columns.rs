@@ -20,7 +20,7 @@ use crate::arrow::{arrays_of, schema_capsule_of, value_error};
 use crate::buffers::View;
 use crate::errors::raise;
 use crate::malformed::MalformedTreatment;
-use crate::pipeline::PyColumnBatch;
+use crate::pipeline::column_batch::PyColumnBatch;
 
 /// The columns of a template. Immutable, so thread-safe.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_SbeColumns")]

@@ -17,7 +17,7 @@ use pyo3::types::{PyAny, PyList};
 use super::columns::{messages_of, payloads_of};
 use super::schema::invalid;
 use crate::arrow::value_error;
-use crate::pipeline::PyColumnBatch;
+use crate::pipeline::column_batch::PyColumnBatch;
 
 /// Format of a field: that of numpy, or those of its members with the length of the composite.
 enum Format<'a> {

@@ -5,7 +5,7 @@ mod block;
 mod columns;
 mod entries;
 mod fixed;
-mod format;
+pub mod format;
 mod into_python;
 mod into_sbe;
 mod record;
@@ -16,8 +16,6 @@ mod unsuitable;
 mod values;
 
 use pyo3::prelude::*;
-
-pub use format::{sbe_encoder, sbe_format};
 
 /// Adds the classes of schemas to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -26,7 +26,7 @@ use super::unsuitable::UnsuitableValue;
 use crate::arrow::{arrays_of, value_error};
 use crate::buffers::with_bytes;
 use crate::errors::raise;
-use crate::pipeline::PyColumnBatch;
+use crate::pipeline::column_batch::PyColumnBatch;
 
 /// A checked SBE schema. Immutable, so thread-safe.
 #[pyclass(frozen, module = "aeron._pipeline", name = "_SbeSchema")]
