@@ -134,8 +134,15 @@ pub fn launch_embedded() -> Result<MediaDriver, StartError> {
 }
 
 /// Returns the settings of an embedded driver in an empty environment.
-pub fn embedded_defaults() -> Context {
+fn embedded_defaults() -> Context {
     Embedded::new().context
+}
+
+/// Returns all settings of a driver that have an environment variable, with their defaults if no variable is set.
+#[pyfunction]
+#[pyo3(name = "_driver_settings")]
+pub fn driver_settings(py: Python<'_>) -> PyResult<Vec<settings::SettingRow>> {
+    settings::rows(py, SETTINGS, &embedded_defaults())
 }
 
 /// Length of the counters' values of an embedded driver, in bytes: room for 16,384 counters. A stream needs about four

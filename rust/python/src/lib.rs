@@ -153,10 +153,10 @@ fn add_functions(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(driver::left_directories, module)?)?;
     module.add_function(wrap_pyfunction!(exit::close_all, module)?)?;
     module.add_function(wrap_pyfunction!(loss_report::read_loss_report, module)?)?;
-    module.add_function(wrap_pyfunction!(settings::archive_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(archive::server::archive_settings, module)?)?;
     module.add_function(wrap_pyfunction!(settings::channel_parameters, module)?)?;
     module.add_function(wrap_pyfunction!(counters::counter_meanings, module)?)?;
-    module.add_function(wrap_pyfunction!(settings::driver_settings, module)?)?;
+    module.add_function(wrap_pyfunction!(driver::driver_settings, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_duration_ns, module)?)?;
     module.add_function(wrap_pyfunction!(values::parse_size, module)?)?;
     Ok(())

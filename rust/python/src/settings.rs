@@ -2,21 +2,17 @@
 //! tables.
 
 use aeron_agent::setting::{Grammar, Setting, Value};
-use aeron_archive::server::context::ARCHIVE_SETTINGS;
-use aeron_driver::config::SETTINGS;
 use aeron_protocol::uri::key;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
 
-use crate::archive;
 use crate::argument;
-use crate::driver;
 use crate::errors::raise;
 
 /// One setting in Python: name, property, environment variable, kind, default of a driver or archive in a separate
 /// process, default of an embedded driver or archive, limits, choices, meaning.
-type Row = (
+pub type SettingRow = (
     &'static str,
     String,
     String,
@@ -28,25 +24,12 @@ type Row = (
     &'static str,
 );
 
-/// Returns all settings of a driver that have an environment variable, with their defaults if no variable is set.
-#[pyfunction]
-#[pyo3(name = "_driver_settings")]
-pub fn driver_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
-    rows(py, SETTINGS, &driver::embedded_defaults())
-}
-
-/// Returns all settings of an archive, with their defaults if no property is set.
-#[pyfunction]
-#[pyo3(name = "_archive_settings")]
-pub fn archive_settings(py: Python<'_>) -> PyResult<Vec<Row>> {
-    rows(py, ARCHIVE_SETTINGS, &archive::embedded_defaults())
-}
-
-fn rows<C: Default + 'static>(
+/// Returns a row for each setting. `embedded` has the defaults of a driver or archive in this process.
+pub fn rows<C: Default + 'static>(
     py: Python<'_>,
     settings: &'static [Setting<C>],
     embedded: &C,
-) -> PyResult<Vec<Row>> {
+) -> PyResult<Vec<SettingRow>> {
     let defaults = C::default();
     let rows = settings.iter().map(|setting| {
         Ok((

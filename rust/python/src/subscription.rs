@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
 use pyo3::prelude::*;
 
-use crate::archive::Replay;
+use crate::archive::replay::Replay;
 use crate::argument::{self, check_callable};
 use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;

@@ -4,6 +4,7 @@ mod authentication;
 mod client;
 mod columns;
 mod connect;
+mod credentials;
 mod errors;
 mod extensions;
 mod files;
@@ -16,19 +17,15 @@ mod recorded_publisher;
 mod recorded_publisher_options;
 mod recorded_rows;
 mod recording;
-mod replay;
+pub mod replay;
 mod replay_merge;
-mod server;
+pub mod server;
 mod signals;
 mod time;
 
 use aeron_archive::client::{FROM_LIVE, FROM_START};
 use aeron_protocol::archive::{REPLAY_ALL_AND_FOLLOW, REPLAY_ALL_AND_STOP};
 use pyo3::prelude::*;
-
-pub use self::recording::PyRecordingSignal;
-pub use self::replay::Replay;
-pub use self::server::embedded_defaults;
 
 /// Adds the classes, functions and constants of the archive to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -13,7 +13,8 @@ use aeron_client::{Action, Batch as Messages, BatchLimits, TryPollError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::connect::{ArchiveClientSettings, Credentials, GivenCredentials};
+use super::connect::ArchiveClientSettings;
+use super::credentials::{Credentials, GivenCredentials};
 use super::errors::{from_archive, from_persistent};
 use super::persistent_options::{Handlers, Options};
 use crate::argument::{self, Instance};

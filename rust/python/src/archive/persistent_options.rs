@@ -6,7 +6,7 @@ use aeron_archive::client::{
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::client::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
+use super::replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
 use crate::argument::{Argument, Callable};
 use crate::channel::Channel;
 use crate::errors::raise;

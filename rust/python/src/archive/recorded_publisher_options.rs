@@ -11,7 +11,7 @@ use aeron_protocol::archive::SourceLocation;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::client::Source;
+use super::recording::Source;
 use crate::argument::{Argument, Callable};
 use crate::channel::Channel;
 use crate::connection::{DriverName, find_driver};

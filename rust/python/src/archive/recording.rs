@@ -1,11 +1,31 @@
-//! Objects that describe recordings: `Recording`, `RecordingSubscription` and `RecordingSignal`.
+//! Objects that describe recordings: `Recording`, `RecordingSubscription` and `RecordingSignal`. [`Source`]: the source
+//! of a recorded stream.
 
 use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::RecordingSubscription;
-use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RecordingSignalEvent};
+use aeron_protocol::archive::{NULL_VALUE, RecordingSignal, RecordingSignalEvent, SourceLocation};
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
+use crate::argument::{Argument, wrong_type};
 use crate::snapshot::snapshot;
+
+/// The source of a stream to record: `LOCAL` or `REMOTE`.
+pub struct Source(pub SourceLocation);
+
+impl Argument for Source {
+    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        let text = value.cast::<PyString>().ok();
+        match text
+            .map(|text| text.to_string_lossy().to_uppercase())
+            .as_deref()
+        {
+            Some("LOCAL") => Ok(Self(SourceLocation::Local)),
+            Some("REMOTE") => Ok(Self(SourceLocation::Remote)),
+            _ => Err(wrong_type(value, name, "\"LOCAL\" or \"REMOTE\"")),
+        }
+    }
+}
 
 snapshot! {
     /// An archive's description of a recording.

@@ -12,6 +12,11 @@ use pyo3::prelude::*;
 use super::link::Link;
 use crate::errors::raise;
 
+/// Default channel of replays. Valid if the archive is on the client's driver.
+pub const REPLAY_CHANNEL: &str = "aeron:ipc";
+/// Default stream id of all replays. Each replay has its own session id.
+pub const REPLAY_STREAM_ID: i32 = 100;
+
 /// A replay that a subscription receives. Dropping the value stops the replay.
 pub struct Replay {
     link: Arc<Link>,

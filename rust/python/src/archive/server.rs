@@ -96,7 +96,7 @@ impl Closable for SharedArchive {
 }
 
 /// Returns the settings of an embedded archive in an empty environment.
-pub fn embedded_defaults() -> ArchiveContext {
+fn embedded_defaults() -> ArchiveContext {
     ArchiveContext {
         control_channel_enabled: false,
         threading_mode: ArchiveThreadingMode::Shared,
@@ -104,6 +104,13 @@ pub fn embedded_defaults() -> ArchiveContext {
         replication_channel: DEFAULT_REPLICATION_CHANNEL.to_owned(),
         ..ArchiveContext::default()
     }
+}
+
+/// Returns all settings of an archive, with their defaults if no property is set.
+#[pyfunction]
+#[pyo3(name = "_archive_settings")]
+pub fn archive_settings(py: Python<'_>) -> PyResult<Vec<settings::SettingRow>> {
+    settings::rows(py, ARCHIVE_SETTINGS, &embedded_defaults())
 }
 
 /// Returns the defaults of an embedded archive, changed by environment variables. The caller calls

@@ -14,9 +14,6 @@ mod replication;
 mod retention;
 mod time;
 
-pub use recording::Source;
-pub use replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID};
-
 use std::sync::Arc;
 
 use aeron_archive::client::{
@@ -25,7 +22,7 @@ use aeron_archive::client::{
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
-use super::connect::{Credentials, GivenCredentials};
+use super::credentials::{Credentials, GivenCredentials};
 use super::errors::from_archive;
 use super::link::Link;
 use super::operation::{ArchiveTask, ConvertOf, Task};

@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use super::super::errors::from_archive;
 use super::super::link::Link;
 use super::super::recorded::{PublicationStream, WaitRecorded};
-use super::super::recording::PyRecording;
+use super::super::recording::{PyRecording, Source};
 use super::PyAeronArchive;
 use super::methods::archive_methods;
 use crate::argument::{self, Argument, wrong_type};
@@ -22,23 +22,6 @@ use crate::channel::Channel;
 use crate::errors::raise;
 use crate::operations::PyPendingOperation;
 use crate::publication::{PyExclusivePublication, PyPublication};
-
-/// The source of a stream to record: `LOCAL` or `REMOTE`.
-pub struct Source(pub SourceLocation);
-
-impl Argument for Source {
-    fn convert(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
-        let text = value.cast::<PyString>().ok();
-        match text
-            .map(|text| text.to_string_lossy().to_uppercase())
-            .as_deref()
-        {
-            Some("LOCAL") => Ok(Self(SourceLocation::Local)),
-            Some("REMOTE") => Ok(Self(SourceLocation::Remote)),
-            _ => Err(wrong_type(value, name, "\"LOCAL\" or \"REMOTE\"")),
-        }
-    }
-}
 
 const LOCAL: Source = Source(SourceLocation::Local);
 

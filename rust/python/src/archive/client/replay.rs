@@ -14,7 +14,7 @@ use pyo3::types::{PyDict, PyString};
 use super::super::link::Link;
 use super::super::persistent::PyPersistentSubscription;
 use super::super::persistent_options::Options;
-use super::super::replay::Replay;
+use super::super::replay::{REPLAY_CHANNEL, REPLAY_STREAM_ID, Replay};
 use super::super::time::{EpochMicroseconds, warn_approximate};
 use super::PyAeronArchive;
 use super::methods::archive_methods;
@@ -23,11 +23,6 @@ use crate::channel::Channel;
 use crate::errors::raise;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::subscription::PySubscription;
-
-/// Default channel of replays. Valid if the archive is on the client's driver.
-pub const REPLAY_CHANNEL: &str = "aeron:ipc";
-/// Default stream id of all replays. Each replay has its own session id.
-pub const REPLAY_STREAM_ID: i32 = 100;
 
 /// Maximum of the argument `speed`, which is a factor of the recorded pace.
 const MAX_SPEED: f64 = 1_000_000.0;

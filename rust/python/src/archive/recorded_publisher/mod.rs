@@ -17,7 +17,8 @@ use pyo3::types::{PyBytes, PyDict};
 
 use self::events::{PublisherEvent, PublisherEventQueue, PublisherEvents};
 use self::shared::{CallInProgress, SharedPublisher, WaitEnd};
-use super::connect::{ArchiveClientSettings, GivenCredentials};
+use super::connect::ArchiveClientSettings;
+use super::credentials::GivenCredentials;
 use super::errors::{from_archive, from_publisher};
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use crate::argument;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use aeron_archive::client::{RecordedPublisher, RecordedPublisherStatus};
 
-use super::super::connect::Credentials;
+use super::super::credentials::Credentials;
 use super::super::recorded_publisher_options::PublisherClientSettings;
 use super::events::PublisherEvents;
 use crate::exit::Closable;
