@@ -13,6 +13,7 @@ use crate::client::PyAeron;
 use crate::errors::{because, raise};
 use crate::fork::OfProcess;
 use crate::snapshot::{Octets, snapshot};
+use crate::with_block::with_block;
 
 /// A counter that this client added. Thread-safe.
 ///
@@ -56,6 +57,8 @@ impl PyCounter {
         Ok(counter)
     }
 }
+
+with_block!(PyCounter);
 
 #[pymethods]
 impl PyCounter {
@@ -190,20 +193,6 @@ impl PyCounter {
         let counter = self.inner.get()?;
         py.detach(|| counter.close());
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __repr__(&self) -> String {

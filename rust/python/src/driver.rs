@@ -21,6 +21,7 @@ use crate::fork::OfProcess;
 use crate::program;
 use crate::settings;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy, interruptible};
+use crate::with_block::with_block;
 
 /// Interval between two checks whether a drain is complete.
 const DRAIN_POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -279,6 +280,8 @@ fn start_error(error: &StartError) -> PyErr {
     }
 }
 
+with_block!(PyMediaDriver);
+
 #[pymethods]
 impl PyMediaDriver {
     #[new]
@@ -415,20 +418,6 @@ impl PyMediaDriver {
                 format!("failed to remove {}: {error}", self.context.dir.display()),
             )
         })
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __fspath__(&self) -> PyResult<String> {

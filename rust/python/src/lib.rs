@@ -54,6 +54,7 @@ mod subscription;
 mod timer;
 mod values;
 mod waiting;
+mod with_block;
 
 use pyo3::prelude::*;
 

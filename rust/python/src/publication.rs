@@ -23,6 +23,7 @@ use crate::pipeline::arrow_offer::offer_arrow;
 use crate::snapshot::snapshot;
 use crate::source::{self, Sink};
 use crate::waiting::WaitPolicy;
+use crate::with_block::with_block;
 
 snapshot! {
     /// Numbers of attempts to send that sent nothing. Immutable. Comparison and pickling use the values.
@@ -159,6 +160,8 @@ macro_rules! publication_class {
                 offer::offer(message.py(), self.get()?, message)
             }
         }
+
+        with_block!($class);
 
         #[pymethods]
         impl $class {
@@ -506,20 +509,6 @@ macro_rules! publication_class {
                 let publication = self.get()?;
                 py.detach(|| publication.revoke());
                 Ok(())
-            }
-
-            fn __enter__(slf: Py<Self>) -> Py<Self> {
-                slf
-            }
-
-            fn __exit__(
-                &self,
-                py: Python<'_>,
-                _type: &Bound<'_, PyAny>,
-                _error: &Bound<'_, PyAny>,
-                _traceback: &Bound<'_, PyAny>,
-            ) -> PyResult<()> {
-                self.close(py)
             }
 
             /// Channel URI that the program passed.

@@ -24,6 +24,7 @@ use crate::header::PyHeader;
 use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
 use crate::operations::{PyPendingOperation, nothing};
 use crate::waiting::WaitPolicy;
+use crate::with_block::with_block;
 
 /// Default maximum number of fragments of a poll.
 const DEFAULT_FRAGMENT_LIMIT: usize = 10;
@@ -223,6 +224,8 @@ pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
     }
     Ok(BatchLimits { messages, bytes })
 }
+
+with_block!(PySubscription);
 
 #[pymethods]
 impl PySubscription {
@@ -518,20 +521,6 @@ impl PySubscription {
             subscription.close();
         });
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     /// Channel URI that the program passed.

@@ -30,6 +30,7 @@ use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_con
 use crate::header::PyHeader;
 use crate::subscription::batch_limits;
 use crate::waiting::WaitPolicy;
+use crate::with_block::with_block;
 
 /// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
 const MAX_EVENTS: usize = 1024;
@@ -442,6 +443,8 @@ fn in_use() -> PyErr {
     raise("ReentrantCallError", reason)
 }
 
+with_block!(PyPersistentSubscription);
+
 #[pymethods]
 impl PyPersistentSubscription {
     #[new]
@@ -703,20 +706,6 @@ impl PyPersistentSubscription {
         py.detach(|| shared.close());
         self.handlers.iter().for_each(EventHandler::clear);
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {

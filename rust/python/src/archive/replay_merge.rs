@@ -23,6 +23,7 @@ use crate::handler::{
 use crate::header::PyHeader;
 use crate::image::PyImage;
 use crate::subscription::{PySubscription, batch_limits};
+use crate::with_block::with_block;
 
 /// A merge of a recording's replay with the live stream: each message arrives once and in order.
 ///
@@ -159,6 +160,8 @@ impl PyReplayMerge {
         PollHandler::run(handler, self.header.bind(py), payload, poll, answer)
     }
 }
+
+with_block!(PyReplayMerge);
 
 #[pymethods]
 impl PyReplayMerge {
@@ -377,20 +380,6 @@ impl PyReplayMerge {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.shared.get()?;
         py.detach(|| shared.close())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {

@@ -26,6 +26,7 @@ use crate::fork::OfProcess;
 use crate::settings;
 use crate::signals::SIGNAL_INTERVAL;
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, interruptible_with};
+use crate::with_block::with_block;
 
 /// Interval between duty cycles of a driver without threads, while a starting archive waits for the driver.
 const DRIVER_INTERVAL: Duration = Duration::from_micros(100);
@@ -184,6 +185,8 @@ fn driver_to_run(
     }
 }
 
+with_block!(PyArchive);
+
 #[pymethods]
 impl PyArchive {
     #[new]
@@ -330,20 +333,6 @@ impl PyArchive {
         let shared = self.archive.get()?;
         py.detach(|| shared.close());
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __fspath__(&self) -> String {

@@ -19,6 +19,7 @@ use crate::driver::PyMediaDriver;
 use crate::errors::from_client;
 use crate::events::{ErrorReporter, EventHandler};
 use crate::fork::OfProcess;
+use crate::with_block::with_block;
 
 /// A client of a media driver.
 ///
@@ -149,6 +150,8 @@ impl PyAeron {
     }
 }
 
+with_block!(PyAeron);
+
 #[pymethods]
 impl PyAeron {
     /// Returns whether a command was sent and has no response yet.
@@ -208,20 +211,6 @@ impl PyAeron {
         py.detach(|| connection.close());
         self.reporter.clear();
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -34,6 +34,7 @@ use crate::events::EventHandler;
 use crate::fork::OfProcess;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::waiting::WaitPolicy;
+use crate::with_block::with_block;
 
 /// A client of an archive, which `connect_archive` returns. Thread-safe.
 ///
@@ -184,6 +185,8 @@ impl PyAeronArchive {
     }
 }
 
+with_block!(PyAeronArchive);
+
 #[pymethods]
 impl PyAeronArchive {
     /// Iterates over signals of recordings as they arrive.
@@ -297,20 +300,6 @@ impl PyAeronArchive {
         let notices = self.handlers.iter().filter(is_notice);
         notices.for_each(EventHandler::clear);
         Ok(())
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        _error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        self.close(py)
     }
 
     fn __traverse__(
