@@ -6,6 +6,7 @@
 
 use std::ptr;
 
+use pyo3::call::PyCallArgs;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -63,6 +64,15 @@ fn call_with<'py>(
     std::mem::forget(stop);
     // SAFETY: the result is a new reference, or null with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(function.py(), result) }
+}
+
+/// Calls a function of `aeron.aio`. The caller is a thread of the program, which the interpreter does not unwind.
+pub fn call_aio<'py>(
+    py: Python<'py>,
+    function: &str,
+    arguments: impl PyCallArgs<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("aeron.aio")?.call_method1(function, arguments)
 }
 
 /// Drops the result of a handler inside a [`call`], because the interpreter may end while the result's finalizer runs.

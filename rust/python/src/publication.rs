@@ -10,6 +10,7 @@ use pyo3::types::PyInt;
 
 use crate::argument::{self, Argument};
 use crate::buffers::with_bytes;
+use crate::calls::call_aio;
 use crate::channel::Channel;
 use crate::claim::PyBufferClaim;
 use crate::client::PyAeron;
@@ -366,7 +367,7 @@ macro_rules! publication_class {
                 slf: &Bound<'py, Self>,
                 message: &Bound<'py, PyAny>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                slf.py().import("aeron.aio")?.call_method1("offer", (slf, message))
+                call_aio(slf.py(), "offer", (slf, message))
             }
 
             /// Appends all messages from index `start` on without blocking the event loop.
@@ -395,9 +396,7 @@ macro_rules! publication_class {
                 offsets: Option<&Bound<'py, PyAny>>,
                 #[pyo3(from_py_with = argument::start)] start: usize,
             ) -> PyResult<Bound<'py, PyAny>> {
-                slf.py()
-                    .import("aeron.aio")?
-                    .call_method1("offer_batch", (slf, messages, offsets, start))
+                call_aio(slf.py(), "offer_batch", (slf, messages, offsets, start))
             }
 
             /// A condition that is true if an offer may succeed, or would raise.
@@ -438,7 +437,7 @@ macro_rules! publication_class {
                 slf: &Bound<'py, Self>,
                 #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
             ) -> PyResult<Bound<'py, PyAny>> {
-                slf.py().import("aeron.aio")?.call_method1("connected", (slf, timeout))
+                call_aio(slf.py(), "connected", (slf, timeout))
             }
 
             /// Claims a frame in the log, and waits for a subscriber and for room without blocking the event loop.
@@ -467,9 +466,7 @@ macro_rules! publication_class {
                 #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
                 #[pyo3(from_py_with = argument::direct)] direct: bool,
             ) -> PyResult<Bound<'py, PyAny>> {
-                slf.py()
-                    .import("aeron.aio")?
-                    .call_method1("claim", (slf, length, timeout, direct))
+                call_aio(slf.py(), "claim", (slf, length, timeout, direct))
             }
 
             /// A condition that is true if a subscriber is connected, or the publication is closed.

@@ -11,6 +11,7 @@ use crate::archive::replay::Replay;
 use crate::argument::{self, check_callable};
 use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
+use crate::calls::call_aio;
 use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::condition::Condition;
@@ -467,9 +468,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         batch_limits(limit, max_bytes)?;
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("AsyncBatches", (slf, limit, max_bytes))
+        call_aio(slf.py(), "AsyncBatches", (slf, limit, max_bytes))
     }
 
     /// Allows `async for batch in subscription`.
@@ -731,9 +730,7 @@ impl PySubscription {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("connected", (slf, timeout))
+        call_aio(slf.py(), "connected", (slf, timeout))
     }
 
     /// A condition that is true if a publisher is connected, or the subscription is closed.

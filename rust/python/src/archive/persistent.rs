@@ -20,6 +20,7 @@ use super::persistent_options::{Handlers, Options};
 use crate::argument::{self, Instance};
 use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
+use crate::calls::call_aio;
 use crate::client::PyAeron;
 use crate::condition::Condition;
 use crate::errors::{from_client, raise};
@@ -601,9 +602,7 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::max_bytes)] max_bytes: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         batch_limits(limit, max_bytes)?;
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("AsyncBatches", (slf, limit, max_bytes))
+        call_aio(slf.py(), "AsyncBatches", (slf, limit, max_bytes))
     }
 
     /// Allows `async for batch in subscription`.

@@ -14,6 +14,7 @@ use aeron_client::{Aeron, Error};
 use pyo3::prelude::*;
 
 use crate::argument;
+use crate::calls::call_aio;
 use crate::connection::{ClientConnection, DriverName};
 use crate::driver::PyMediaDriver;
 use crate::errors::from_client;
@@ -214,7 +215,7 @@ impl PyAeron {
     }
 
     fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("aeron.aio")?.call_method1("enter", (slf,))
+        call_aio(slf.py(), "enter", (slf,))
     }
 
     fn __aexit__<'py>(
@@ -223,7 +224,7 @@ impl PyAeron {
         _error: &Bound<'py, PyAny>,
         _traceback: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("aeron.aio")?.call_method1("leave", (slf,))
+        call_aio(slf.py(), "leave", (slf,))
     }
 
     /// Id of the client. The key of the client's heartbeat counter contains this id.

@@ -23,6 +23,7 @@ use super::errors::{from_archive, from_publisher};
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use crate::argument;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
+use crate::calls::call_aio;
 use crate::channel::Channel;
 use crate::condition::Condition;
 use crate::connection::DriverName;
@@ -518,9 +519,7 @@ impl PyRecordedPublisher {
         slf: &Bound<'py, Self>,
         message: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("offer", (slf, message))
+        call_aio(slf.py(), "offer", (slf, message))
     }
 
     /// Accepts all messages from index `start` on without blocking the event loop.
@@ -549,9 +548,7 @@ impl PyRecordedPublisher {
         offsets: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = argument::start)] start: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("offer_batch", (slf, messages, offsets, start))
+        call_aio(slf.py(), "offer_batch", (slf, messages, offsets, start))
     }
 
     /// Takes one step: connects, drops recorded messages, and sends waiting messages. Never blocks.
@@ -637,9 +634,7 @@ impl PyRecordedPublisher {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("flushed", (slf, timeout))
+        call_aio(slf.py(), "flushed", (slf, timeout))
     }
 
     /// Waits until the stream is recorded up to a position.
@@ -744,7 +739,7 @@ impl PyRecordedPublisher {
     }
 
     fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.py().import("aeron.aio")?.call_method1("enter", (slf,))
+        call_aio(slf.py(), "enter", (slf,))
     }
 
     /// Closes the publisher as `close` does, on another thread.
@@ -754,9 +749,7 @@ impl PyRecordedPublisher {
         error: &Bound<'py, PyAny>,
         traceback: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.py()
-            .import("aeron.aio")?
-            .call_method1("leave_recorded", (slf, kind, error, traceback))
+        call_aio(slf.py(), "leave_recorded", (slf, kind, error, traceback))
     }
 
     /// A condition that is true if an offer may succeed, or would raise or run a handler. Each check takes one step of
