@@ -149,25 +149,6 @@ impl PyFragmentAssembler {
     }
 }
 
-/// The form in which a handler gets the payload.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum PayloadForm {
-    /// As `bytes`.
-    Copied,
-    /// As a memoryview that is released when the handler returns.
-    Lent,
-}
-
-impl PayloadForm {
-    pub fn new(copy: bool) -> Self {
-        if copy {
-            PayloadForm::Copied
-        } else {
-            PayloadForm::Lent
-        }
-    }
-}
-
 /// The function that a poll calls with each fragment.
 pub type OnFragment<'a> = dyn FnMut(Fragment<'_>) -> PyResult<Action> + 'a;
 
@@ -184,7 +165,9 @@ pub fn check_handler(handler: &Bound<'_, PyAny>) -> PyResult<()> {
 pub struct PollHandler<'a, 'py> {
     function: &'a Bound<'py, PyAny>,
     header: &'a Bound<'py, PyHeader>,
-    payload: PayloadForm,
+    /// Whether the function gets the payload as `bytes`. Otherwise it gets a memoryview, which is released when the
+    /// function returns.
+    copies: bool,
     /// The error if there was no memory for a message. Such a message is not consumed.
     out_of_memory: RefCell<Option<PyErr>>,
 }
@@ -198,7 +181,7 @@ impl<'a, 'py> PollHandler<'a, 'py> {
     pub fn run(
         handler: &'a Bound<'py, PyAny>,
         header: &'a Bound<'py, PyHeader>,
-        payload: PayloadForm,
+        copies: bool,
         poll: impl FnOnce(&mut OnFragment<'_>) -> Result<usize, TryPollError<PyErr>>,
         answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
@@ -213,7 +196,7 @@ impl<'a, 'py> PollHandler<'a, 'py> {
         let this = PollHandler {
             function,
             header,
-            payload,
+            copies,
             out_of_memory: RefCell::default(),
         };
         let outcome = match assembling {
@@ -261,15 +244,15 @@ impl<'a, 'py> PollHandler<'a, 'py> {
     ) -> PyResult<Action> {
         let process = Process::current();
         self.header.get().show(fragment.header());
-        let result = match self.payload {
-            PayloadForm::Copied => match copy(self.function.py(), fragment) {
+        let result = match self.copies {
+            true => match copy(self.function.py(), fragment) {
                 Ok(payload) => call_with_two(self.function, &payload, self.header.as_any()),
                 Err(error) => {
                     self.out_of_memory.replace(Some(error));
                     return Ok(Action::Abort);
                 }
             },
-            PayloadForm::Lent => self.call_with_view(fragment),
+            false => self.call_with_view(fragment),
         };
         // The handler may have forked. The child must not continue the poll, because the log belongs to the parent.
         process.check()?;

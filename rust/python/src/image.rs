@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use aeron_client::{Block, Error, Image, SharedBuffer};
+use aeron_client::{Action, Block, Error, Image, SharedBuffer};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument::{self, check_callable};
 use crate::calls::call;
-use crate::ended::unless_ended;
+use crate::ended::{Polled, unless_ended};
 use crate::errors::{because, from_client, raise};
 use crate::fork::OfProcess;
-use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
+use crate::handler::{OnFragment, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::operations::{Owned, PyPendingOperation};
 use crate::waiting::DEFAULT_MAX_IDLE_PARK_NS;
@@ -35,6 +35,24 @@ impl PyImage {
 
     fn get(&self) -> PyResult<&Image> {
         self.inner.get()
+    }
+
+    /// Calls `handler` with the available fragments that begin before `limit_position`, if there is such a limit.
+    fn poll_with<'py>(
+        &self,
+        handler: &Bound<'py, PyAny>,
+        limit_position: Option<i64>,
+        fragment_limit: usize,
+        copy: bool,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
+        let poll = |each: &mut OnFragment<'_>| match limit_position {
+            Some(position) => image.bounded_controlled_poll(each, position, fragment_limit),
+            None => image.controlled_poll(each, fragment_limit),
+        };
+        let count = PollHandler::run(handler, &header, copy, poll, answer)?;
+        unless_ended(self.get()?, count)
     }
 }
 
@@ -61,16 +79,7 @@ impl PyImage {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(
-            handler,
-            &header,
-            PayloadForm::new(copy),
-            poll,
-            always_continue,
-        )?;
-        unless_ended(self.get()?, count)
+        self.poll_with(handler, None, fragment_limit, copy, always_continue)
     }
 
     /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
@@ -94,10 +103,7 @@ impl PyImage {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| image.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(handler, &header, PayloadForm::new(copy), poll, action_of)?;
-        unless_ended(self.get()?, count)
+        self.poll_with(handler, None, fragment_limit, copy, action_of)
     }
 
     /// Polls as `poll` does, up to a position.
@@ -123,18 +129,13 @@ impl PyImage {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| {
-            image.bounded_controlled_poll(each, limit_position, fragment_limit)
-        };
-        let count = PollHandler::run(
+        self.poll_with(
             handler,
-            &header,
-            PayloadForm::new(copy),
-            poll,
+            Some(limit_position),
+            fragment_limit,
+            copy,
             always_continue,
-        )?;
-        unless_ended(self.get()?, count)
+        )
     }
 
     /// Polls as `controlled_poll` does, up to a position.
@@ -160,12 +161,13 @@ impl PyImage {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (image, header) = (self.get()?, Bound::new(handler.py(), PyHeader::default())?);
-        let poll = |each: &mut OnFragment<'_>| {
-            image.bounded_controlled_poll(each, limit_position, fragment_limit)
-        };
-        let count = PollHandler::run(handler, &header, PayloadForm::new(copy), poll, action_of)?;
-        unless_ended(self.get()?, count)
+        self.poll_with(
+            handler,
+            Some(limit_position),
+            fragment_limit,
+            copy,
+            action_of,
+        )
     }
 
     /// Calls a handler with one block of whole frames, if frames are available. Never blocks.
@@ -186,13 +188,10 @@ impl PyImage {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
     ) -> PyResult<usize> {
-        check_callable(handler, "handler")?;
-        let mut outcome = Ok(());
-        let length = self.get()?.block_poll(
-            |block| outcome = call_with_block(handler, block),
-            block_length_limit,
-        );
-        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
+        let poll = |image: &Image, each: &mut OnBlock<'_>| {
+            image.block_poll(|block| each(None, block), block_length_limit)
+        };
+        poll_blocks(&self.inner, handler, poll)
     }
 
     /// Calls a handler with one block of whole frames, and the block's offset in the log file. Never blocks.
@@ -213,13 +212,13 @@ impl PyImage {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
     ) -> PyResult<usize> {
-        check_callable(handler, "handler")?;
-        let mut outcome = Ok(());
-        let length = self.get()?.raw_poll(
-            |file_offset, block| outcome = call_with_raw_block(handler, file_offset, block),
-            block_length_limit,
-        );
-        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
+        let poll = |image: &Image, each: &mut OnBlock<'_>| {
+            image.raw_poll(
+                |offset, block| each(Some(offset), block),
+                block_length_limit,
+            )
+        };
+        poll_blocks(&self.inner, handler, poll)
     }
 
     /// Asks the driver to reject the image, and waits for the driver. The publisher gets the reason.
@@ -400,32 +399,42 @@ fn bytes_of<'py>(
     })
 }
 
-/// Calls `handler(block, session_id, term_id)`.
-pub fn call_with_block(
-    handler: &Bound<'_, PyAny>,
-    block: &Block<'_, SharedBuffer>,
-) -> PyResult<()> {
-    let bytes = bytes_of(handler.py(), block)?;
-    call(handler, (bytes, block.session_id(), block.term_id())).map(drop)
-}
+/// The function that a poll calls with each block. For a raw poll, the first argument is the offset of the block in the
+/// log file.
+pub type OnBlock<'a> = dyn FnMut(Option<u64>, &Block<'_, SharedBuffer>) + 'a;
 
-/// Calls `handler(file_offset, block, session_id, term_id)`.
-pub fn call_with_raw_block(
+/// Calls `poll` with a function that passes each block to `handler`. After an exception of the handler, that function
+/// ignores the other blocks. Returns the number of bytes.
+pub fn poll_blocks<P: Polled>(
+    polled: &OfProcess<P>,
     handler: &Bound<'_, PyAny>,
-    file_offset: u64,
-    block: &Block<'_, SharedBuffer>,
-) -> PyResult<()> {
-    let bytes = bytes_of(handler.py(), block)?;
-    let arguments = (file_offset, bytes, block.session_id(), block.term_id());
-    call(handler, arguments).map(drop)
-}
-
-pub fn finish_block_poll(
-    length: aeron_client::Result<usize>,
-    outcome: PyResult<()>,
+    poll: impl FnOnce(&P, &mut OnBlock<'_>) -> aeron_client::Result<usize>,
 ) -> PyResult<usize> {
+    check_callable(handler, "handler")?;
+    let mut outcome = Ok(());
+    let length = poll(polled.get()?, &mut |file_offset, block| {
+        if outcome.is_ok() {
+            outcome = call_with_block(handler, file_offset, block);
+        }
+    });
     outcome?;
-    length.map_err(|error| from_client(&error))
+    let length = length.map_err(|error| from_client(&error))?;
+    unless_ended(polled.get()?, length)
+}
+
+/// Calls `handler(block, session_id, term_id)` or `handler(file_offset, block, session_id, term_id)`.
+fn call_with_block(
+    handler: &Bound<'_, PyAny>,
+    file_offset: Option<u64>,
+    block: &Block<'_, SharedBuffer>,
+) -> PyResult<()> {
+    let bytes = bytes_of(handler.py(), block)?;
+    let (session_id, term_id) = (block.session_id(), block.term_id());
+    let result = match file_offset {
+        None => call(handler, (bytes, session_id, term_id)),
+        Some(offset) => call(handler, (offset, bytes, session_id, term_id)),
+    };
+    result.map(drop)
 }
 
 /// Returns images as a list.

@@ -4,11 +4,11 @@ use std::ffi::CStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use aeron_client::{BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
+use aeron_client::{Action, BatchLimits, Block, Error, Image, SharedBuffer, Subscription};
 use pyo3::prelude::*;
 
 use crate::archive::replay::Replay;
-use crate::argument::{self, check_callable};
+use crate::argument;
 use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::calls::call_aio;
@@ -20,9 +20,9 @@ use crate::errors::{because, from_client, raise};
 use crate::events::EventHandler;
 use crate::fast::Method;
 use crate::fork::OfProcess;
-use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
+use crate::handler::{OnFragment, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
-use crate::image::{PyImage, call_with_block, call_with_raw_block, finish_block_poll, list_of};
+use crate::image::{OnBlock, PyImage, list_of, poll_blocks};
 use crate::operations::{PyPendingOperation, nothing};
 use crate::waiting::WaitPolicy;
 use crate::with_block::with_block;
@@ -118,6 +118,20 @@ impl PySubscription {
     #[inline]
     fn get(&self) -> PyResult<&Subscription> {
         self.inner.get()
+    }
+
+    /// Calls `handler` with the available fragments. Returns the number of fragments.
+    fn poll_with<'py>(
+        &self,
+        handler: &Bound<'py, PyAny>,
+        fragment_limit: usize,
+        copy: bool,
+        answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
+    ) -> PyResult<usize> {
+        let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
+        let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
+        let count = PollHandler::run(handler, header, copy, poll, answer)?;
+        unless_ended(self.get()?, count)
     }
 
     /// Returns a batch of the available messages. If there are none, waits for the first message as `patience` says; if
@@ -238,16 +252,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
-        let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(
-            handler,
-            header,
-            PayloadForm::new(copy),
-            poll,
-            always_continue,
-        )?;
-        unless_ended(self.get()?, count)
+        self.poll_with(handler, fragment_limit, copy, always_continue)
     }
 
     /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
@@ -271,10 +276,7 @@ impl PySubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        let (subscription, header) = (self.get()?, self.header.bind(handler.py()));
-        let poll = |each: &mut OnFragment<'_>| subscription.controlled_poll(each, fragment_limit);
-        let count = PollHandler::run(handler, header, PayloadForm::new(copy), poll, action_of)?;
-        unless_ended(self.get()?, count)
+        self.poll_with(handler, fragment_limit, copy, action_of)
     }
 
     /// Calls a handler with one block of whole frames of each image that has frames. Never blocks.
@@ -295,15 +297,11 @@ impl PySubscription {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
     ) -> PyResult<usize> {
-        check_callable(handler, "handler")?;
-        let mut outcome = Ok(());
-        let poll = |block: &Block<'_, SharedBuffer>| {
-            if outcome.is_ok() {
-                outcome = call_with_block(handler, block);
-            }
+        let poll = |subscription: &Subscription, each: &mut OnBlock<'_>| {
+            let each = |block: &Block<'_, SharedBuffer>| each(None, block);
+            subscription.block_poll(each, block_length_limit)
         };
-        let length = self.get()?.block_poll(poll, block_length_limit);
-        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
+        poll_blocks(&self.inner, handler, poll)
     }
 
     /// Calls a handler with one block of whole frames of each image, and with the offset of the block in the log
@@ -325,15 +323,12 @@ impl PySubscription {
         handler: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = argument::block_length_limit)] block_length_limit: usize,
     ) -> PyResult<usize> {
-        check_callable(handler, "handler")?;
-        let mut outcome = Ok(());
-        let poll = |_: &Image, file_offset, block: &Block<'_, SharedBuffer>| {
-            if outcome.is_ok() {
-                outcome = call_with_raw_block(handler, file_offset, block);
-            }
+        let poll = |subscription: &Subscription, each: &mut OnBlock<'_>| {
+            let each =
+                |_: &Image, offset, block: &Block<'_, SharedBuffer>| each(Some(offset), block);
+            subscription.raw_poll(each, block_length_limit)
         };
-        let length = self.get()?.raw_poll(poll, block_length_limit);
-        unless_ended(self.get()?, finish_block_poll(length, outcome)?)
+        poll_blocks(&self.inner, handler, poll)
     }
 
     /// Copies the whole messages that are available now into a batch, which may be empty. Never blocks.

@@ -27,7 +27,7 @@ use crate::errors::{from_client, raise};
 use crate::events::EventHandler;
 use crate::exit::Closable;
 use crate::fork::OfProcess;
-use crate::handler::{OnFragment, PayloadForm, PollHandler, action_of, always_continue};
+use crate::handler::{OnFragment, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::subscription::batch_limits;
 use crate::waiting::WaitPolicy;
@@ -347,7 +347,7 @@ impl PyPersistentSubscription {
         &self,
         handler: &Bound<'py, PyAny>,
         fragment_limit: usize,
-        payload: PayloadForm,
+        copy: bool,
         answer: impl Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
         let (shared, py) = (self.get()?, handler.py());
@@ -365,7 +365,7 @@ impl PyPersistentSubscription {
                 Err(PollInProgress) => Err(TryPollError::Handler(in_use())),
             }
         };
-        let count = PollHandler::run(handler, self.header.bind(py), payload, poll, answer)?;
+        let count = PollHandler::run(handler, self.header.bind(py), copy, poll, answer)?;
         self.tell(py)?;
         if count == 0 {
             self.check()?;
@@ -490,12 +490,7 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_with(
-            handler,
-            fragment_limit,
-            PayloadForm::new(copy),
-            always_continue,
-        )
+        self.poll_with(handler, fragment_limit, copy, always_continue)
     }
 
     /// Polls as `poll` does, with a handler that decides whether each message is consumed.
@@ -521,7 +516,7 @@ impl PyPersistentSubscription {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_with(handler, fragment_limit, PayloadForm::new(copy), action_of)
+        self.poll_with(handler, fragment_limit, copy, action_of)
     }
 
     /// Takes one step, and copies the messages that are available now into a batch, which may be empty.

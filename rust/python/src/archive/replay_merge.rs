@@ -17,9 +17,7 @@ use crate::batch::{Pool, PyBatch};
 use crate::channel::Channel;
 use crate::errors::{from_client, raise};
 use crate::fork::OfProcess;
-use crate::handler::{
-    OnFragment, PayloadForm, PollHandler, action_of, always_continue, check_handler,
-};
+use crate::handler::{OnFragment, PollHandler, action_of, always_continue, check_handler};
 use crate::header::PyHeader;
 use crate::image::PyImage;
 use crate::subscription::{PySubscription, batch_limits};
@@ -142,11 +140,11 @@ impl PyReplayMerge {
         Ok(shared.image())
     }
 
-    fn poll_fragments(
+    fn poll_with(
         &self,
         handler: &Bound<'_, PyAny>,
         fragment_limit: usize,
-        payload: PayloadForm,
+        copy: bool,
         answer: impl for<'py> Fn(Bound<'py, PyAny>) -> PyResult<Action>,
     ) -> PyResult<usize> {
         check_handler(handler)?;
@@ -157,7 +155,7 @@ impl PyReplayMerge {
         let subscription = self.subscription.get().inner()?;
         let poll =
             |each: &mut OnFragment<'_>| subscription.poll_image(&image, each, fragment_limit);
-        PollHandler::run(handler, self.header.bind(py), payload, poll, answer)
+        PollHandler::run(handler, self.header.bind(py), copy, poll, answer)
     }
 }
 
@@ -260,12 +258,7 @@ impl PyReplayMerge {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_fragments(
-            handler,
-            fragment_limit,
-            PayloadForm::new(copy),
-            always_continue,
-        )
+        self.poll_with(handler, fragment_limit, copy, always_continue)
     }
 
     /// Polls as `poll` does, with a handler that decides whether each fragment is consumed.
@@ -292,7 +285,7 @@ impl PyReplayMerge {
         #[pyo3(from_py_with = argument::fragment_limit)] fragment_limit: usize,
         #[pyo3(from_py_with = argument::copy)] copy: bool,
     ) -> PyResult<usize> {
-        self.poll_fragments(handler, fragment_limit, PayloadForm::new(copy), action_of)
+        self.poll_with(handler, fragment_limit, copy, action_of)
     }
 
     /// Takes one step, then copies the whole messages that are available now into a batch. Never blocks.
