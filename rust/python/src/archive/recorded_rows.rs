@@ -22,6 +22,7 @@ use crate::arrow::{STREAM_CAPSULE, schema_capsule_of};
 use crate::errors::raise;
 use crate::malformed::MalformedTreatment;
 use crate::pipeline::column_batch::PyColumnBatch;
+use crate::pipeline::row_counts::row_counts;
 use crate::sbe::format::sbe_format;
 
 /// An iterator over record batches with the rows of a recording's messages.
@@ -62,6 +63,8 @@ struct RowsError {
     class: &'static str,
     message: String,
 }
+
+row_counts!(PyRecordedRows);
 
 #[pymethods]
 impl PyRecordedRows {
@@ -130,24 +133,6 @@ impl PyRecordedRows {
         py.detach(|| self.rows.lock().reader.position())
     }
 
-    /// Number of malformed messages and records so far: left out, or kept as rows without values.
-    #[getter]
-    fn malformed(&self, py: Python<'_>) -> u64 {
-        self.counts(py).malformed
-    }
-
-    /// Number of messages so far that were left out because they have another template or schema.
-    #[getter]
-    fn skipped(&self, py: Python<'_>) -> u64 {
-        self.counts(py).skipped
-    }
-
-    /// Number of values of enums so far that the schema does not know. They are null.
-    #[getter]
-    fn unknown(&self, py: Python<'_>) -> u64 {
-        self.counts(py).unknown
-    }
-
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -178,8 +163,8 @@ impl PyRecordedRows {
 }
 
 impl PyRecordedRows {
-    fn counts(&self, py: Python<'_>) -> RowCounts {
-        py.detach(|| self.rows.lock().reader.counts())
+    fn counts(&self, py: Python<'_>) -> PyResult<RowCounts> {
+        Ok(py.detach(|| self.rows.lock().reader.counts()))
     }
 }
 

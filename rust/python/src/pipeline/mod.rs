@@ -8,6 +8,7 @@ mod layout;
 mod live;
 mod partition;
 mod recordings;
+pub mod row_counts;
 mod shared;
 mod sink;
 

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 
 use super::column_batch::PyColumnBatch;
 use super::layout;
+use super::row_counts::row_counts;
 use crate::argument;
 use crate::arrow::schema_of;
 use crate::errors::{raise, spark_error};
@@ -34,6 +35,8 @@ pub struct PyPartitionReader {
     partition: Partition,
     directory: CopiedDirectory,
 }
+
+row_counts!(PyPartitionReader);
 
 #[pymethods]
 impl PyPartitionReader {
@@ -75,24 +78,6 @@ impl PyPartitionReader {
         })
     }
 
-    /// Number of malformed messages and records so far: left out, or kept as rows without values.
-    #[getter]
-    fn malformed(&self, py: Python<'_>) -> u64 {
-        self.counts(py).malformed
-    }
-
-    /// Number of messages so far that were left out because they have another template or schema.
-    #[getter]
-    fn skipped(&self, py: Python<'_>) -> u64 {
-        self.counts(py).skipped
-    }
-
-    /// Number of values of enums so far that the schema does not know. They are null.
-    #[getter]
-    fn unknown(&self, py: Python<'_>) -> u64 {
-        self.counts(py).unknown
-    }
-
     /// Writes files with the numbers above into the archive directory, for the live source that planned the partition.
     /// Raises ``OSError`` if a file cannot be created.
     fn report_counts(&self, py: Python<'_>) -> PyResult<()> {
@@ -100,7 +85,7 @@ impl PyPartitionReader {
             recording_id: self.partition.recording.id,
             from: self.partition.from,
             to: self.partition.to,
-            counts: self.counts(py),
+            counts: self.counts(py)?,
         };
         py.detach(|| notes.leave(&self.directory))?;
         Ok(())
@@ -120,8 +105,8 @@ impl PyPartitionReader {
 }
 
 impl PyPartitionReader {
-    fn counts(&self, py: Python<'_>) -> RowCounts {
-        py.detach(|| self.lock().counts())
+    fn counts(&self, py: Python<'_>) -> PyResult<RowCounts> {
+        Ok(py.detach(|| self.lock().counts()))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, PartitionRowReader<CopiedDirectory>> {

@@ -19,6 +19,7 @@ use super::client::ClientSettings;
 use super::column_batch::PyColumnBatch;
 use super::embedded::EmbeddedDriver;
 use super::partition::projection_of;
+use super::row_counts::row_counts;
 use crate::argument;
 use crate::errors::{raise, spark_error};
 use crate::exit::{self, Closable};
@@ -395,6 +396,8 @@ pub struct PySharedPartitionReader {
     reader: OfProcess<Mutex<SharedPartitionReader>>,
 }
 
+row_counts!(PySharedPartitionReader);
+
 #[pymethods]
 impl PySharedPartitionReader {
     #[new]
@@ -439,24 +442,6 @@ impl PySharedPartitionReader {
         Ok(Self {
             reader: OfProcess::new(Mutex::new(reader)),
         })
-    }
-
-    /// Number of malformed messages and records so far: left out, or kept as rows without values.
-    #[getter]
-    fn malformed(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.counts(py)?.malformed)
-    }
-
-    /// Number of messages so far that were left out because they have another template or schema.
-    #[getter]
-    fn skipped(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.counts(py)?.skipped)
-    }
-
-    /// Number of values of enums so far that the schema does not know. They are null.
-    #[getter]
-    fn unknown(&self, py: Python<'_>) -> PyResult<u64> {
-        Ok(self.counts(py)?.unknown)
     }
 
     /// Whether the rows are from a replay, and not from files.
