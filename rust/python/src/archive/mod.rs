@@ -21,6 +21,7 @@ pub mod replay;
 mod replay_merge;
 pub mod server;
 mod signals;
+mod single_caller;
 mod time;
 
 use aeron_archive::client::{FROM_LIVE, FROM_START};

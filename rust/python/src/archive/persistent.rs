@@ -1,8 +1,7 @@
 //! [`PyPersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then live.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use aeron_archive::client::{
@@ -17,6 +16,7 @@ use super::connect::ArchiveClientSettings;
 use super::credentials::{Credentials, GivenCredentials};
 use super::errors::{from_archive, from_persistent};
 use super::persistent_options::{Handlers, Options};
+use super::single_caller::{CallInProgress, Called, SingleCaller};
 use crate::argument::{self, Instance};
 use crate::batch::{Pool, PyBatch};
 use crate::buffers::LARGE_COPY_LENGTH;
@@ -109,13 +109,26 @@ pub struct PyPersistentSubscription {
 /// The state that the Python object shares with native threads. Such a thread checks whether a poll would find
 /// a message, an event or the end.
 struct SharedPersistentSubscription {
-    subscription: Mutex<PersistentSubscription>,
+    subscription: SingleCaller<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
     events: Arc<Events>,
     credentials: Arc<Credentials>,
-    is_closing: AtomicBool,
-    /// Whether a poll of the program runs.
-    is_polled: AtomicBool,
+}
+
+impl Called for PersistentSubscription {
+    type Status = PersistentSubscriptionStatus;
+
+    fn status(&self) -> Self::Status {
+        self.status()
+    }
+
+    fn is_closed(status: &Self::Status) -> bool {
+        status.is_closed()
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
 }
 
 /// An event for a handler of the program. The program's next poll calls the handler.
@@ -168,63 +181,9 @@ impl PersistentSubscriptionListener for EventQueue {
     }
 }
 
-/// Error: another poll of the subscription is under way, on another thread or on this thread.
-struct PollInProgress;
-
 impl SharedPersistentSubscription {
-    /// Calls `f` with the subscription. If a close was requested during the call, closes the subscription. Returns
-    /// `None` if another thread briefly has the lock, to close or check the subscription.
-    fn with<R>(
-        &self,
-        f: impl FnOnce(&mut PersistentSubscription) -> R,
-    ) -> Result<Option<R>, PollInProgress> {
-        let result = match self.subscription.try_lock() {
-            Ok(mut subscription) => f(&mut subscription),
-            Err(TryLockError::Poisoned(poisoned)) => f(&mut poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if self.is_polled.load(Ordering::SeqCst) => {
-                return Err(PollInProgress);
-            }
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        };
-        self.close_if_asked();
-        Ok(Some(result))
-    }
-
-    /// Like [`with`](Self::with), for a poll of the program: during the poll, a second poll is refused.
-    fn poll<R>(
-        &self,
-        f: impl FnOnce(&mut PersistentSubscription) -> R,
-    ) -> Result<Option<R>, PollInProgress> {
-        self.with(|subscription| {
-            self.is_polled.store(true, Ordering::SeqCst);
-            let result = f(subscription);
-            self.is_polled.store(false, Ordering::SeqCst);
-            result
-        })
-    }
-
-    /// Closes the subscription at once, or after the current poll if a poll runs.
-    fn close(&self) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        self.close_if_asked();
-    }
-
-    fn close_if_asked(&self) {
-        // A close stores the flag and then tries the lock; a call releases the lock and then loads the flag. The fence
-        // ensures that one of the two sees the other.
-        fence(Ordering::SeqCst);
-        if !self.is_closing.load(Ordering::SeqCst) || self.status.is_closed() {
-            return;
-        }
-        match self.subscription.try_lock() {
-            Ok(mut subscription) => subscription.close(),
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().close(),
-            Err(TryLockError::WouldBlock) => {}
-        }
-    }
-
     fn is_closed(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst) || self.status.is_closed()
+        self.subscription.is_closed()
     }
 
     fn is_over(&self) -> bool {
@@ -236,7 +195,9 @@ impl SharedPersistentSubscription {
         let has_new_messages = || self.is_over() || !self.events.is_empty();
         // An error counts like a message: the program has to poll, because the next poll returns the same error.
         let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
-        has_new_messages() || matches!(self.with(look), Ok(Some(true))) || has_new_messages()
+        has_new_messages()
+            || matches!(self.subscription.with(look), Ok(Some(true)))
+            || has_new_messages()
     }
 
     /// Takes one step of the subscription, and copies messages to `messages`. Returns `None` if there is no message, no
@@ -245,8 +206,8 @@ impl SharedPersistentSubscription {
         &self,
         messages: &mut Messages,
         limits: BatchLimits,
-    ) -> Option<Result<aeron_client::Result<usize>, PollInProgress>> {
-        let polled = self.poll(|it| it.poll_batch(messages, limits));
+    ) -> Option<Result<aeron_client::Result<usize>, CallInProgress>> {
+        let polled = self.subscription.call(|it| it.poll_batch(messages, limits));
         match polled.map(|polled| polled.unwrap_or(Ok(0))) {
             Ok(Ok(0)) if !self.is_over() && self.events.is_empty() => None,
             outcome => Some(outcome),
@@ -256,7 +217,7 @@ impl SharedPersistentSubscription {
 
 impl Closable for SharedPersistentSubscription {
     fn close_at_exit(&self) {
-        self.close();
+        self.subscription.close();
     }
 }
 
@@ -264,7 +225,7 @@ impl Drop for PyPersistentSubscription {
     fn drop(&mut self) {
         // Closes the subscription if the program did not. A forked child must not close its parent's subscription.
         if !self.shared.is_foreign() {
-            self.shared.anywhere().close();
+            self.shared.anywhere().subscription.close();
         }
         self.handlers.iter().for_each(EventHandler::clear);
     }
@@ -288,11 +249,9 @@ impl PyPersistentSubscription {
         let subscription = subscription.map_err(|error| from_archive(&error))?;
         let shared = Arc::new(SharedPersistentSubscription {
             status: subscription.status(),
-            subscription: Mutex::new(subscription),
+            subscription: SingleCaller::new(subscription),
             events,
             credentials: credentials.supplier,
-            is_closing: AtomicBool::new(false),
-            is_polled: AtomicBool::new(false),
         });
         crate::exit::add_client(&shared);
         options.handlers.credentials = credentials.function;
@@ -359,10 +318,13 @@ impl PyPersistentSubscription {
                 count += usize::from(action != Action::Abort);
                 Ok(action)
             };
-            match shared.poll(|it| it.poll(&mut counted, fragment_limit)) {
+            match shared
+                .subscription
+                .call(|it| it.poll(&mut counted, fragment_limit))
+            {
                 Ok(None) => Ok(0),
                 Ok(Some(polled)) => polled.map(|_| count),
-                Err(PollInProgress) => Err(TryPollError::Handler(in_use())),
+                Err(CallInProgress) => Err(TryPollError::Handler(in_use())),
             }
         };
         let count = PollHandler::run(handler, self.header.bind(py), copy, poll, answer)?;
@@ -398,7 +360,7 @@ impl PyPersistentSubscription {
                 Some(_) => self.patience(deadline)?.wait(py, poll)?,
             };
             match outcome {
-                Some(Err(PollInProgress)) => return Err(in_use()),
+                Some(Err(CallInProgress)) => return Err(in_use()),
                 Some(Ok(Err(error))) if messages.is_empty() => return Err(from_client(&error)),
                 _ => {}
             }
@@ -697,7 +659,7 @@ impl PyPersistentSubscription {
     /// poll.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = self.get()?;
-        py.detach(|| shared.close());
+        py.detach(|| shared.subscription.close());
         self.handlers.iter().for_each(EventHandler::clear);
         Ok(())
     }

@@ -3,8 +3,7 @@
 mod events;
 mod shared;
 
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use aeron_archive::client::{
@@ -16,11 +15,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use self::events::{PublisherEvent, PublisherEventQueue, PublisherEvents};
-use self::shared::{CallInProgress, SharedPublisher, WaitEnd};
+use self::shared::{SharedPublisher, WaitEnd};
 use super::connect::ArchiveClientSettings;
 use super::credentials::GivenCredentials;
 use super::errors::{from_archive, from_publisher};
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
+use super::single_caller::{CallInProgress, SingleCaller};
 use crate::argument;
 use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::calls::call_aio;
@@ -117,7 +117,7 @@ impl Drop for PyRecordedPublisher {
     fn drop(&mut self) {
         // A forked child must not close its parent's publisher.
         if !self.shared.is_foreign() {
-            self.shared.anywhere().close();
+            self.shared.anywhere().publisher.close();
         }
         self.handlers.iter().for_each(EventHandler::clear);
     }
@@ -138,7 +138,11 @@ impl Sink for PublisherBatchSink<'_, '_> {
         length: usize,
     ) -> PyResult<usize> {
         let shared = self.publisher.get()?;
-        let offer = || shared.call(|publisher| publisher.offer_batch(messages, first));
+        let offer = || {
+            shared
+                .publisher
+                .call(|publisher| publisher.offer_batch(messages, first))
+        };
         let outcome = match length > LARGE_COPY_LENGTH {
             true => self.py.detach(offer),
             false => offer(),
@@ -185,12 +189,10 @@ impl PyRecordedPublisher {
             .map_err(|error| from_archive(&error))?;
         let shared = Arc::new(SharedPublisher {
             status: publisher.status(),
-            publisher: Mutex::new(publisher),
+            publisher: SingleCaller::new(publisher),
             events,
             credentials: credentials.supplier,
             client_settings,
-            is_closing: AtomicBool::new(false),
-            is_called: AtomicBool::new(false),
         });
         crate::exit::add_client(&shared);
         options.handlers.credentials = credentials.function;
@@ -328,7 +330,7 @@ impl PyRecordedPublisher {
         let waited = self.wait(py, timeout, |_| {
             (shared.is_recorded() || shared.is_over()).then_some(())
         });
-        py.detach(|| shared.close());
+        py.detach(|| shared.publisher.close());
         let told = waited.and_then(|_| self.tell(py));
         self.handlers.iter().for_each(EventHandler::clear);
         told?;
@@ -405,7 +407,7 @@ impl PyRecordedPublisher {
         let (shared, py) = (self.get()?, message.py());
         self.tell(py)?;
         let outcome = with_bytes(message, "message", |bytes| {
-            let offer = || shared.call(|publisher| publisher.offer(bytes));
+            let offer = || shared.publisher.call(|publisher| publisher.offer(bytes));
             match bytes.len() > LARGE_COPY_LENGTH {
                 true => py.detach(offer),
                 false => offer(),
@@ -566,7 +568,7 @@ impl PyRecordedPublisher {
         let shared = self.get()?;
         self.tell(py)?;
         self.check()?;
-        let outcome = shared.call(RecordedPublisher::poll);
+        let outcome = shared.publisher.call(RecordedPublisher::poll);
         self.tell(py)?;
         match outcome {
             Ok(work) => Ok(work.unwrap_or(0)),
@@ -683,7 +685,10 @@ impl PyRecordedPublisher {
     /// Raises:
     ///     ReentrantCallError: If another call is under way.
     fn unrecorded<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let messages = self.get()?.call(|publisher| publisher.unrecorded());
+        let messages = self
+            .get()?
+            .publisher
+            .call(|publisher| publisher.unrecorded());
         match messages {
             Ok(Some(messages)) => Ok(messages
                 .iter()
