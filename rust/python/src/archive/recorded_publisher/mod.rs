@@ -1,6 +1,8 @@
 //! [`PyRecordedPublisher`]: a publisher that keeps each message until an archive has recorded it.
 
+mod closing;
 mod events;
+mod offering;
 mod shared;
 
 use std::sync::Arc;
@@ -8,11 +10,11 @@ use std::time::Instant;
 
 use aeron_archive::client::{
     ArchiveClientContext, RecordedOfferError, RecordedPublisher, RecordedPublisherError,
-    RecordedPublisherStatus, Unrecorded,
+    RecordedPublisherStatus,
 };
-use aeron_client::{AppendError, Appended, MessageBatch};
+use aeron_client::AppendError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 
 use self::events::{PublisherEvent, PublisherEventQueue, PublisherEvents};
 use self::shared::{SharedPublisher, WaitEnd};
@@ -22,7 +24,6 @@ use super::errors::{from_archive, from_publisher};
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use super::single_caller::{CallInProgress, SingleCaller};
 use crate::argument;
-use crate::buffers::{LARGE_COPY_LENGTH, with_bytes};
 use crate::calls::call_aio;
 use crate::channel::Channel;
 use crate::condition::Condition;
@@ -31,8 +32,6 @@ use crate::driver::PyMediaDriver;
 use crate::errors::{from_append, raise};
 use crate::events::EventHandler;
 use crate::fork::OfProcess;
-use crate::results::NotSent;
-use crate::source::{self, Sink};
 use crate::waiting::{DEFAULT_MAX_IDLE_PARK_NS, WaitPolicy};
 
 /// A publisher that keeps each message until an archive has recorded it.
@@ -120,46 +119,6 @@ impl Drop for PyRecordedPublisher {
             self.shared.anywhere().publisher.close();
         }
         self.handlers.iter().for_each(EventHandler::clear);
-    }
-}
-
-/// Passes batches of messages to a publisher.
-struct PublisherBatchSink<'a, 'py> {
-    py: Python<'py>,
-    publisher: &'a PyRecordedPublisher,
-    accepted_any: bool,
-}
-
-impl Sink for PublisherBatchSink<'_, '_> {
-    fn take<M: MessageBatch + Sync>(
-        &mut self,
-        messages: &M,
-        first: usize,
-        length: usize,
-    ) -> PyResult<usize> {
-        let shared = self.publisher.get()?;
-        let offer = || {
-            shared
-                .publisher
-                .call(|publisher| publisher.offer_batch(messages, first))
-        };
-        let outcome = match length > LARGE_COPY_LENGTH {
-            true => self.py.detach(offer),
-            false => offer(),
-        };
-        match outcome {
-            Ok(Some(Ok(Appended { messages, .. }))) => {
-                self.accepted_any |= messages > 0;
-                Ok(messages)
-            }
-            Ok(None) => Ok(0),
-            Ok(Some(Err(error))) if is_temporary(&error) => Ok(0),
-            // If messages were accepted before the error, `offer_batch` returns their number instead of raising the
-            // error. The program resumes after these messages.
-            Ok(Some(Err(_))) | Err(CallInProgress) if self.accepted_any => Ok(0),
-            Ok(Some(Err(error))) => Err(refused(&error)),
-            Err(CallInProgress) => Err(in_use()),
-        }
     }
 }
 
@@ -294,56 +253,6 @@ impl PyRecordedPublisher {
             None => Ok(false),
         }
     }
-
-    /// Returns the exception for messages that are not recorded.
-    fn unrecorded_error(&self, py: Python<'_>, unrecorded: Unrecorded) -> PyResult<PyErr> {
-        let status = &self.get()?.status;
-        let raised = raise("UnrecordedMessagesError", self.unrecorded_text(unrecorded));
-        raised.set_cause(py, status.failure().map(from_publisher));
-        let value = raised.value(py);
-        value.setattr("messages", unrecorded.messages)?;
-        value.setattr("bytes", unrecorded.bytes)?;
-        value.setattr("position", status.position())?;
-        value.setattr("recorded_position", status.recorded_position())?;
-        Ok(raised)
-    }
-
-    fn unrecorded_text(&self, unrecorded: Unrecorded) -> String {
-        let status = &self.shared.anywhere().status;
-        format!(
-            "{} messages ({} bytes) of stream {} are not known to be recorded: recording {} is at position {}, and the last message ends at {}; unrecorded() returns them",
-            unrecorded.messages,
-            unrecorded.bytes,
-            self.stream_id,
-            status.recording_id().unwrap_or(-1),
-            status.recorded_position().unwrap_or(-1),
-            status.position().unwrap_or(-1),
-        )
-    }
-
-    /// Waits until everything is recorded, and closes the publisher. Returns how much is not recorded.
-    fn close_within(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Unrecorded>> {
-        let shared = self.get()?;
-        if shared.is_closed() {
-            return Ok(None);
-        }
-        let waited = self.wait(py, timeout, |_| {
-            (shared.is_recorded() || shared.is_over()).then_some(())
-        });
-        py.detach(|| shared.publisher.close());
-        let told = waited.and_then(|_| self.tell(py));
-        self.handlers.iter().for_each(EventHandler::clear);
-        told?;
-        let unrecorded = shared.status.unrecorded();
-        Ok((unrecorded.messages > 0).then_some(unrecorded))
-    }
-}
-
-fn is_temporary(error: &RecordedOfferError) -> bool {
-    matches!(
-        error,
-        RecordedOfferError::Append(AppendError::NotConnected | AppendError::BackPressured)
-    )
 }
 
 /// Returns the exception for a message that was not accepted.
@@ -377,180 +286,6 @@ impl PyRecordedPublisher {
         let settings = ArchiveClientSettings::read(py, "RecordedPublisher", Some(&others))?;
         let (context, credentials) = settings.without_handlers()?;
         Self::open(py, driver, options, context, credentials)
-    }
-
-    /// Accepts one message, and sends it if possible. Never blocks.
-    ///
-    /// The call also takes one step of the publisher, and runs the handlers of the publisher.
-    ///
-    /// Args:
-    ///     message: Any object with the buffer protocol.
-    ///
-    /// Returns:
-    ///     The stream position after the message in bytes. Or `BACK_PRESSURED` if the buffer is full, or
-    ///     `NOT_CONNECTED` if the recording was not found or started yet. Both are false in a condition, and mean
-    ///     that the message was not accepted.
-    ///
-    /// Raises:
-    ///     RecordedPublisherError: If the publisher has failed.
-    ///     PublicationClosedError: If the publisher is closed.
-    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
-    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
-    ///     ReentrantCallError: If another call is under way.
-    ///
-    /// Example:
-    ///     ```python
-    ///     if not publisher.offer(b"hello"):
-    ///         print("not accepted: try again")
-    ///     ```
-    fn offer(&self, message: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let (shared, py) = (self.get()?, message.py());
-        self.tell(py)?;
-        let outcome = with_bytes(message, "message", |bytes| {
-            let offer = || shared.publisher.call(|publisher| publisher.offer(bytes));
-            match bytes.len() > LARGE_COPY_LENGTH {
-                true => py.detach(offer),
-                false => offer(),
-            }
-        })?;
-        let constant = |error| {
-            let not_sent = NotSent::get(py)?.constant(error);
-            Ok(not_sent.map_or_else(|| py.None(), |constant| constant.clone_ref(py)))
-        };
-        match outcome {
-            Ok(Some(Ok(position))) => Ok(position.into_pyobject(py)?.into_any().unbind()),
-            Ok(None) => constant(AppendError::BackPressured),
-            Ok(Some(Err(RecordedOfferError::Append(
-                error @ (AppendError::NotConnected | AppendError::BackPressured),
-            )))) => constant(error),
-            Ok(Some(Err(error))) => Err(refused(&error)),
-            Err(CallInProgress) => Err(in_use()),
-        }
-    }
-
-    /// Accepts as many messages as the buffer has room for. Never blocks.
-    ///
-    /// Args:
-    ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
-    ///         buffer with `offsets`.
-    ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
-    ///         in bytes.
-    ///     start: Index of the first message to send.
-    ///
-    /// Returns:
-    ///     The number of messages that were accepted. Resume at `start` plus that number.
-    ///
-    /// Raises:
-    ///     RecordedPublisherError: If the publisher has failed.
-    ///     PublicationClosedError: If the publisher is closed.
-    ///     MessageTooLongError: If a message is longer than the maximum message length, or than the buffer.
-    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
-    ///     ReentrantCallError: If another call is under way.
-    #[pyo3(signature = (messages, *, offsets = None, start = 0))]
-    fn offer_batch(
-        &self,
-        messages: &Bound<'_, PyAny>,
-        offsets: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = argument::start)] start: usize,
-    ) -> PyResult<usize> {
-        self.tell(messages.py())?;
-        let mut sink = PublisherBatchSink {
-            py: messages.py(),
-            publisher: self,
-            accepted_any: false,
-        };
-        source::send(messages, offsets, start, &mut sink)
-    }
-
-    /// Waits until the recording is found or started and the buffer has room, and accepts one message.
-    ///
-    /// The message may still be unrecorded when the call returns; see `wait_recorded`.
-    ///
-    /// Args:
-    ///     message: Any object with the buffer protocol.
-    ///     timeout: Seconds to wait. `None` waits without a limit.
-    ///
-    /// Returns:
-    ///     The stream position after the message, in bytes.
-    ///
-    /// Raises:
-    ///     NotConnectedError: If the recording is not found or started within `timeout`.
-    ///     BackPressureTimeoutError: If the buffer has no room within `timeout`.
-    ///     RecordedPublisherError: If the publisher fails.
-    ///     PublicationClosedError: If the publisher is closed.
-    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
-    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
-    ///     ReentrantCallError: If another call is under way.
-    #[pyo3(signature = (message, timeout = None))]
-    fn publish(
-        &self,
-        message: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
-    ) -> PyResult<i64> {
-        let py = message.py();
-        self.tell(py)?;
-        let outcome = with_bytes(message, "message", |bytes| {
-            self.wait(py, timeout, |publisher| match publisher.offer(bytes) {
-                Err(error) if is_temporary(&error) => None,
-                outcome => Some(outcome),
-            })
-        })??;
-        match outcome {
-            Some(outcome) => outcome.map_err(|error| refused(&error)),
-            None => Err(self.not_accepted()),
-        }
-    }
-
-    /// Waits until the recording is found or started and the buffer has room, and accepts one message.
-    ///
-    /// The wait does not block the event loop.
-    ///
-    /// Args:
-    ///     message: Any object with the buffer protocol.
-    ///
-    /// Returns:
-    ///     A coroutine that returns the stream position after the message, in bytes.
-    ///
-    /// Raises:
-    ///     RecordedPublisherError: If the publisher fails.
-    ///     PublicationClosedError: If the publisher is closed.
-    ///     MessageTooLongError: If the message is longer than the maximum message length, or than the buffer.
-    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
-    ///     ReentrantCallError: If another call is under way.
-    fn offer_async<'py>(
-        slf: &Bound<'py, Self>,
-        message: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        call_aio(slf.py(), "offer", (slf, message))
-    }
-
-    /// Accepts all messages from index `start` on without blocking the event loop.
-    ///
-    /// Args:
-    ///     messages: A list of buffers, a two-dimensional array, an array of records, an Arrow array, or one
-    ///         buffer with `offsets`.
-    ///     offsets: Offsets of the messages in the buffer `messages`, and the offset of the last message's end,
-    ///         in bytes.
-    ///     start: Index of the first message to send.
-    ///
-    /// Returns:
-    ///     A coroutine that returns the number of messages. If the coroutine is cancelled or fails, the
-    ///     attribute `sent` of the exception is the number of messages that were accepted.
-    ///
-    /// Raises:
-    ///     RecordedPublisherError: If the publisher fails.
-    ///     PublicationClosedError: If the publisher is closed.
-    ///     MessageTooLongError: If a message is longer than the maximum message length, or than the buffer.
-    ///     MaxPositionExceededError: If the stream is at its largest position. Record another stream.
-    ///     ReentrantCallError: If another call is under way.
-    #[pyo3(signature = (messages, *, offsets = None, start = 0))]
-    fn offer_batch_async<'py>(
-        slf: &Bound<'py, Self>,
-        messages: &Bound<'py, PyAny>,
-        offsets: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = argument::start)] start: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        call_aio(slf.py(), "offer_batch", (slf, messages, offsets, start))
     }
 
     /// Takes one step: connects, drops recorded messages, and sends waiting messages. Never blocks.
@@ -672,89 +407,6 @@ impl PyRecordedPublisher {
         };
         let reason = format!("position {position} was not recorded within the timeout: {reached}");
         Err(raise("ArchiveTimeoutError", reason))
-    }
-
-    /// Returns the messages that are not known to be recorded, in order.
-    ///
-    /// After a failure or a close, the program can save these messages. If the archive was lost, the archive may have
-    /// recorded some of these messages.
-    ///
-    /// Returns:
-    ///     The messages.
-    ///
-    /// Raises:
-    ///     ReentrantCallError: If another call is under way.
-    fn unrecorded<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        let messages = self
-            .get()?
-            .publisher
-            .call(|publisher| publisher.unrecorded());
-        match messages {
-            Ok(Some(messages)) => Ok(messages
-                .iter()
-                .map(|message| PyBytes::new(py, message))
-                .collect()),
-            Ok(None) | Err(CallInProgress) => Err(in_use()),
-        }
-    }
-
-    /// Waits until all messages are recorded, and closes the publisher. Idempotent.
-    ///
-    /// The publication, the session with the archive and the client are closed even if messages are not
-    /// recorded.
-    ///
-    /// Args:
-    ///     timeout: Seconds to wait. `None` waits without a limit, 0 does not wait.
-    ///
-    /// Raises:
-    ///     UnrecordedMessagesError: If messages are not known to be recorded. `unrecorded` still returns them.
-    ///     ReentrantCallError: If another call is under way.
-    #[pyo3(signature = (timeout = Some(5.0)), text_signature = "($self, timeout=5.0)")]
-    fn close(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = argument::timeout)] timeout: Option<f64>,
-    ) -> PyResult<()> {
-        match self.close_within(py, timeout)? {
-            None => Ok(()),
-            Some(unrecorded) => Err(self.unrecorded_error(py, unrecorded)?),
-        }
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    /// Closes the publisher as `close` does. If the `with` block has raised, its exception gets a note about
-    /// unrecorded messages.
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: &Bound<'_, PyAny>,
-        error: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
-        if error.is_none() {
-            return self.close(py, Some(5.0));
-        }
-        if let Some(unrecorded) = self.close_within(py, Some(5.0))? {
-            error.call_method1("add_note", (self.unrecorded_text(unrecorded),))?;
-        }
-        Ok(())
-    }
-
-    fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        call_aio(slf.py(), "enter", (slf,))
-    }
-
-    /// Closes the publisher as `close` does, on another thread.
-    fn __aexit__<'py>(
-        slf: &Bound<'py, Self>,
-        kind: &Bound<'py, PyAny>,
-        error: &Bound<'py, PyAny>,
-        traceback: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        call_aio(slf.py(), "leave_recorded", (slf, kind, error, traceback))
     }
 
     /// A condition that is true if an offer may succeed, or would raise or run a handler. Each check takes one step of
@@ -883,20 +535,6 @@ impl PyRecordedPublisher {
 }
 
 impl PyRecordedPublisher {
-    /// Returns the exception for a message that was not accepted within a timeout.
-    fn not_accepted(&self) -> PyErr {
-        let shared = self.shared.anywhere();
-        if shared.status.recording_id().is_some() && shared.status.unrecorded().messages > 0 {
-            let stream = self.stream_text();
-            let what = "the buffer is full, and the archive has not recorded enough";
-            return raise(
-                "BackPressureTimeoutError",
-                format!("{stream}: {what} within the timeout"),
-            );
-        }
-        self.not_connected()
-    }
-
     /// Returns the exception for a stream that the archive did not record within a timeout.
     fn not_connected(&self) -> PyErr {
         let stream = self.stream_text();
