@@ -16,8 +16,8 @@ use arrow_schema::{ArrowError, DataType, Field, Fields, Schema};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::batch::PooledMessages;
 use crate::errors::raise;
+use crate::pool::PooledMessages;
 
 /// Name of a capsule that holds a schema, as the interface requires.
 const SCHEMA_CAPSULE: &std::ffi::CStr = c"arrow_schema";

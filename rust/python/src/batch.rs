@@ -5,7 +5,7 @@
 
 use std::ffi::CStr;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Weak};
 
 use aeron_client::{Batch as Messages, Columns};
 use pyo3::ffi;
@@ -18,55 +18,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyList, PySlice, PyTuple};
 use crate::argument::{self, named};
 use crate::buffers::{Exporter, Lent};
 use crate::errors::{from_client, raise};
-
-/// Maximum number of dropped batches whose memory a subscription keeps for later batches.
-const POOLED_BATCHES: usize = 4;
-/// Maximum payload of a batch whose memory is kept, in bytes.
-const POOLED_LENGTH: usize = 16 << 20;
-
-/// Memory of dropped batches, for reuse. Thread-safe. No call waits for the lock: in a forked child, the lock may be
-/// held by a thread that the child does not have.
-#[derive(Default)]
-pub struct Pool(Mutex<Vec<Messages>>);
-
-impl Pool {
-    /// Returns an empty batch, with pooled memory if there is some.
-    pub fn take(&self) -> Messages {
-        let pooled = self.0.try_lock().ok().and_then(|mut free| free.pop());
-        let mut messages = pooled.unwrap_or_default();
-        messages.clear();
-        messages
-    }
-
-    pub fn give_back(&self, messages: Messages) {
-        if let Ok(mut free) = self.0.try_lock()
-            && free.len() < POOLED_BATCHES
-            && messages.data().len() <= POOLED_LENGTH
-        {
-            free.push(messages);
-        }
-    }
-}
-
-/// Messages whose memory returns to the pool when the last reference is dropped.
-pub struct PooledMessages {
-    messages: Messages,
-    pool: Weak<Pool>,
-}
-
-impl PooledMessages {
-    pub fn messages(&self) -> &Messages {
-        &self.messages
-    }
-}
-
-impl Drop for PooledMessages {
-    fn drop(&mut self) {
-        if let Some(pool) = self.pool.upgrade() {
-            pool.give_back(std::mem::take(&mut self.messages));
-        }
-    }
-}
+use crate::pool::{Pool, PooledMessages};
 
 /// Whether the length of every message between these offsets is a multiple of `record_length`.
 fn consist_of_records(offsets: &[i32], record_length: usize) -> bool {
@@ -197,7 +149,7 @@ impl PyBatch {
     fn of(messages: Messages, pool: Weak<Pool>, stream_id: i32) -> Self {
         Self {
             range: 0..messages.len(),
-            shared: Arc::new(PooledMessages { messages, pool }),
+            shared: Arc::new(PooledMessages::new(messages, pool)),
             stream_id,
         }
     }

@@ -40,6 +40,7 @@ mod malformed;
 mod offer;
 mod operations;
 mod pipeline;
+mod pool;
 mod program;
 mod publication;
 mod publication_error;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use crate::archive::replay::Replay;
 use crate::argument;
-use crate::batch::{Pool, PyBatch};
+use crate::batch::PyBatch;
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::calls::call_aio;
 use crate::channel::Channel;
@@ -24,6 +24,7 @@ use crate::handler::{OnFragment, PollHandler, action_of, always_continue};
 use crate::header::PyHeader;
 use crate::image::{OnBlock, PyImage, list_of, poll_blocks};
 use crate::operations::{PyPendingOperation, nothing};
+use crate::pool::Pool;
 use crate::waiting::WaitPolicy;
 use crate::with_block::with_block;
 

@@ -13,13 +13,14 @@ use super::client::PyAeronArchive;
 use super::errors::from_merge;
 use super::link::Link;
 use crate::argument::{self, Instance};
-use crate::batch::{Pool, PyBatch};
+use crate::batch::PyBatch;
 use crate::channel::Channel;
 use crate::errors::{from_client, raise};
 use crate::fork::OfProcess;
 use crate::handler::{OnFragment, PollHandler, action_of, always_continue, check_handler};
 use crate::header::PyHeader;
 use crate::image::PyImage;
+use crate::pool::Pool;
 use crate::subscription::{PySubscription, batch_limits};
 use crate::with_block::with_block;
 

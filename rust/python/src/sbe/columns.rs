@@ -14,7 +14,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
 
-use super::schema::invalid;
+use super::errors::invalid;
 use crate::argument;
 use crate::arrow::{arrays_of, schema_capsule_of, value_error};
 use crate::buffers::View;

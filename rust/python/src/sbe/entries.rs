@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PySlice, PyType};
 
 use super::block::PySbeBlock;
-use super::record::{PySbeRecord, malformed};
+use super::errors::malformed;
+use super::record::PySbeRecord;
 
 /// The entries of a group of a decoded message or entry. Immutable, so thread-safe.
 #[pyclass(frozen, subclass, module = "aeron._pipeline", name = "_SbeEntries")]

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyAny, PyList};
 
 use super::columns::{messages_of, payloads_of};
-use super::schema::invalid;
+use super::errors::invalid;
 use crate::arrow::value_error;
 use crate::pipeline::column_batch::PyColumnBatch;
 

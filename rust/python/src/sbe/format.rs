@@ -10,7 +10,8 @@ use aeron_sbe::schema::SbeSchema;
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use super::schema::{decimal_column, enum_column, invalid, set_column, units};
+use super::errors::invalid;
+use super::schema::{decimal_column, enum_column, set_column, units};
 
 /// Returns the format that a JSON object describes: the text of the schema, the texts of its included files by name,
 /// template, group, and the options of the columns. Unless `for_spark` is false, the columns have Spark's types.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 
-use super::record::malformed;
+use super::errors::malformed;
 
 static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 

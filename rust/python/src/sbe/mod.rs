@@ -4,6 +4,7 @@ mod attribute;
 mod block;
 mod columns;
 mod entries;
+mod errors;
 mod fixed;
 pub mod format;
 mod into_python;

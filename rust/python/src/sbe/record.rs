@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use aeron_sbe::number::SbeNumber;
 use aeron_sbe::plan::SbeBlockPlan;
-use aeron_sbe::read::{SbeMalformed, SbePlace};
+use aeron_sbe::read::SbePlace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use super::block::PySbeBlock;
 use super::entries::PySbeEntries;
+use super::errors::malformed;
 use super::into_python::{data_object, field_object};
-use super::schema::invalid;
 use super::source::HeldBytes;
 use super::values::Values;
 
@@ -145,8 +145,4 @@ impl PySbeRecord {
     fn _index(&self) -> usize {
         self.group.as_ref().map_or(0, |(_, index)| *index)
     }
-}
-
-pub(super) fn malformed(reason: SbeMalformed) -> PyErr {
-    invalid(reason.to_string())
 }

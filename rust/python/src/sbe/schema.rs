@@ -18,9 +18,9 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use super::block::PySbeBlock;
 use super::columns::{PySbeColumns, SplitMessages};
+use super::errors::{invalid, malformed};
 use super::into_python::{ElementRow, describe};
 use super::into_sbe::record_of;
-use super::record::malformed;
 use super::source::after;
 use super::unsuitable::UnsuitableValue;
 use crate::arrow::{arrays_of, value_error};
@@ -391,8 +391,4 @@ fn value_batch(encoded: EncodedRows) -> PyResult<PyColumnBatch> {
     let value: ArrayRef = Arc::new(values);
     let batch = RecordBatch::try_from_iter([("value", value)]).map_err(value_error)?;
     Ok(PyColumnBatch::new(batch))
-}
-
-pub(super) fn invalid(text: String) -> PyErr {
-    raise("InvalidArgumentError", text)
 }

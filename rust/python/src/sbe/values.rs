@@ -9,8 +9,9 @@ use aeron_sbe::read::{SbeMalformed, SbePlace};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use super::errors::malformed;
 use super::into_python::{data_object, field_object};
-use super::record::{PySbeRecord, malformed};
+use super::record::PySbeRecord;
 
 /// Reads all values of a message or entry.
 pub(super) struct Values<'a, 'py> {
