@@ -12,6 +12,7 @@ mod link;
 mod operation;
 mod persistent;
 mod persistent_options;
+mod queued_events;
 mod recorded;
 mod recorded_publisher;
 mod recorded_publisher_options;

@@ -1,7 +1,6 @@
 //! [`PyPersistentSubscription`]: reads a recorded stream without gaps, first from a replay and then live.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aeron_archive::client::{
@@ -16,6 +15,7 @@ use super::connect::ArchiveClientSettings;
 use super::credentials::{Credentials, GivenCredentials};
 use super::errors::{from_archive, from_persistent};
 use super::persistent_options::{Handlers, Options};
+use super::queued_events::QueuedEvents;
 use super::single_caller::{CallInProgress, Called, SingleCaller};
 use crate::argument::{self, Instance};
 use crate::batch::PyBatch;
@@ -33,9 +33,6 @@ use crate::pool::Pool;
 use crate::subscription::batch_limits;
 use crate::waiting::WaitPolicy;
 use crate::with_block::with_block;
-
-/// Maximum number of queued events for the program. If it is exceeded, the oldest event is lost.
-const MAX_EVENTS: usize = 1024;
 
 /// A subscription to a recorded stream, without gaps: it replays the recording, and then joins the live stream.
 ///
@@ -112,7 +109,7 @@ pub struct PyPersistentSubscription {
 struct SharedPersistentSubscription {
     subscription: SingleCaller<PersistentSubscription>,
     status: PersistentSubscriptionStatus,
-    events: Arc<Events>,
+    events: Arc<QueuedEvents<Event>>,
     credentials: Arc<Credentials>,
 }
 
@@ -139,34 +136,9 @@ enum Event {
     Error(PersistentSubscriptionError),
 }
 
-#[derive(Default)]
-struct Events(Mutex<VecDeque<Event>>);
-
 /// Listener of a native subscription. The listener runs without the GIL, so it queues the events until the program
 /// polls.
-struct EventQueue(Arc<Events>);
-
-impl Events {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(&self, event: Event) {
-        let mut events = self.lock();
-        if events.len() == MAX_EVENTS {
-            events.pop_front();
-        }
-        events.push_back(event);
-    }
-
-    fn pop(&self) -> Option<Event> {
-        self.lock().pop_front()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-}
+struct EventQueue(Arc<QueuedEvents<Event>>);
 
 impl PersistentSubscriptionListener for EventQueue {
     fn on_live_joined(&mut self) {
@@ -193,7 +165,7 @@ impl SharedPersistentSubscription {
 
     /// Takes one step of the subscription. Returns whether a poll would find a message, an event or the end.
     fn look(&self) -> bool {
-        let has_new_messages = || self.is_over() || !self.events.is_empty();
+        let has_new_messages = || self.is_over() || self.events.has_any();
         // An error counts like a message: the program has to poll, because the next poll returns the same error.
         let look = |subscription: &mut PersistentSubscription| subscription.look().unwrap_or(true);
         has_new_messages()
@@ -210,7 +182,7 @@ impl SharedPersistentSubscription {
     ) -> Option<Result<aeron_client::Result<usize>, CallInProgress>> {
         let polled = self.subscription.call(|it| it.poll_batch(messages, limits));
         match polled.map(|polled| polled.unwrap_or(Ok(0))) {
-            Ok(Ok(0)) if !self.is_over() && self.events.is_empty() => None,
+            Ok(Ok(0)) if !self.is_over() && !self.events.has_any() => None,
             outcome => Some(outcome),
         }
     }
@@ -242,7 +214,7 @@ impl PyPersistentSubscription {
     ) -> PyResult<Self> {
         let (py, park_ns) = (client.py(), client.get().max_idle_park_ns());
         let mut context = options.context(archive)?;
-        let events = Arc::new(Events::default());
+        let events = Arc::new(QueuedEvents::default());
         context.listener = Some(Box::new(EventQueue(Arc::clone(&events))));
         let (live_stream_id, recording_id) = (context.live_stream_id, context.recording_id);
         let aeron = client.get().aeron()?;

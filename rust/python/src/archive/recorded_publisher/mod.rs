@@ -16,11 +16,12 @@ use aeron_client::AppendError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use self::events::{PublisherEvent, PublisherEventQueue, PublisherEvents};
+use self::events::{PublisherEvent, PublisherEventQueue};
 use self::shared::{SharedPublisher, WaitEnd};
 use super::connect::ArchiveClientSettings;
 use super::credentials::GivenCredentials;
 use super::errors::{from_archive, from_publisher};
+use super::queued_events::QueuedEvents;
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use super::single_caller::{CallInProgress, SingleCaller};
 use crate::argument;
@@ -133,7 +134,7 @@ impl PyRecordedPublisher {
     ) -> PyResult<Self> {
         let (client_settings, driver) = options.client_settings(py, driver)?;
         let client_settings = Arc::new(client_settings);
-        let events = Arc::new(PublisherEvents::default());
+        let events = Arc::new(QueuedEvents::default());
         let mut context = options.context(archive);
         context.listener = Some(Box::new(PublisherEventQueue(Arc::clone(&events))));
         let (settings, reported) = (Arc::clone(&client_settings), Arc::clone(&events));

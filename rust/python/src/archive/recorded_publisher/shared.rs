@@ -5,16 +5,17 @@ use std::sync::Arc;
 use aeron_archive::client::{RecordedPublisher, RecordedPublisherStatus};
 
 use super::super::credentials::Credentials;
+use super::super::queued_events::QueuedEvents;
 use super::super::recorded_publisher_options::PublisherClientSettings;
 use super::super::single_caller::{CallInProgress, Called, SingleCaller};
-use super::events::PublisherEvents;
+use super::events::PublisherEvent;
 use crate::exit::Closable;
 
 /// The state that the Python object shares with native threads. Such a thread checks whether an offer would succeed.
 pub(super) struct SharedPublisher {
     pub(super) publisher: SingleCaller<RecordedPublisher>,
     pub(super) status: RecordedPublisherStatus,
-    pub(super) events: Arc<PublisherEvents>,
+    pub(super) events: Arc<QueuedEvents<PublisherEvent>>,
     pub(super) credentials: Arc<Credentials>,
     pub(super) client_settings: Arc<PublisherClientSettings>,
 }
