@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument;
+use crate::attributes::attributes;
 use crate::client::PyAeron;
 use crate::errors::{because, raise};
 use crate::fork::OfProcess;
@@ -40,10 +41,14 @@ impl PyCounter {
         }
     }
 
+    fn get(&self) -> PyResult<&Counter> {
+        self.inner.get()
+    }
+
     /// Returns the counter if it is open. The record of a closed counter may already belong to another counter.
     #[inline]
     fn open(&self) -> PyResult<&Counter> {
-        let counter = self.inner.get()?;
+        let counter = self.get()?;
         if counter.is_closed() {
             let (id, registration_id) = (counter.id(), counter.registration_id());
             let reason = format!(
@@ -56,6 +61,25 @@ impl PyCounter {
         }
         Ok(counter)
     }
+}
+
+attributes! {
+    PyCounter from get
+
+    /// Counter id.
+    id: i32,
+
+    /// Registration id of the counter in the driver.
+    registration_id: i64,
+
+    /// State of the counter's record: 1 allocated, -1 reclaimed.
+    state: i32,
+
+    /// Whether the counter is a static counter, which outlives the client.
+    is_static: bool,
+
+    /// Whether the counter or its client is closed.
+    is_closed: bool,
 }
 
 with_block!(PyCounter);
@@ -152,40 +176,10 @@ impl PyCounter {
         Ok(self.open()?.propose_max(proposed))
     }
 
-    /// Counter id.
-    #[getter]
-    fn id(&self) -> PyResult<i32> {
-        Ok(self.inner.get()?.id())
-    }
-
-    /// Registration id of the counter in the driver.
-    #[getter]
-    fn registration_id(&self) -> PyResult<i64> {
-        Ok(self.inner.get()?.registration_id())
-    }
-
     /// Label that tools show.
     #[getter]
     fn label(&self) -> PyResult<Option<String>> {
         Ok(self.open()?.label())
-    }
-
-    /// State of the counter's record: 1 allocated, -1 reclaimed.
-    #[getter]
-    fn state(&self) -> PyResult<i32> {
-        Ok(self.inner.get()?.state())
-    }
-
-    /// Whether the counter is a static counter, which outlives the client.
-    #[getter]
-    fn is_static(&self) -> PyResult<bool> {
-        Ok(self.inner.get()?.is_static())
-    }
-
-    /// Whether the counter or its client is closed.
-    #[getter]
-    fn is_closed(&self) -> PyResult<bool> {
-        Ok(self.inner.get()?.is_closed())
     }
 
     /// Closes the counter without waiting for the driver. Idempotent.

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::argument::{self, check_callable};
+use crate::attributes::attributes;
 use crate::calls::call;
 use crate::ended::{Polled, unless_ended};
 use crate::errors::{because, from_client, raise};
@@ -54,6 +55,63 @@ impl PyImage {
         let count = PollHandler::run(handler, &header, copy, poll, answer)?;
         unless_ended(self.get()?, count)
     }
+}
+
+attributes! {
+    PyImage from get
+
+    /// Session id, which distinguishes the publishers of a channel and stream.
+    session_id: i32,
+
+    /// Stream id of the subscription.
+    stream_id: i32,
+
+    /// Id of the image: for IPC, the registration id of the publication; else an id that the driver chose.
+    correlation_id: i64,
+
+    /// Registration id of the subscription of the image.
+    subscription_registration_id: i64,
+
+    /// Source of the stream: `aeron:ipc`, or the address and port of the sender.
+    source_identity: &str,
+
+    /// Counter id of the subscriber's position.
+    subscriber_position_id: i32,
+
+    /// Id of the stream's first term.
+    initial_term_id: i32,
+
+    /// Length of a term, in bytes.
+    term_buffer_length: usize,
+
+    /// Base-two logarithm of the term length.
+    position_bits_to_shift: u32,
+
+    /// Length of the longest frame of the stream, in bytes.
+    mtu_length: usize,
+
+    /// Position at which the subscription joined the stream, in bytes.
+    join_position: i64,
+
+    /// Position up to which the subscription has consumed the stream, in bytes.
+    ///
+    /// A closed image keeps its last position.
+    position: i64,
+
+    /// Whether the stream ended or was lost, or the subscription or its client is closed.
+    is_closed: bool,
+
+    /// Whether the publisher ended the stream, and the subscription has consumed all of it.
+    is_end_of_stream: bool,
+
+    /// Position at which the stream ended, in bytes; 2**63 - 1 before its end.
+    end_of_stream_position: i64,
+
+    /// Number of transports on which the stream is received; 0 for IPC and for a closed image.
+    active_transport_count: i32,
+
+    /// Whether the publisher revoked the stream.
+    is_publication_revoked: bool,
 }
 
 #[pymethods]
@@ -258,110 +316,6 @@ impl PyImage {
         Ok(PyPendingOperation::with_handlers(
             what, operation, park_ns, handlers, nothing,
         ))
-    }
-
-    /// Session id, which distinguishes the publishers of a channel and stream.
-    #[getter]
-    fn session_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.session_id())
-    }
-
-    /// Stream id of the subscription.
-    #[getter]
-    fn stream_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.stream_id())
-    }
-
-    /// Id of the image: for IPC, the registration id of the publication; else an id that the driver chose.
-    #[getter]
-    fn correlation_id(&self) -> PyResult<i64> {
-        Ok(self.get()?.correlation_id())
-    }
-
-    /// Registration id of the subscription of the image.
-    #[getter]
-    fn subscription_registration_id(&self) -> PyResult<i64> {
-        Ok(self.get()?.subscription_registration_id())
-    }
-
-    /// Source of the stream: `aeron:ipc`, or the address and port of the sender.
-    #[getter]
-    fn source_identity(&self) -> PyResult<&str> {
-        Ok(self.get()?.source_identity())
-    }
-
-    /// Counter id of the subscriber's position.
-    #[getter]
-    fn subscriber_position_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.subscriber_position_id())
-    }
-
-    /// Id of the stream's first term.
-    #[getter]
-    fn initial_term_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.initial_term_id())
-    }
-
-    /// Length of a term, in bytes.
-    #[getter]
-    fn term_buffer_length(&self) -> PyResult<usize> {
-        Ok(self.get()?.term_buffer_length())
-    }
-
-    /// Base-two logarithm of the term length.
-    #[getter]
-    fn position_bits_to_shift(&self) -> PyResult<u32> {
-        Ok(self.get()?.position_bits_to_shift())
-    }
-
-    /// Length of the longest frame of the stream, in bytes.
-    #[getter]
-    fn mtu_length(&self) -> PyResult<usize> {
-        Ok(self.get()?.mtu_length())
-    }
-
-    /// Position at which the subscription joined the stream, in bytes.
-    #[getter]
-    fn join_position(&self) -> PyResult<i64> {
-        Ok(self.get()?.join_position())
-    }
-
-    /// Position up to which the subscription has consumed the stream, in bytes.
-    ///
-    /// A closed image keeps its last position.
-    #[getter]
-    fn position(&self) -> PyResult<i64> {
-        Ok(self.get()?.position())
-    }
-
-    /// Whether the stream ended or was lost, or the subscription or its client is closed.
-    #[getter]
-    fn is_closed(&self) -> PyResult<bool> {
-        Ok(self.get()?.is_closed())
-    }
-
-    /// Whether the publisher ended the stream, and the subscription has consumed all of it.
-    #[getter]
-    fn is_end_of_stream(&self) -> PyResult<bool> {
-        Ok(self.get()?.is_end_of_stream())
-    }
-
-    /// Position at which the stream ended, in bytes; 2**63 - 1 before its end.
-    #[getter]
-    fn end_of_stream_position(&self) -> PyResult<i64> {
-        Ok(self.get()?.end_of_stream_position())
-    }
-
-    /// Number of transports on which the stream is received; 0 for IPC and for a closed image.
-    #[getter]
-    fn active_transport_count(&self) -> PyResult<i32> {
-        Ok(self.get()?.active_transport_count())
-    }
-
-    /// Whether the publisher revoked the stream.
-    #[getter]
-    fn is_publication_revoked(&self) -> PyResult<bool> {
-        Ok(self.get()?.is_publication_revoked())
     }
 
     fn __repr__(&self) -> String {

@@ -10,6 +10,7 @@ mod archive;
 mod archive_process;
 mod argument;
 mod arrow;
+mod attributes;
 mod batch;
 mod buffers;
 mod calls;

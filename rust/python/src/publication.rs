@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
 use crate::argument::{self, Argument};
+use crate::attributes::attributes;
 use crate::buffers::with_bytes;
 use crate::calls::call_aio;
 use crate::channel::Channel;
@@ -160,6 +161,72 @@ macro_rules! publication_class {
             fn call(&self, message: &Bound<'_, PyAny>, _: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
                 offer::offer(message.py(), self.get()?, message)
             }
+        }
+
+        attributes! {
+            $class from get
+
+            /// Channel URI that the program passed.
+            channel: &str,
+
+            /// Stream id that the program passed.
+            stream_id: i32,
+
+            /// Session id, which distinguishes the publishers of a channel and stream.
+            session_id: i32,
+
+            /// Number of drivers that had the publication before the current one.
+            ///
+            /// A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
+            /// has one, the session id begin again with each driver.
+            generation: u64,
+
+            /// Registration id of the publication in the driver.
+            registration_id: i64,
+
+            /// Registration id of the first publication that shares this log.
+            original_registration_id: i64,
+
+            /// Whether this publication created its log; `False` if it shares a log that existed before.
+            is_original: bool,
+
+            /// Id of the stream's first term.
+            initial_term_id: i32,
+
+            /// Length of a term, in bytes.
+            term_buffer_length: usize,
+
+            /// Base-two logarithm of the term length.
+            position_bits_to_shift: u32,
+
+            /// Maximum length of a message, in bytes.
+            max_message_length: usize,
+
+            /// Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim.
+            max_payload_length: usize,
+
+            /// Largest position that the stream can reach, in bytes.
+            max_possible_position: i64,
+
+            /// Counter id of the position limit.
+            position_limit_id: i32,
+
+            /// Whether a subscriber receives the stream; `False` if the publication is closed.
+            is_connected: bool,
+
+            /// Whether the publication or its client is closed.
+            is_closed: bool,
+
+            /// Counter id of the channel's status; -1 for channels without a status (IPC).
+            channel_status_id: i32,
+
+            /// Status of the channel, a value of `ChannelStatus`.
+            ///
+            /// 1 is active, 0 initialising, -1 errored or closed, 2 closing. An open IPC publication is always active.
+            channel_status: i64,
+
+            /// Addresses from which the channel sends while it is active; empty for IPC.
+            local_socket_addresses: Vec<String>,
         }
 
         with_block!($class);
@@ -508,87 +575,6 @@ macro_rules! publication_class {
                 Ok(())
             }
 
-            /// Channel URI that the program passed.
-            #[getter]
-            fn channel(&self) -> PyResult<&str> {
-                Ok(self.get()?.channel())
-            }
-
-            /// Stream id that the program passed.
-            #[getter]
-            fn stream_id(&self) -> PyResult<i32> {
-                Ok(self.get()?.stream_id())
-            }
-
-            /// Session id, which distinguishes the publishers of a channel and stream.
-            #[getter]
-            fn session_id(&self) -> PyResult<i32> {
-                Ok(self.get()?.session_id())
-            }
-
-            /// Number of drivers that had the publication before the current one.
-            ///
-            /// A client with `reconnect` gives its publications to the next driver. Positions and, unless the channel
-            /// has one, the session id begin again with each driver.
-            #[getter]
-            fn generation(&self) -> PyResult<u64> {
-                Ok(self.get()?.generation())
-            }
-
-            /// Registration id of the publication in the driver.
-            #[getter]
-            fn registration_id(&self) -> PyResult<i64> {
-                Ok(self.get()?.registration_id())
-            }
-
-            /// Registration id of the first publication that shares this log.
-            #[getter]
-            fn original_registration_id(&self) -> PyResult<i64> {
-                Ok(self.get()?.original_registration_id())
-            }
-
-            /// Whether this publication created its log; `False` if it shares a log that existed before.
-            #[getter]
-            fn is_original(&self) -> PyResult<bool> {
-                Ok(self.get()?.is_original())
-            }
-
-            /// Id of the stream's first term.
-            #[getter]
-            fn initial_term_id(&self) -> PyResult<i32> {
-                Ok(self.get()?.initial_term_id())
-            }
-
-            /// Length of a term, in bytes.
-            #[getter]
-            fn term_buffer_length(&self) -> PyResult<usize> {
-                Ok(self.get()?.term_buffer_length())
-            }
-
-            /// Base-two logarithm of the term length.
-            #[getter]
-            fn position_bits_to_shift(&self) -> PyResult<u32> {
-                Ok(self.get()?.position_bits_to_shift())
-            }
-
-            /// Maximum length of a message, in bytes.
-            #[getter]
-            fn max_message_length(&self) -> PyResult<usize> {
-                Ok(self.get()?.max_message_length())
-            }
-
-            /// Maximum length of the payload of one frame, in bytes. It is also the maximum length of a claim.
-            #[getter]
-            fn max_payload_length(&self) -> PyResult<usize> {
-                Ok(self.get()?.max_payload_length())
-            }
-
-            /// Largest position that the stream can reach, in bytes.
-            #[getter]
-            fn max_possible_position(&self) -> PyResult<i64> {
-                Ok(self.get()?.max_possible_position())
-            }
-
             /// Stream position after the last message, in bytes.
             ///
             /// Raises `PublicationClosedError` if the publication is closed.
@@ -605,12 +591,6 @@ macro_rules! publication_class {
                 self.open(self.get()?.position_limit())
             }
 
-            /// Counter id of the position limit.
-            #[getter]
-            fn position_limit_id(&self) -> PyResult<i32> {
-                Ok(self.get()?.position_limit_id())
-            }
-
             /// Numbers of attempts to send that sent nothing, since the publication was added. A call that retries,
             /// such as `publish`, counts each of its attempts.
             #[getter]
@@ -624,38 +604,6 @@ macro_rules! publication_class {
             #[getter]
             fn available_window(&self) -> PyResult<i64> {
                 self.open(self.get()?.available_window())
-            }
-
-            /// Whether a subscriber receives the stream; `False` if the publication is closed.
-            #[getter]
-            fn is_connected(&self) -> PyResult<bool> {
-                Ok(self.get()?.is_connected())
-            }
-
-            /// Whether the publication or its client is closed.
-            #[getter]
-            fn is_closed(&self) -> PyResult<bool> {
-                Ok(self.get()?.is_closed())
-            }
-
-            /// Counter id of the channel's status; -1 for channels without a status (IPC).
-            #[getter]
-            fn channel_status_id(&self) -> PyResult<i32> {
-                Ok(self.get()?.channel_status_id())
-            }
-
-            /// Status of the channel, a value of `ChannelStatus`.
-            ///
-            /// 1 is active, 0 initialising, -1 errored or closed, 2 closing. An open IPC publication is always active.
-            #[getter]
-            fn channel_status(&self) -> PyResult<i64> {
-                Ok(self.get()?.channel_status())
-            }
-
-            /// Addresses from which the channel sends while it is active; empty for IPC.
-            #[getter]
-            fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
-                Ok(self.get()?.local_socket_addresses())
             }
 
             /// Adds a destination to a channel with `control-mode=manual`, and waits for the driver.

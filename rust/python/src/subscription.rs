@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::archive::replay::Replay;
 use crate::argument;
+use crate::attributes::attributes;
 use crate::batch::PyBatch;
 use crate::buffers::LARGE_COPY_LENGTH;
 use crate::calls::call_aio;
@@ -239,6 +240,46 @@ pub fn batch_limits(messages: usize, bytes: usize) -> PyResult<BatchLimits> {
         ));
     }
     Ok(BatchLimits { messages, bytes })
+}
+
+attributes! {
+    PySubscription from get
+
+    /// Channel URI that the program passed.
+    channel: &str,
+
+    /// Stream id that the program passed.
+    stream_id: i32,
+
+    /// Registration id of the subscription in the driver.
+    registration_id: i64,
+
+    /// Whether the subscription or its client is closed.
+    is_closed: bool,
+
+    /// Whether any image is open.
+    is_connected: bool,
+
+    /// Whether no publisher is connected.
+    has_no_images: bool,
+
+    /// Number of connected publishers.
+    image_count: usize,
+
+    /// Counter id of the channel's status; -1 for channels without a status (IPC and spies).
+    channel_status_id: i32,
+
+    /// Status of the channel, a value of `ChannelStatus`.
+    ///
+    /// 1 is active, 0 initialising, -1 errored or closed, 2 closing. An open subscription to IPC, or of a spy, is
+    /// always active.
+    channel_status: i64,
+
+    /// Addresses on which the channel receives while it is active; empty for IPC and spies.
+    local_socket_addresses: Vec<String>,
+
+    /// The first address on which the channel receives, or `None`.
+    resolved_endpoint: Option<String>,
 }
 
 with_block!(PySubscription);
@@ -518,48 +559,6 @@ impl PySubscription {
         Ok(())
     }
 
-    /// Channel URI that the program passed.
-    #[getter]
-    fn channel(&self) -> PyResult<&str> {
-        Ok(self.get()?.channel())
-    }
-
-    /// Stream id that the program passed.
-    #[getter]
-    fn stream_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.stream_id())
-    }
-
-    /// Registration id of the subscription in the driver.
-    #[getter]
-    fn registration_id(&self) -> PyResult<i64> {
-        Ok(self.get()?.registration_id())
-    }
-
-    /// Whether the subscription or its client is closed.
-    #[getter]
-    fn is_closed(&self) -> PyResult<bool> {
-        Ok(self.get()?.is_closed())
-    }
-
-    /// Whether any image is open.
-    #[getter]
-    fn is_connected(&self) -> PyResult<bool> {
-        Ok(self.get()?.is_connected())
-    }
-
-    /// Whether no publisher is connected.
-    #[getter]
-    fn has_no_images(&self) -> PyResult<bool> {
-        Ok(self.get()?.has_no_images())
-    }
-
-    /// Number of connected publishers.
-    #[getter]
-    fn image_count(&self) -> PyResult<usize> {
-        Ok(self.get()?.image_count())
-    }
-
     /// The images, as a list.
     #[getter]
     fn images(&self, py: Python<'_>) -> PyResult<Vec<Py<PyImage>>> {
@@ -609,33 +608,6 @@ impl PySubscription {
             .get()?
             .image_by_session_id(session_id)
             .map(PyImage::new))
-    }
-
-    /// Counter id of the channel's status; -1 for channels without a status (IPC and spies).
-    #[getter]
-    fn channel_status_id(&self) -> PyResult<i32> {
-        Ok(self.get()?.channel_status_id())
-    }
-
-    /// Status of the channel, a value of `ChannelStatus`.
-    ///
-    /// 1 is active, 0 initialising, -1 errored or closed, 2 closing. An open subscription to IPC, or of a spy, is
-    /// always active.
-    #[getter]
-    fn channel_status(&self) -> PyResult<i64> {
-        Ok(self.get()?.channel_status())
-    }
-
-    /// Addresses on which the channel receives while it is active; empty for IPC and spies.
-    #[getter]
-    fn local_socket_addresses(&self) -> PyResult<Vec<String>> {
-        Ok(self.get()?.local_socket_addresses())
-    }
-
-    /// The first address on which the channel receives, or `None`.
-    #[getter]
-    fn resolved_endpoint(&self) -> PyResult<Option<String>> {
-        Ok(self.get()?.resolved_endpoint())
     }
 
     /// Returns the channel, with the bound port in place of an endpoint's port 0.

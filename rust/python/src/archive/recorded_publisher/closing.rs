@@ -97,7 +97,7 @@ impl PyRecordedPublisher {
 impl PyRecordedPublisher {
     /// Returns the exception for messages that are not recorded.
     fn unrecorded_error(&self, py: Python<'_>, unrecorded: Unrecorded) -> PyResult<PyErr> {
-        let status = &self.get()?.status;
+        let status = self.status()?;
         let raised = raise("UnrecordedMessagesError", self.unrecorded_text(unrecorded));
         raised.set_cause(py, status.failure().map(from_publisher));
         let value = raised.value(py);

@@ -25,6 +25,7 @@ use super::queued_events::QueuedEvents;
 use super::recorded_publisher_options::{PublisherHandlers, PublisherOptions};
 use super::single_caller::{CallInProgress, SingleCaller};
 use crate::argument;
+use crate::attributes::attributes;
 use crate::calls::call_aio;
 use crate::channel::Channel;
 use crate::condition::Condition;
@@ -169,6 +170,10 @@ impl PyRecordedPublisher {
         self.shared.get()
     }
 
+    fn status(&self) -> PyResult<&RecordedPublisherStatus> {
+        self.get().map(|shared| &shared.status)
+    }
+
     /// Runs the program's handlers for the queued events. If a handler raises, the other events stay queued for the
     /// next call.
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
@@ -242,7 +247,7 @@ impl PyRecordedPublisher {
         timeout: Option<f64>,
         is_done: impl Fn(&RecordedPublisherStatus) -> bool + Sync,
     ) -> PyResult<bool> {
-        let status = self.get()?.status.clone();
+        let status = self.status()?.clone();
         let is_over = || status.is_closed() || status.failure().is_some();
         let ended = |_: &mut RecordedPublisher| match is_done(&status) {
             true => Some(true),
@@ -267,6 +272,27 @@ fn refused(error: &RecordedOfferError) -> PyErr {
 fn in_use() -> PyErr {
     let reason = "the recorded publisher is in use; it serves one thread at a time";
     raise("ReentrantCallError", reason)
+}
+
+attributes! {
+    PyRecordedPublisher from status
+
+    /// Recording id; `None` until the recording is found or started.
+    recording_id: Option<i64>,
+
+    /// Stream position after the last accepted message in bytes; `None` until the recording is found or started.
+    ///
+    /// Before the first message, the position is the end of the recording to extend.
+    position: Option<i64>,
+
+    /// Stream position up to which the messages are recorded, in bytes; `None` until the recording is found or started.
+    recorded_position: Option<i64>,
+
+    /// Number of times that the recording was extended after a loss.
+    reconnects: u64,
+
+    /// Number of messages that were sent again after a loss. A message that was sent again twice counts twice.
+    offered_again: u64,
 }
 
 #[pymethods]
@@ -402,7 +428,7 @@ impl PyRecordedPublisher {
         if self.wait_until(py, timeout, is_recorded)? {
             return Ok(());
         }
-        let reached = match self.get()?.status.recorded_position() {
+        let reached = match self.status()?.recorded_position() {
             Some(recorded) => format!("the stream is recorded up to {recorded}"),
             None => "no recording was found or started yet".to_owned(),
         };
@@ -442,66 +468,34 @@ impl PyRecordedPublisher {
         self.stream_id
     }
 
-    /// Recording id; `None` until the recording is found or started.
-    #[getter]
-    fn recording_id(&self) -> PyResult<Option<i64>> {
-        Ok(self.get()?.status.recording_id())
-    }
-
-    /// Stream position after the last accepted message in bytes; `None` until the recording is found or started.
-    ///
-    /// Before the first message, the position is the end of the recording to extend.
-    #[getter]
-    fn position(&self) -> PyResult<Option<i64>> {
-        Ok(self.get()?.status.position())
-    }
-
-    /// Stream position up to which the messages are recorded, in bytes; `None` until the recording is found or started.
-    #[getter]
-    fn recorded_position(&self) -> PyResult<Option<i64>> {
-        Ok(self.get()?.status.recorded_position())
-    }
-
     /// Number of accepted messages that are not known to be recorded.
     #[getter]
     fn unrecorded_messages(&self) -> PyResult<usize> {
-        Ok(self.get()?.status.unrecorded().messages)
+        Ok(self.status()?.unrecorded().messages)
     }
 
     /// Number of bytes of accepted messages that are not known to be recorded.
     #[getter]
     fn unrecorded_bytes(&self) -> PyResult<usize> {
-        Ok(self.get()?.status.unrecorded().bytes)
-    }
-
-    /// Number of times that the recording was extended after a loss.
-    #[getter]
-    fn reconnects(&self) -> PyResult<u64> {
-        Ok(self.get()?.status.reconnects())
-    }
-
-    /// Number of messages that were sent again after a loss. A message that was sent again twice counts twice.
-    #[getter]
-    fn offered_again(&self) -> PyResult<u64> {
-        Ok(self.get()?.status.offered_again())
+        Ok(self.status()?.unrecorded().bytes)
     }
 
     /// Whether the archive records the stream, as far as the publisher knows.
     #[getter]
     fn is_connected(&self) -> PyResult<bool> {
-        Ok(self.get()?.status.is_recording())
+        Ok(self.status()?.is_recording())
     }
 
     /// Whether an error ended the publisher.
     #[getter]
     fn has_failed(&self) -> PyResult<bool> {
-        Ok(self.get()?.status.failure().is_some())
+        Ok(self.status()?.failure().is_some())
     }
 
     /// The `RecordedPublisherError` that ended the publisher, or `None`.
     #[getter]
     fn failure_reason(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        let failure = self.get()?.status.failure().map(from_publisher);
+        let failure = self.status()?.failure().map(from_publisher);
         Ok(failure.map(|error| error.into_value(py).into_any()))
     }
 
