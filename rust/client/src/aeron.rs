@@ -7,13 +7,14 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::CountersReader;
 
 use crate::client::Client;
+use crate::command::{CommandSteps, RemovalSteps, Take};
 use crate::conductor::{ClientHandlers, Conductor, RemovalById, ResourceKind};
 use crate::counter::core::CounterDescription;
 use crate::counter::{self, Counter};
 use crate::error::{CloseCause, Error, Result};
 use crate::handlers::{CloseHandler, CounterHandler};
 use crate::lifetime::Lifetime;
-use crate::operation::{CommandSteps, PendingOperation, RemovalSteps, Take};
+use crate::operation::{PendingOperation, Waiter};
 use crate::publication::core::{PublicationCore, PublishedStream};
 use crate::publication::{ExclusivePublication, Publication};
 use crate::subscription::{Subscription, SubscriptionHandlers};
@@ -153,12 +154,7 @@ impl Aeron {
     /// [`Error::ReentrantCall`] inside a handler of the client; [`Error::Interrupted`] if the context's interrupt check
     /// ends the wait.
     pub fn idle_while_waiting(&self, waits: u32) -> Result<()> {
-        self.client().check_may_wait()?;
-        if self.client().is_interrupted() {
-            return Err(Error::Interrupted);
-        }
-        self.client().idle_while_waiting(waits);
-        Ok(())
+        self.client().idle_while_waiting(waits)
     }
 
     /// Whether the command with this correlation id was sent and has no response yet.

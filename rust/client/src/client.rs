@@ -15,6 +15,7 @@ use crate::idle_work::IdleWork;
 use crate::lifetime::Registration;
 use crate::link::Link;
 use crate::lock::lock;
+use crate::operation::Waiter;
 use crate::process::ProcessStamp;
 use crate::settings::Settings;
 use crate::state::OpenState;
@@ -93,21 +94,6 @@ impl Client {
         work + self.dispatcher.run_inline()
     }
 
-    /// Calls the application's interrupt check. Returns whether waits must end.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        let check = self.settings.interrupt_check.as_ref();
-        check.is_some_and(|check| check())
-    }
-
-    /// Runs the embedded driver. Returns whether the client has an embedded driver that needs to be invoked.
-    pub(crate) fn run_driver(&self) -> bool {
-        let Some(invoke) = &self.settings.driver_invoker else {
-            return false;
-        };
-        invoke();
-        true
-    }
-
     /// Returns the connection to the current driver. Without a driver, returns the last connection.
     pub(crate) fn link(&self) -> Arc<Link> {
         Arc::clone(&lock(&self.link))
@@ -123,17 +109,9 @@ impl Client {
         self.settings.reconnects
     }
 
-    /// Refuses calls that wait for the driver inside a handler of this client.
-    pub(crate) fn check_may_wait(&self) -> Result<()> {
-        if self.dispatcher.is_inside_handler() {
-            return Err(Error::ReentrantCall);
-        }
-        Ok(())
-    }
-
     /// Runs the embedded driver, or pauses if the client has none. Most responses come within tens of microseconds, so
     /// the first pauses yield instead of sleeping.
-    pub(crate) fn idle_while_waiting(&self, waits: u32) {
+    fn pause(&self, waits: u32) {
         const YIELDS: u32 = 50;
         if self.run_driver() {
             return;
@@ -192,7 +170,7 @@ impl Client {
             if self.now_ns() - deadline_ns > 0 || self.conductor().check_driver(self).is_err() {
                 return;
             }
-            self.idle_while_waiting(waits);
+            self.pause(waits);
             waits += 1;
         }
     }
@@ -227,5 +205,29 @@ impl Client {
             // A panic of the conductor was already printed by its thread.
             let _ = thread.join();
         }
+    }
+}
+
+impl Waiter for Client {
+    fn check_may_wait(&self) -> Result<()> {
+        if self.dispatcher.is_inside_handler() {
+            return Err(Error::ReentrantCall);
+        }
+        Ok(())
+    }
+
+    fn run_driver(&self) -> bool {
+        let invoker = self.settings.driver_invoker.as_ref();
+        invoker.map(|invoke| invoke()).is_some()
+    }
+
+    fn idle_while_waiting(&self, waits: u32) -> Result<()> {
+        self.check_may_wait()?;
+        let check = self.settings.interrupt_check.as_ref();
+        if check.is_some_and(|check| check()) {
+            return Err(Error::Interrupted);
+        }
+        self.pause(waits);
+        Ok(())
     }
 }

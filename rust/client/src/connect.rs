@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{DriverTimeout, Error, Result};
 use crate::link::Link;
 use crate::log_source::{LogSource, MappedLogs};
-use crate::operation::{NO_COMMAND, PendingOperation, Steps};
+use crate::operation::{NO_COMMAND, OperationSteps, PendingOperation, Waiter};
 use crate::proxy::DriverProxy;
 use crate::reconnect::{DriverFinder, FileFinder, FoundDriver};
 
@@ -117,7 +117,7 @@ impl Connecting {
     }
 }
 
-impl Steps<Aeron> for Connecting {
+impl OperationSteps<Aeron, Error> for Connecting {
     fn correlation_id(&self) -> i64 {
         NO_COMMAND
     }
@@ -145,42 +145,33 @@ impl Steps<Aeron> for Connecting {
         attach(context, &cnc, Box::new(logs), source).map(|client| Some(Aeron::of(client)))
     }
 
-    fn is_revocable(&self) -> bool {
-        true
+    fn waiter(&self) -> &dyn Waiter {
+        self
     }
+}
 
-    fn abandon(&mut self) {
-        self.context = None;
-    }
-
+impl Waiter for Connecting {
     fn check_may_wait(&self) -> Result<()> {
         Ok(())
     }
 
-    fn is_interrupted(&self) -> bool {
-        let check = self
-            .context
-            .as_ref()
-            .and_then(|context| context.interrupt_check.as_ref());
-        check.is_some_and(|check| check())
-    }
-
     fn run_driver(&self) -> bool {
-        let invoker = self
-            .context
-            .as_ref()
-            .and_then(|context| context.driver_invoker.as_ref());
+        let context = self.context.as_ref();
+        let invoker = context.and_then(|context| context.driver_invoker.as_ref());
         invoker.map(|invoke| invoke()).is_some()
     }
 
-    fn idle(&self, _waits: u32) {
+    fn idle_while_waiting(&self, _waits: u32) -> Result<()> {
+        let context = self.context.as_ref();
+        let check = context.and_then(|context| context.interrupt_check.as_ref());
+        if check.is_some_and(|check| check()) {
+            return Err(Error::Interrupted);
+        }
         self.run_driver();
         let now_ns = |context: &Context| context.nano_clock.nano_time();
-        let left_ns = self
-            .context
-            .as_ref()
-            .map_or(0, |context| self.next_look_ns - now_ns(context));
+        let left_ns = context.map_or(0, |context| self.next_look_ns - now_ns(context));
         std::thread::sleep(Duration::from_nanos(left_ns.max(NS_PER_MS) as u64));
+        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ mod assembler;
 mod batch;
 mod channel_status;
 mod client;
+mod command;
 mod conductor;
 mod connect;
 mod context;
@@ -85,7 +86,7 @@ pub use crate::handlers::{
 pub use crate::idle_work::DriverTurn;
 pub use crate::image::{Image, ImageHandler};
 pub use crate::log_source::LogSource;
-pub use crate::operation::PendingOperation;
+pub use crate::operation::{Operation, OperationError, OperationSteps, PendingOperation, Waiter};
 pub use crate::process::mark_forked_child;
 pub use crate::publication::{
     BufferClaim, ClaimAborted, ExclusivePublication, ExclusiveWriter, OfferError, Publication,

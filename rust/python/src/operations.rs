@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, ThreadId};
 
-use aeron_client::PendingOperation;
+use aeron_client::{Error, Operation, OperationError, PendingOperation};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -50,7 +50,7 @@ pub struct PyPendingOperation {
 /// While the lock of `OperationState` is held, no Python object is created or dropped. Both may run the garbage
 /// collector and so any Python code. Code that uses the same operation would then wait for the lock for ever.
 struct OperationState {
-    operation: Box<dyn Operation>,
+    operation: Box<dyn AnyOperation>,
     outcome: OperationOutcome,
 }
 
@@ -65,7 +65,7 @@ enum OperationOutcome {
 }
 
 /// Creates the Python object of a result. Called once, without the lock.
-pub type ResultBuilder = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
+type ResultBuilder = Box<dyn FnOnce(Python<'_>, &Owned) -> PyResult<Py<PyAny>> + Send>;
 
 /// The Python objects that an operation keeps alive for its result.
 #[derive(Default)]
@@ -88,7 +88,7 @@ impl Owned {
 }
 
 /// A pending operation with a result of any type.
-pub trait Operation: Send {
+trait AnyOperation: Send {
     /// Continues the operation without waiting. Returns whether it is finished. Needs no GIL.
     fn poll(&mut self) -> bool;
     /// Returns the function that creates the Python object of the result. Called once, after the operation has
@@ -99,32 +99,34 @@ pub trait Operation: Send {
     fn check_may_wait(&self) -> aeron_client::Result<()>;
 }
 
-struct Typed<T, F> {
-    operation: PendingOperation<T>,
+struct Typed<T, E, F> {
+    operation: Operation<T, E>,
     /// `None` once the result is taken.
     convert: Option<F>,
 }
 
-impl<T, F> Operation for Typed<T, F>
+impl<T, E, F> AnyOperation for Typed<T, E, F>
 where
     T: Clone + Send + 'static,
-    F: FnOnce(Python<'_>, &Owned, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    E: OperationError + Send + 'static,
+    F: FnOnce(Python<'_>, &Owned, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
 {
     fn poll(&mut self) -> bool {
-        let is_pending = |operation: &mut PendingOperation<T>| matches!(operation.poll(), Ok(None));
-        if !is_pending(&mut self.operation) {
-            return true;
-        }
-        // A driver without threads reads the command only when the driver is run.
-        self.operation.run_driver() && !is_pending(&mut self.operation)
+        let is_finished = |operation: &mut Operation<T, E>| {
+            // The operation keeps its result and its error. After a passing error, it is not finished.
+            let _ = operation.poll();
+            operation.is_finished()
+        };
+        is_finished(&mut self.operation)
+            // A driver without threads reads the command only when the driver is run.
+            || self.operation.run_driver() && is_finished(&mut self.operation)
     }
 
     fn take_result(&mut self) -> ResultBuilder {
         let (result, convert) = (self.operation.poll(), self.convert.take());
-        Box::new(move |py, owned| match (result, convert) {
-            (Ok(Some(value)), Some(convert)) => convert(py, owned, value),
-            (Ok(_), _) => Err(raise("AeronError", "the operation is not finished")),
-            (Err(error), _) => Err(from_client(&error)),
+        Box::new(move |py, owned| match (result.transpose(), convert) {
+            (Some(result), Some(convert)) => convert(py, owned, result),
+            _ => Err(raise("AeronError", "the operation is not finished")),
         })
     }
 
@@ -163,22 +165,27 @@ impl PyPendingOperation {
         handlers: Vec<EventHandler>,
         convert: impl FnOnce(Python<'_>, &Owned, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let operation = Box::new(Typed {
-            operation,
-            convert: Some(convert),
-        });
-        Self::of_kind(what, operation, max_idle_park_ns, handlers)
+        let convert = move |py: Python<'_>, owned: &Owned, result: Result<T, Error>| {
+            convert(py, owned, result.map_err(|error| from_client(&error))?)
+        };
+        Self::of_result(what, operation, max_idle_park_ns, handlers, convert)
     }
 
-    /// As [`with_handlers`](Self::with_handlers), for any operation, such as a request to an archive.
-    pub fn of_kind(
+    /// As [`with_handlers`](Self::with_handlers), for any operation, such as a request to an archive. `convert` also
+    /// creates the exception of an error.
+    pub fn of_result<T: Clone + Send + 'static, E: OperationError + Send + 'static>(
         what: String,
-        operation: Box<dyn Operation>,
+        operation: Operation<T, E>,
         max_idle_park_ns: u64,
         handlers: Vec<EventHandler>,
+        convert: impl FnOnce(Python<'_>, &Owned, Result<T, E>) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> Self {
-        let inner = OperationState {
+        let operation = Typed {
             operation,
+            convert: Some(convert),
+        };
+        let inner = OperationState {
+            operation: Box::new(operation),
             outcome: OperationOutcome::NotMade,
         };
         Self {

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
-use aeron_client::Aeron;
-use aeron_protocol::archive::RecordingSignalEvent;
+use aeron_client::{Aeron, Operation, OperationSteps, Waiter};
 use aeron_protocol::archive::extension::Capabilities;
+use aeron_protocol::archive::{NULL_VALUE, RecordingSignalEvent};
 
 use super::call::{ArchiveCall, Ticket};
 use super::connecting::ConnectingSession;
@@ -18,7 +18,8 @@ use super::session::{ArchiveSession, ArchiveSessionState};
 const MAX_POLLS: usize = 100;
 
 /// A client of an archive. Clones share one client. The client is closed by [`close`](Self::close),
-/// or when the last clone and the last operation are dropped. Any thread may use it.
+/// or when the last clone and the last unfinished operation are dropped. A finished connection attempt has a clone. Any
+/// thread may use it.
 ///
 /// [`call`](Self::call) sends an [`ArchiveCall`] and waits for the result. [`begin`](Self::begin) sends it and returns
 /// an [`ArchiveOperation`](super::ArchiveOperation) that is polled for the result. Requests of several steps have
@@ -74,10 +75,16 @@ struct SharedSession {
     capabilities: OnceLock<Capabilities>,
 }
 
-/// A connection attempt to an archive. Dropping it cancels the attempt.
-#[must_use = "a connection that is dropped is cancelled"]
-pub struct AsyncConnect {
-    connecting: ConnectingSession,
+/// A connection attempt to an archive. Dropping it cancels the attempt. A finished attempt keeps a clone of the client.
+///
+/// The attempt fails with [`ArchiveClientError::Refused`] if the archive refuses the client, and with
+/// [`ArchiveClientError::ConnectTimeout`], which has the step that is missing, after the message timeout. It fails with
+/// the error of the driver if the driver refuses a stream.
+pub type AsyncConnect = Operation<AeronArchive, ArchiveClientError>;
+
+/// The steps of a connection attempt.
+struct Connecting {
+    session: ConnectingSession,
     aeron: Aeron,
     context: ArchiveClientContext,
 }
@@ -88,7 +95,8 @@ impl AeronArchive {
     /// client does not close `aeron`.
     ///
     /// # Errors
-    /// The same errors as [`AsyncConnect::poll`].
+    /// See [`AsyncConnect`]. [`aeron_client::Error::ReentrantCall`] in a handler of the Aeron client.
+    /// [`aeron_client::Error::Interrupted`] if the interrupt check of the Aeron client ends the wait.
     pub fn connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<Self> {
         aeron.check_may_wait()?;
         Self::async_connect(aeron, context)?.wait()
@@ -100,11 +108,11 @@ impl AeronArchive {
     /// [`ArchiveClientError::Configuration`], [`ArchiveClientError::InvalidChannel`], or the command could not be sent
     /// to the driver.
     pub fn async_connect(aeron: &Aeron, context: ArchiveClientContext) -> Result<AsyncConnect> {
-        Ok(AsyncConnect {
-            connecting: ConnectingSession::new(aeron, context.clone(), context.now_ns())?,
+        Ok(Operation::new(Connecting {
+            session: ConnectingSession::new(aeron, context.clone(), context.now_ns())?,
             aeron: aeron.clone(),
             context,
-        })
+        }))
     }
 
     /// Closes the session and fails the outstanding requests. Recordings, replays and replications continue. Does
@@ -343,6 +351,16 @@ impl AeronArchive {
     }
 }
 
+impl Waiter for AeronArchive {
+    fn check_may_wait(&self) -> aeron_client::Result<()> {
+        self.aeron().check_may_wait()
+    }
+
+    fn idle_while_waiting(&self, waits: u32) -> aeron_client::Result<()> {
+        idle(self.aeron(), self.context(), waits)
+    }
+}
+
 impl std::fmt::Debug for AeronArchive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("AeronArchive")
@@ -352,54 +370,41 @@ impl std::fmt::Debug for AeronArchive {
     }
 }
 
-impl AsyncConnect {
-    /// Makes progress without waiting. Returns the client once it is connected.
-    ///
-    /// # Errors
-    /// [`ArchiveClientError::Refused`] if the archive refuses the client.
-    /// [`ArchiveClientError::ConnectTimeout`], with the step that is missing, after the message
-    /// timeout. The error of the driver if it refuses a stream.
-    pub fn poll(&mut self) -> Result<Option<AeronArchive>> {
+impl OperationSteps<AeronArchive, ArchiveClientError> for Connecting {
+    fn correlation_id(&self) -> i64 {
+        NULL_VALUE
+    }
+
+    fn poll(&mut self) -> Result<Option<AeronArchive>> {
         self.aeron.do_work();
-        let session = self.connecting.poll(self.context.now_ns())?;
+        let session = self.session.poll(self.context.now_ns())?;
         Ok(session.map(|session| AeronArchive::new(&self.aeron, &self.context, session)))
     }
 
-    /// Waits for the connection.
-    ///
-    /// # Errors
-    /// The same errors as [`poll`](Self::poll). [`aeron_client::Error::ReentrantCall`] in a handler
-    /// of the Aeron client. [`aeron_client::Error::Interrupted`] if the interrupt check of the
-    /// Aeron client ends the wait.
-    pub fn wait(&mut self) -> Result<AeronArchive> {
-        let (aeron, context) = (self.aeron.clone(), self.context.clone());
-        wait_for(&aeron, &context, || self.poll())
+    fn waiter(&self) -> &dyn Waiter {
+        self
     }
 }
 
-impl std::fmt::Debug for AsyncConnect {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.connecting.fmt(f)
+impl Waiter for Connecting {
+    fn check_may_wait(&self) -> aeron_client::Result<()> {
+        self.aeron.check_may_wait()
+    }
+
+    fn idle_while_waiting(&self, waits: u32) -> aeron_client::Result<()> {
+        idle(&self.aeron, &self.context, waits)
     }
 }
 
-/// Polls until `poll` returns a result.
-pub(super) fn wait_for<T>(
-    aeron: &Aeron,
-    context: &ArchiveClientContext,
-    mut poll: impl FnMut() -> Result<Option<T>>,
-) -> Result<T> {
-    let mut waits = 0;
-    loop {
-        if let Some(value) = poll()? {
-            return Ok(value);
-        }
-        aeron.idle_while_waiting(waits)?;
-        match &context.waiting_work {
-            Some(work) => work(),
-            None => waits += 1,
-        }
-    }
+/// Waits a moment. `waits` is the number of earlier waits.
+fn idle(aeron: &Aeron, context: &ArchiveClientContext, waits: u32) -> aeron_client::Result<()> {
+    let Some(work) = &context.waiting_work else {
+        return aeron.idle_while_waiting(waits);
+    };
+    // With work to do, the pauses must not become longer.
+    aeron.idle_while_waiting(0)?;
+    work();
+    Ok(())
 }
 
 /// Locks a mutex. Ignores an earlier panic of a handler, because handlers run only between changes

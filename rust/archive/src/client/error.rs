@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aeron_client::OfferError;
+use aeron_client::{OfferError, OperationError};
 use aeron_protocol::archive::{ArchiveDecodeError, ArchiveErrorCode, ControlResponseCode};
 use aeron_protocol::uri::UriError;
 
@@ -140,6 +140,15 @@ fn missing_capability(silence: Option<Duration>) -> String {
         ),
         None => "its capabilities lack this request; use a newer aeronarchive of this project"
             .to_owned(),
+    }
+}
+
+impl OperationError for ArchiveClientError {
+    const CANCELLED: Self = Self::OperationCancelled;
+
+    fn is_passing(&self) -> bool {
+        // The operation continues after the handler has returned.
+        matches!(self, Self::ReentrantCall)
     }
 }
 

@@ -31,8 +31,7 @@ impl AeronArchive {
     /// # Errors
     /// The session cannot be used: see [`AeronArchive`]. The operation returns all other errors.
     pub fn begin<T: Clone + 'static>(&self, call: ArchiveCall<T>) -> Result<ArchiveOperation<T>> {
-        let steps = CallSteps::begin(self, call)?;
-        Ok(ArchiveOperation::new(self, steps))
+        self.operation(CallSteps::begin(self, call))
     }
 
     /// Lists the entries of all pages. `page` creates the request for the page from an index on.
@@ -43,8 +42,7 @@ impl AeronArchive {
         &self,
         page: impl Fn(i32) -> ArchiveCall<ExtensionPage<D>> + Send + 'static,
     ) -> Result<ArchiveOperation<Vec<D>>> {
-        let steps = ListingSteps::begin(self, page)?;
-        Ok(ArchiveOperation::new(self, steps))
+        self.operation(ListingSteps::begin(self, page))
     }
 
     /// Adds a publication and starts to record it, from its first byte on.
@@ -58,8 +56,7 @@ impl AeronArchive {
         channel: &str,
         stream_id: i32,
     ) -> Result<ArchiveOperation<Publication>> {
-        let steps = RecordedPublication::add(self, channel, stream_id)?;
-        Ok(ArchiveOperation::new(self, steps))
+        self.operation(RecordedPublication::add(self, channel, stream_id))
     }
 
     /// Adds an exclusive publication and starts to record it, from its first byte on.
@@ -71,8 +68,7 @@ impl AeronArchive {
         channel: &str,
         stream_id: i32,
     ) -> Result<ArchiveOperation<ExclusivePublication>> {
-        let steps = RecordedExclusivePublication::add(self, channel, stream_id)?;
-        Ok(ArchiveOperation::new(self, steps))
+        self.operation(RecordedExclusivePublication::add(self, channel, stream_id))
     }
 
     /// Returns the channel for a request that stops the recording of one publication. `channel` and
@@ -105,8 +101,8 @@ impl AeronArchive {
         params.validate()?;
         let (channel, stream_id) = (replay_channel, replay_stream_id);
         if is_response_mode(&parse(channel)?) {
-            let steps = ResponseReplay::start(self, recording_id, channel, stream_id, params)?;
-            return Ok(ArchiveOperation::new(self, steps));
+            let steps = ResponseReplay::start(self, recording_id, channel, stream_id, params);
+            return self.operation(steps);
         }
         self.begin(ArchiveCall::start_replay(
             recording_id,
@@ -131,8 +127,8 @@ impl AeronArchive {
         params: &ReplayParams,
     ) -> Result<ArchiveOperation<StartedReplay>> {
         let (channel, stream_id) = (replay_channel, replay_stream_id);
-        let steps = ReplaySubscription::start(self, recording_id, channel, stream_id, params)?;
-        Ok(ArchiveOperation::new(self, steps))
+        let steps = ReplaySubscription::start(self, recording_id, channel, stream_id, params);
+        self.operation(steps)
     }
 
     /// Replays a range of time like [`async_replay`](Self::async_replay).
@@ -152,8 +148,8 @@ impl AeronArchive {
         params: &ReplayParams,
     ) -> Result<ArchiveOperation<StartedReplay>> {
         let (channel, stream_id) = (replay_channel, replay_stream_id);
-        let steps = TimedReplay::new(self, recording_id, range, channel, stream_id, params)?;
-        Ok(ArchiveOperation::new(self, steps))
+        let steps = TimedReplay::new(self, recording_id, range, channel, stream_id, params);
+        self.operation(steps)
     }
 
     /// Replays a recording like [`async_replay`](Self::async_replay), from the first position that the archive has.
@@ -173,7 +169,7 @@ impl AeronArchive {
         params: &ReplayParams,
     ) -> Result<ArchiveOperation<StartedReplay>> {
         let (channel, stream_id) = (replay_channel, replay_stream_id);
-        let steps = EarliestReplay::new(self, recording_id, channel, stream_id, params)?;
-        Ok(ArchiveOperation::new(self, steps))
+        let steps = EarliestReplay::new(self, recording_id, channel, stream_id, params);
+        self.operation(steps)
     }
 }

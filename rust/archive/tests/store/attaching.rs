@@ -3,8 +3,8 @@
 use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
 
-use crate::store::common::*;
 use crate::recordings::stream::{SEGMENT_LENGTH, TERM_LENGTH};
+use crate::store::common::*;
 
 const START: i64 = TERM_LENGTH + 1024;
 const FRAME_LENGTH: usize = 1056;

@@ -15,8 +15,8 @@ use aeron_archive::retention::{
 };
 use aeron_archive::store::{ArchiveStore, StoreOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::SEGMENT_LENGTH;
+use crate::store::common::*;
 
 const HOUR_MS: i64 = 3_600_000;
 const DAY_MS: i64 = 24 * HOUR_MS;

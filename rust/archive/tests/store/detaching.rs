@@ -4,8 +4,8 @@ use aeron_archive::memory_storage::MemoryStorage;
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{RecordingActivity, StoreError};
 
-use crate::store::common::*;
 use crate::recordings::stream::{SEGMENT_LENGTH, Seen, TERM_LENGTH};
+use crate::store::common::*;
 
 const START: i64 = TERM_LENGTH + 1024;
 

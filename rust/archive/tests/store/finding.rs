@@ -18,8 +18,8 @@ use aeron_archive::stream::RecordedStream;
 use aeron_protocol::archive::TimeEdge;
 use proptest::prelude::*;
 
-use crate::store::common::*;
 use crate::recordings::stream::{Publisher, SEGMENT_LENGTH, TERM_LENGTH, payload};
+use crate::store::common::*;
 
 const FIRST_US: i64 = 1_000_000_000;
 const BEGIN: u8 = 0x80;

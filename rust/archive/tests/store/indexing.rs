@@ -20,8 +20,8 @@ use aeron_archive::tool::{ArchiveFiles, TornDecision, VerifyOptions};
 
 use proptest::prelude::*;
 
-use crate::store::common::*;
 use crate::recordings::stream::{Publisher, SEGMENT_LENGTH, payload};
+use crate::store::common::*;
 
 /// A payload of zeros. A frame with this payload has whole pages of zeros, so the frame looks torn.
 const EMPTY_PAGES: [u8; 12_000] = [0; 12_000];

@@ -5,8 +5,10 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Migration, NewRecording, StoreError};
 
+use crate::recordings::stream::{
+    INITIAL_TERM_ID, MTU_LENGTH, SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH,
+};
 use crate::store::common::*;
-use crate::recordings::stream::{INITIAL_TERM_ID, MTU_LENGTH, SEGMENT_LENGTH, STREAM_ID, TERM_LENGTH};
 
 /// Position at which the first recording stops and the second starts.
 const JOIN: i64 = 2 * SEGMENT_LENGTH;

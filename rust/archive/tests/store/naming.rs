@@ -7,8 +7,8 @@ use aeron_archive::storage::{Access, Storage};
 use aeron_archive::store::{ArchiveStore, StoreOptions};
 use aeron_archive::tool::{ArchiveFiles, TornDecision, VerifyOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::SEGMENT_LENGTH;
+use crate::store::common::*;
 
 fn indexed() -> StoreOptions {
     StoreOptions {

@@ -7,8 +7,8 @@ use aeron_archive::recovery::OnTornFragment;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_archive::store::{ArchiveStore, RecoveredRecording, StoreOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::{Publisher, TERM_LENGTH, payload};
+use crate::store::common::*;
 
 /// Returns a storage with three recordings. The first recording has stopped. The recorder of the
 /// second recording was killed within a frame of two pages. The recorder of the third recording was

@@ -11,8 +11,8 @@ use aeron_archive::store::{
 };
 use aeron_archive::stream::RecordedStream;
 
-use crate::store::common::*;
 use crate::recordings::stream::{Publisher, SEGMENT_LENGTH};
+use crate::store::common::*;
 
 fn private_options() -> StoreOptions {
     StoreOptions {

@@ -5,8 +5,8 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::StoreError;
 
-use crate::store::common::*;
 use crate::recordings::stream::SEGMENT_LENGTH;
+use crate::store::common::*;
 
 /// Returns a store with recording 0 of three segments, and recording 1 of one segment.
 fn prepared() -> (MemoryStorage, Store) {

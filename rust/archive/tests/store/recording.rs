@@ -6,10 +6,10 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::Storage;
 use aeron_archive::store::{ArchiveStore, Continuation, StoreOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::{
     INITIAL_TERM_ID, Publisher, SEGMENT_LENGTH, SESSION_ID, STREAM_ID, TERM_LENGTH,
 };
+use crate::store::common::*;
 
 /// 07-44, 07-48
 #[test]

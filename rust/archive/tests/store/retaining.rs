@@ -19,8 +19,8 @@ use aeron_archive::segments::segment_name;
 use aeron_archive::storage::{Access, Storage, StorageFile, SyncLevel};
 use aeron_archive::store::{ArchiveStore, RecordingActivity, StoreError, StoreOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::{SEGMENT_LENGTH, Seen};
+use crate::store::common::*;
 
 const NOW_MS: i64 = 100_000;
 

@@ -6,8 +6,8 @@ use aeron_archive::memory_storage::{MemoryStorage, StorageFault};
 use aeron_archive::storage::SyncLevel;
 use aeron_archive::store::{ArchiveStore, StoreError, StoreOptions};
 
-use crate::store::common::*;
 use crate::recordings::stream::{SEGMENT_LENGTH, TERM_LENGTH, is_zero_from};
+use crate::store::common::*;
 
 const START: i64 = 1024;
 /// Length of the frame of each message that `record` records, in bytes.

@@ -8,10 +8,10 @@ use aeron_archive::storage::{Access, Storage};
 use aeron_archive::store::ArchiveStore;
 use aeron_archive::tool::{ArchiveFiles, ToolError, TornDecision, VerifyOptions};
 
+use crate::recordings::stream::SEGMENT_LENGTH;
 use crate::store::common::{
     IDLE, bases, delete_all, empty, frames, image, open, options, record, recorded,
 };
-use crate::recordings::stream::SEGMENT_LENGTH;
 
 fn change(storage: &MemoryStorage) -> ArchiveFiles<MemoryStorage> {
     ArchiveFiles::open(storage.clone(), Access::Write).unwrap()

@@ -13,8 +13,8 @@ use aeron_archive::store::{ArchiveStore, StoreOptions};
 use aeron_archive::tool::{RebuiltCatalog, RebuiltChannel, ToolError, rebuild_catalog};
 use fastrand::Rng;
 
-use crate::store::common::*;
 use crate::recordings::stream::{SEGMENT_LENGTH, SESSION_ID, TERM_LENGTH};
+use crate::store::common::*;
 
 const CATALOG: &str = "archive.catalog";
 const COMPACTED: &str = "archive.catalog.compact";

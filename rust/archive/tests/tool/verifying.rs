@@ -9,8 +9,8 @@ use aeron_archive::storage::Access;
 use aeron_archive::tool::{ArchiveFiles, ToolError, TornDecision, Verification, VerifyOptions};
 use proptest::prelude::*;
 
-use crate::store::common::{empty, image, record, recorded};
 use crate::recordings::stream::{SEGMENT_LENGTH, TERM_LENGTH};
+use crate::store::common::{empty, image, record, recorded};
 
 const NOW_MS: i64 = 77_000;
 const ALL: VerifyOptions = VerifyOptions {

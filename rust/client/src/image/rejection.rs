@@ -1,8 +1,9 @@
 //! Rejects an image through the conductor and the driver.
 
 use super::Image;
+use crate::command::CommandSteps;
 use crate::error::{Error, Result};
-use crate::operation::{CommandSteps, PendingOperation};
+use crate::operation::{PendingOperation, Waiter};
 
 impl Image {
     fn closed_error(&self) -> Error {

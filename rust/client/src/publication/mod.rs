@@ -18,10 +18,11 @@ use aeron_memory::log::AppendError;
 
 use crate::channel_status;
 use crate::client::Client;
+use crate::command::CommandSteps;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::{CloseCause, Result};
-use crate::operation::{CommandSteps, PendingOperation};
+use crate::operation::{PendingOperation, Waiter};
 use crate::proxy::DestinationCommand;
 
 pub use self::claim::{BufferClaim, ClaimAborted};

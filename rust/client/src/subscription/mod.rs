@@ -14,12 +14,13 @@ use crate::action::HandlerOutcome;
 use crate::batch::{Batch, BatchLimits};
 use crate::channel_status;
 use crate::client::Client;
+use crate::command::CommandSteps;
 use crate::error::{CloseCause, Error, Result};
 use crate::fragment::Fragment;
 use crate::image::Image;
 use crate::lifetime::Lifetime;
 use crate::lock::lock;
-use crate::operation::{CommandSteps, PendingOperation};
+use crate::operation::{PendingOperation, Waiter};
 use crate::proxy::DestinationCommand;
 
 pub use self::core::{EndedImage, LastPosition, SubscriptionHandlers};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use aeron_archive::client::{AeronArchive, ArchiveClientContext, ArchiveClientError, AsyncConnect};
+use aeron_archive::client::{AeronArchive, ArchiveClientContext};
 use aeron_client::Aeron;
 use aeron_protocol::uri::{ChannelUri, key};
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ use crate::channel::Channel;
 use crate::client::PyAeron;
 use crate::errors::raise;
 use crate::events::{ErrorReporter, EventHandler, attach, clone_all};
-use crate::operations::{Operation, Owned, PyPendingOperation, ResultBuilder};
+use crate::operations::{Owned, PyPendingOperation};
 use crate::waiting::duration;
 
 const IPC: &str = "aeron:ipc";
@@ -184,17 +184,20 @@ impl ArchiveClientSettings {
             notices.on_signal = Some(Box::new(on_signal));
             handlers.push(handler);
         }
-        let operation = Connecting {
-            connecting: Some(connecting),
-            aeron: aeron.clone(),
-            outcome: None,
-            credentials,
-            notices: Some(notices),
-            has_signal_handler,
+        let convert = move |py: Python<'_>, owned: &Owned, connected: Result<_, _>| {
+            if let Some(error) = credentials.take_error() {
+                return Err(error);
+            }
+            let archive = connected.map_err(|error| from_archive(&error))?;
+            let (client, handlers) = (owned.client(py)?, clone_all(py, owned.handlers()));
+            let link = Link::open(archive, client.get().is_invoked(), notices)?;
+            let archive =
+                PyAeronArchive::new(link, client, handlers, credentials, has_signal_handler);
+            Ok(Py::new(py, archive)?.into_any())
         };
         let park_ns = client.get().max_idle_park_ns();
         let operation =
-            PyPendingOperation::of_kind(what, Box::new(operation), park_ns, handlers).of(client);
+            PyPendingOperation::of_result(what, connecting, park_ns, handlers, convert).of(client);
         Ok(operation)
     }
 }
@@ -209,74 +212,6 @@ fn is_local(channel: &str) -> bool {
     })
 }
 
-/// A pending connection.
-struct Connecting {
-    /// `None` when there is an outcome.
-    connecting: Option<AsyncConnect>,
-    aeron: Aeron,
-    outcome: Option<Result<AeronArchive, ArchiveClientError>>,
-    credentials: Arc<Credentials>,
-    /// `None` once the result is taken.
-    notices: Option<Notices>,
-    has_signal_handler: bool,
-}
-
-impl Operation for Connecting {
-    fn poll(&mut self) -> bool {
-        if let Some(connecting) = &mut self.connecting {
-            self.outcome = connecting.poll().transpose();
-        }
-        if self.outcome.is_some() {
-            self.connecting = None;
-        }
-        self.connecting.is_none()
-    }
-
-    fn take_result(&mut self) -> ResultBuilder {
-        let (outcome, notices) = (self.outcome.take(), self.notices.take());
-        let error = self.credentials.take_error();
-        let credentials = Arc::clone(&self.credentials);
-        let has_signal_handler = self.has_signal_handler;
-        Box::new(move |py, owned| {
-            let archive = match (outcome, error) {
-                (_, Some(error)) => return Err(error),
-                (Some(Ok(archive)), None) => archive,
-                (Some(Err(error)), None) => return Err(from_archive(&error)),
-                (None, None) => return Err(raise("AeronError", "the operation is not finished")),
-            };
-            let link = link_of(py, owned, archive, notices)?;
-            let (client, handlers) = (owned.client(py)?, clone_all(py, owned.handlers()));
-            let archive =
-                PyAeronArchive::new(link, client, handlers, credentials, has_signal_handler);
-            Ok(Py::new(py, archive)?.into_any())
-        })
-    }
-
-    fn cancel(&mut self) -> bool {
-        if self.connecting.take().is_none() {
-            return false;
-        }
-        self.outcome = Some(Err(ArchiveClientError::OperationCancelled));
-        true
-    }
-
-    fn correlation_id(&self) -> i64 {
-        -1
-    }
-
-    fn check_may_wait(&self) -> aeron_client::Result<()> {
-        self.aeron.check_may_wait()
-    }
-}
-
-fn link_of(
-    py: Python<'_>,
-    owned: &Owned,
-    archive: AeronArchive,
-    notices: Option<Notices>,
-) -> PyResult<Arc<Link>> {
-    let is_invoked = owned.client(py)?.get().is_invoked();
-    Link::open(archive, is_invoked, notices.unwrap_or_default())
 }
 
 /// Connects an Aeron client to an archive, and waits for the connection.

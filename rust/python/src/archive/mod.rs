@@ -9,7 +9,6 @@ mod errors;
 mod extensions;
 mod files;
 mod link;
-mod operation;
 mod persistent;
 mod persistent_options;
 mod queued_events;

@@ -7,9 +7,9 @@ use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{
     ArchiveCall, ArchiveClientError, ArchiveOperation, RecordingPositionKey, Result,
 };
+use aeron_client::{Operation, OperationSteps, Waiter};
 
 use super::link::Link;
-use super::operation::Task;
 
 /// Interval between two requests to an archive on another driver. The counters of that driver are not visible here.
 const QUERY_INTERVAL: Duration = Duration::from_millis(20);
@@ -42,18 +42,21 @@ enum RecordedStep {
     Pause(Instant, i64),
     AwaitPosition(ArchiveOperation<i64>, i64),
     AwaitDescriptor(ArchiveOperation<Option<RecordingDescriptor>>),
-    Finished(Result<RecordingDescriptor>),
 }
 
 impl WaitRecorded {
-    pub fn new(link: &Arc<Link>, stream: PublicationStream, position: i64) -> Self {
-        Self {
+    pub fn begin(
+        link: &Arc<Link>,
+        stream: PublicationStream,
+        position: i64,
+    ) -> ArchiveOperation<RecordingDescriptor> {
+        Operation::new(Self {
             link: Arc::clone(link),
             stream,
             position,
             step: RecordedStep::Find(Instant::now() + QUERY_INTERVAL),
             correlation_id: -1,
-        }
+        })
     }
 
     /// Returns the next step; `None` if the current step must wait.
@@ -109,14 +112,7 @@ impl WaitRecorded {
                     }
                 }
             }
-            RecordedStep::AwaitDescriptor(asking) => match asking.poll()? {
-                None => Ok(None),
-                Some(Some(descriptor)) => Ok(Some(RecordedStep::Finished(Ok(descriptor)))),
-                Some(None) => Err(ArchiveClientError::InvalidArgument(
-                    "the recording was purged during the wait for its position".to_owned(),
-                )),
-            },
-            RecordedStep::Finished(_) => Ok(None),
+            RecordedStep::AwaitDescriptor(_) => Ok(None),
         }
     }
 
@@ -143,38 +139,36 @@ impl RecordedStep {
             Self::AwaitId(operation) => Some(operation.correlation_id()),
             Self::AwaitPosition(operation, _) => Some(operation.correlation_id()),
             Self::AwaitDescriptor(operation) => Some(operation.correlation_id()),
-            Self::Find(_) | Self::Watch(..) | Self::Pause(..) | Self::Finished(_) => None,
+            Self::Find(_) | Self::Watch(..) | Self::Pause(..) => None,
         }
     }
 }
 
-impl Task<RecordingDescriptor> for WaitRecorded {
+impl OperationSteps<RecordingDescriptor, ArchiveClientError> for WaitRecorded {
+    fn correlation_id(&self) -> i64 {
+        self.correlation_id
+    }
+
     fn poll(&mut self) -> Result<Option<RecordingDescriptor>> {
-        loop {
-            match self.advance() {
-                Ok(Some(next)) => self.step = next,
-                Ok(None) => break,
-                Err(error) => self.step = RecordedStep::Finished(Err(error)),
-            }
+        while let Some(next) = self.advance()? {
+            self.step = next;
             if let Some(id) = self.step.correlation_id() {
                 self.correlation_id = id;
             }
         }
-        match &self.step {
-            RecordedStep::Finished(outcome) => outcome.clone().map(Some),
-            _ => Ok(None),
+        let RecordedStep::AwaitDescriptor(asking) = &mut self.step else {
+            return Ok(None);
+        };
+        match asking.poll()? {
+            None => Ok(None),
+            Some(None) => Err(ArchiveClientError::InvalidArgument(
+                "the recording was purged during the wait for its position".to_owned(),
+            )),
+            Some(descriptor) => Ok(descriptor),
         }
     }
 
-    fn cancel(&mut self) -> bool {
-        if matches!(self.step, RecordedStep::Finished(_)) {
-            return false;
-        }
-        self.step = RecordedStep::Finished(Err(ArchiveClientError::OperationCancelled));
-        true
-    }
-
-    fn correlation_id(&self) -> i64 {
-        self.correlation_id
+    fn waiter(&self) -> &dyn Waiter {
+        &self.link.archive
     }
 }

@@ -17,7 +17,8 @@ mod time;
 use std::sync::Arc;
 
 use aeron_archive::client::{
-    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveSessionState, ExtensionPage, Result,
+    AeronArchive, ArchiveCall, ArchiveClientContext, ArchiveOperation, ArchiveSessionState,
+    ExtensionPage, Result,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -25,7 +26,6 @@ use pyo3::prelude::*;
 use super::credentials::{Credentials, GivenCredentials};
 use super::errors::from_archive;
 use super::link::Link;
-use super::operation::{ArchiveTask, ConvertOf, Task};
 use super::signals::PyRecordingSignals;
 use crate::argument;
 use crate::client::PyAeron;
@@ -128,20 +128,29 @@ impl PyAeronArchive {
     }
 
     /// Starts an operation of the archive. `convert` creates the Python object of the result.
-    fn pending<T: Send + 'static, K: Task<T> + 'static>(
+    fn pending<T: Clone + Send + 'static>(
         slf: &Bound<'_, Self>,
         what: &str,
-        begin: impl FnOnce(&Arc<Link>) -> Result<K> + Send,
+        begin: impl FnOnce(&Arc<Link>) -> Result<ArchiveOperation<T>> + Send,
         convert: impl FnOnce(Python<'_>, &Owned, &Arc<Link>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     ) -> PyResult<PyPendingOperation> {
         let this = slf.get();
         let link = this.link.get()?;
-        let task = slf.py().detach(|| begin(link));
-        let task = task.map_err(|error| from_archive(&error))?;
-        let operation = Box::new(ArchiveTask::new(task, link, ConvertOf::new(convert)));
-        let park_ns = this.max_idle_park_ns;
-        let what = what.to_owned();
-        let operation = PyPendingOperation::of_kind(what, operation, park_ns, Vec::new());
+        let operation = slf.py().detach(|| begin(link));
+        let operation = operation.map_err(|error| from_archive(&error))?;
+        // The operation keeps the session alive until its result is taken.
+        let link = Arc::clone(link);
+        let convert = move |py: Python<'_>, owned: &Owned, result: Result<T>| {
+            convert(
+                py,
+                owned,
+                &link,
+                result.map_err(|error| from_archive(&error))?,
+            )
+        };
+        let (what, park_ns) = (what.to_owned(), this.max_idle_park_ns);
+        let operation =
+            PyPendingOperation::of_result(what, operation, park_ns, Vec::new(), convert);
         Ok(operation.of(this.client.bind(slf.py())))
     }
 

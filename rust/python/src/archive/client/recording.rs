@@ -317,7 +317,7 @@ archive_methods! {
             stream_id: stream.stream_id,
         };
         let what = format!("recording session {} up to {position}", stream.session_id);
-        let begin = |link: &Arc<Link>| Ok(WaitRecorded::new(link, stream, position));
+        let begin = |link: &Arc<Link>| Ok(WaitRecorded::begin(link, stream, position));
         Self::pending(slf, &what, begin, |py, _, _, descriptor| {
             PyRecording::from(descriptor).into_py_any(py)
         })
