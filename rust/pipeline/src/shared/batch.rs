@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aeron_archive::catalog::RecordingDescriptor;
+
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
 use super::filter::RowFilter;
 use super::links::gap_lines;
 use super::messages::{ArchiveView, RecordedMessages};
-use super::partition::SharedPartition;
 use super::positions::{RangeEnd, ReadPositions};
-use super::recordings::{SharedRecording, SharedSelection, find};
+use super::range::SharedRange;
+use super::recordings::{SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
 use crate::planning::{self, MAX_PARTITIONS, Range, RangeCutting, RowKind};
 
@@ -47,14 +49,6 @@ pub struct SharedPlan {
     pub partitions: Vec<String>,
     /// Lines for the log, one for each range that was not recorded between two of the recordings.
     pub lines: Vec<String>,
-}
-
-/// A range of a recording to read.
-#[derive(Clone, Copy)]
-pub(super) struct SharedRange<'a> {
-    pub recording: &'a SharedRecording,
-    pub from: i64,
-    pub to: i64,
 }
 
 /// Plans a batch read.
@@ -100,9 +94,10 @@ pub fn plan_shared(batch: &SharedBatch) -> Result<SharedPlan, LiveError> {
             ranges.extend(batch.filter.parts(&archive, range)?);
         }
     }
-    let mut read: Vec<&SharedRecording> = ranges.iter().map(|range| range.recording).collect();
-    read.dedup_by_key(|recording| recording.id());
-    let is_read = |id: i64| read.iter().any(|recording| recording.id() == id);
+    let descriptors = ranges.iter().map(|range| &range.recording.descriptor);
+    let mut read: Vec<&RecordingDescriptor> = descriptors.collect();
+    read.dedup_by_key(|recording| recording.recording_id);
+    let is_read = |id: i64| read.iter().any(|recording| recording.recording_id == id);
     let lines = gap_lines(&batch.connections, access, &read, is_read)?;
     let pieces = match batch.max_rows {
         Some(_) => by_rows(&archive, &ranges, batch.cutting())?,
@@ -121,52 +116,6 @@ impl SharedBatch {
             max_rows: self.max_rows,
             rows: self.rows,
         }
-    }
-}
-
-impl SharedRange<'_> {
-    /// Returns the text of the partition for a worker.
-    pub fn text(&self, archive_id: i64) -> String {
-        let partition = SharedPartition {
-            archive_id,
-            recording: self.recording.piece(),
-            from: self.from,
-            to: self.to,
-        };
-        partition.to_json()
-    }
-
-    /// Cuts the range between segments. Returns one piece for each segment.
-    pub fn by_segments(&self) -> Vec<Self> {
-        let segment_length = self.recording.stream.segment_length();
-        let first = self.segment_base(self.from);
-        self.cut_at((1..self.segment_count()).map(|number| first + number * segment_length))
-    }
-
-    fn segment_base(&self, position: i64) -> i64 {
-        self.recording.stream.segment_base(position)
-    }
-
-    /// Returns the number of segments that contain a part of the range.
-    fn segment_count(&self) -> i64 {
-        let length = self.recording.stream.segment_length();
-        (self.segment_base(self.to - 1) - self.segment_base(self.from)) / length + 1
-    }
-
-    /// Cuts the range at these ascending positions. Returns the pieces.
-    fn cut_at(&self, cuts: impl Iterator<Item = i64>) -> Vec<Self> {
-        let mut bounds = vec![self.from];
-        for cut in cuts.chain([self.to]) {
-            if bounds.last().is_some_and(|&last| last < cut) && cut <= self.to {
-                bounds.push(cut);
-            }
-        }
-        let piece = |pair: &[i64]| Self {
-            recording: self.recording,
-            from: pair[0],
-            to: pair[1],
-        };
-        bounds.windows(2).map(piece).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`RowFilter`]: conditions on the columns of rows, by which a batch read leaves out ranges without a matching row.
 
-use super::batch::SharedRange;
 use super::messages::ArchiveView;
+use super::range::SharedRange;
 use super::recordings::SharedRecording;
 use super::times::{SegmentTimes, arrival_times};
 use crate::error::LiveError;

@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use aeron_archive::catalog::RecordingDescriptor;
 use aeron_archive::client::{ArchiveCall, ArchiveClientError, ListedInfo};
 use aeron_archive::extensions::RecordingLink;
 
 use super::connection::{ArchiveAccess, ArchiveConnections, ConnectionLease};
-use super::recordings::SharedRecording;
 use crate::error::LiveError;
 
 /// Returns the links of an archive, by the id of the later recording. The map is empty if the archive does not support
@@ -39,12 +39,11 @@ pub(super) fn links(
 }
 
 /// Returns whether a link between two of these recordings is possible: only recordings of one session are linked.
-pub(super) fn may_be_linked<'a>(mut recordings: impl Iterator<Item = &'a SharedRecording>) -> bool {
+pub(super) fn may_be_linked<'a>(
+    mut recordings: impl Iterator<Item = &'a RecordingDescriptor>,
+) -> bool {
     let mut sessions = HashSet::new();
-    recordings.any(|recording| {
-        let descriptor = &recording.descriptor;
-        !sessions.insert((descriptor.stream_id, descriptor.session_id))
-    })
+    recordings.any(|recording| !sessions.insert((recording.stream_id, recording.session_id)))
 }
 
 /// Returns the range of positions that neither recording of a link has; `None` if there is no such range.
@@ -61,23 +60,19 @@ pub(super) fn gap(link: &RecordingLink) -> Option<(i64, i64)> {
 pub(super) fn gap_lines(
     connections: &ArchiveConnections,
     access: &ArchiveAccess,
-    recordings: &[&SharedRecording],
+    recordings: &[&RecordingDescriptor],
     is_read: impl Fn(i64) -> bool,
 ) -> Result<Vec<String>, LiveError> {
     if !may_be_linked(recordings.iter().copied()) {
         return Ok(Vec::new());
     }
     let links = connections.with(access, |connection| links(access, &connection))?;
-    let line = |recording: &&SharedRecording| {
-        let link = links.get(&recording.id())?;
+    let line = |recording: &&RecordingDescriptor| {
+        let link = links.get(&recording.recording_id)?;
         let (from, to) = gap(link).filter(|_| is_read(link.predecessor_id))?;
-        let descriptor = &recording.descriptor;
         Some(format!(
             "recording {} continues recording {} of stream {} session {}, and positions {from} to {to} were not recorded",
-            recording.id(),
-            link.predecessor_id,
-            descriptor.stream_id,
-            descriptor.session_id
+            recording.recording_id, link.predecessor_id, recording.stream_id, recording.session_id
         ))
     };
     Ok(recordings.iter().filter_map(line).collect())

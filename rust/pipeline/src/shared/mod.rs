@@ -23,6 +23,7 @@ mod links;
 mod messages;
 mod partition;
 mod positions;
+mod range;
 mod reader;
 mod reader_position;
 mod recordings;

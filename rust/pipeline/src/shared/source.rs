@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use aeron_archive::catalog::RecordingDescriptor;
 use aeron_protocol::archive::NULL_VALUE;
 
 use super::ReadInterrupted;
-use super::batch::{SharedRange, by_rows, ranges_of_terms};
+use super::batch::{by_rows, ranges_of_terms};
 use super::connection::{ArchiveAccess, ArchiveConnections};
 use super::files::archive_directory;
 use super::links::{gap, gap_lines, links, may_be_linked};
 use super::messages::{ArchiveView, RecordedMessages};
 use super::positions::{RangeEnd, ReadPositions};
+use super::range::SharedRange;
 use super::reader_position::QueryReader;
 use super::recordings::{SharedRecording, SharedSelection, find};
 use crate::error::{LiveCode, LiveError};
@@ -90,6 +92,14 @@ struct SharedQueryState {
 struct Look {
     archive: ArchiveView,
     recordings: Vec<SharedRecording>,
+}
+
+impl Look {
+    fn descriptors(&self) -> impl Iterator<Item = &RecordingDescriptor> {
+        self.recordings
+            .iter()
+            .map(|recording| &recording.descriptor)
+    }
 }
 
 impl SharedSource {
@@ -374,7 +384,7 @@ impl SharedSource {
                 .zip(recording)
                 .is_some_and(|(taken, recording)| taken.position < recording.end)
         };
-        let recordings: Vec<&SharedRecording> = look.recordings.iter().collect();
+        let recordings: Vec<_> = look.descriptors().collect();
         let (connections, access) = (&self.settings.connections, &self.settings.access);
         let lines = gap_lines(connections, access, &recordings, is_read)?;
         state.lines.extend(lines);
@@ -566,7 +576,7 @@ impl SharedSource {
         taken: &BTreeMap<i64, RecordingOffset>,
         joined: &[&SharedRecording],
     ) -> Result<(), LiveError> {
-        if joined.is_empty() || !may_be_linked(look.recordings.iter()) {
+        if joined.is_empty() || !may_be_linked(look.descriptors()) {
             return Ok(());
         }
         let (connections, access) = (&self.settings.connections, &self.settings.access);
