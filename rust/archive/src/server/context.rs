@@ -5,6 +5,9 @@
 //! definitions and properties files. After that, code may set fields directly. A text that does not
 //! match the grammar of its setting is refused, and so is a value outside of its limits. Like in
 //! the Java archive, no value is clamped. Lengths are in bytes.
+//!
+//! This module and its children `conclude`, `invoked_driver` and `setting` import each other: they have the types of
+//! its fields, and the functions that read the whole context.
 
 mod conclude;
 mod invoked_driver;

@@ -1,8 +1,9 @@
 //! The clock of retention in a running archive: stores its state for the next start, and tells the operator about data
 //! that only wait because the clock is not trusted.
 
+use super::Retention;
 use super::round::DoubtedTotal;
-use super::{Retention, RetentionTurn};
+use super::turn::RetentionTurn;
 use crate::extensions::{ClockState, ExtensionChange};
 use crate::retention::{ClockChange, Moment, RetentionClock, RetentionOutcome, Span};
 use crate::server::outlets::ArchiveOutlets;

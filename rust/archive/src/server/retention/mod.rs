@@ -6,6 +6,9 @@
 //! object storage, and otherwise every five seconds. Without policies and named readers, no such round begins. A round
 //! also begins when a client requests it, and when a new recording needs space. A round works in small steps, one in
 //! each duty cycle of the conductor.
+//!
+//! This module and its children `clock`, `room` and `round` import each other: the first two have parts of the `impl`
+//! of [`Retention`], and a round reads its clock, its log and its step sizes.
 
 mod clock;
 mod file;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use aeron_protocol::archive::RequestIds;
 
-use super::{ApplyRequest, Retention, RetentionTurn};
+use super::turn::RetentionTurn;
+use super::{ApplyRequest, Retention};
 use crate::extensions::{RetentionPolicy, RetentionScope};
 use crate::retention::{
     DoubtedAges, Holders, RecordingExtent, Removal, RetentionHolder, RetentionOutcome,

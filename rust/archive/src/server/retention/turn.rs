@@ -1,6 +1,6 @@
 //! [`RetentionTurn`]: the parts of the archive that retention reads and changes in a duty cycle.
 
-use super::RetentionLog;
+use super::log::RetentionLog;
 use crate::catalog::RecordingDescriptor;
 use crate::extensions::{ExtensionChange, NamedReader};
 use crate::retention::{Holders, RetentionClock, RetentionOutcome, expiry_of};
