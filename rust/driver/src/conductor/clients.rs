@@ -5,6 +5,7 @@ use aeron_memory::buffer::SharedBuffer;
 use aeron_memory::counters::{AtomicCounter, NewCounter, keys, types};
 
 use super::outlets::ConductorOutlets;
+use super::requests::PublicationRequest;
 use crate::error::DriverError;
 
 #[derive(Debug, Default)]
@@ -68,15 +69,18 @@ impl Clients {
         Ok(&mut self.0[index])
     }
 
-    /// Adds a publication reference to a client.
+    /// Adds a reference to a publication to the client of a request.
     pub fn refer(
         &mut self,
-        client_id: i64,
-        reference: PublicationReference,
+        request: &PublicationRequest,
+        publication_id: i64,
         outlets: &mut ConductorOutlets,
     ) -> Result<(), DriverError> {
-        let client = self.get_or_add(client_id, outlets)?;
-        client.publications.push(reference);
+        let client = self.get_or_add(request.client_id, outlets)?;
+        client.publications.push(PublicationReference {
+            registration_id: request.correlation_id,
+            publication_id,
+        });
         Ok(())
     }
 

@@ -112,12 +112,8 @@ impl Conductor {
         index: usize,
         request: &PublicationRequest,
     ) -> Result<(), DriverError> {
-        let reference = PublicationReference {
-            registration_id: request.correlation_id,
-            publication_id: self.publications.ipc()[index].config().registration_id,
-        };
-        self.clients
-            .refer(request.client_id, reference, &mut self.outlets)?;
+        let id = self.publications.ipc()[index].config().registration_id;
+        self.clients.refer(request, id, &mut self.outlets)?;
         self.publications.add_ipc_reference(
             index,
             request.correlation_id,
@@ -235,12 +231,8 @@ impl Conductor {
         index: usize,
         request: &PublicationRequest,
     ) -> Result<(), DriverError> {
-        let reference = PublicationReference {
-            registration_id: request.correlation_id,
-            publication_id: self.publications.network()[index].config().registration_id,
-        };
-        self.clients
-            .refer(request.client_id, reference, &mut self.outlets)?;
+        let id = self.publications.network()[index].config().registration_id;
+        self.clients.refer(request, id, &mut self.outlets)?;
         self.publications.add_network_reference(
             index,
             request.correlation_id,

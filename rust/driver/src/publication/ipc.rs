@@ -8,9 +8,7 @@ use super::published_log::{
     Backlog, BlockedPublisher, PublishedLog, PublisherCounters, PublisherPages,
 };
 use super::{PublicationConfig, Tick};
-use crate::stream::{
-    IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
-};
+use crate::stream::{LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions};
 
 /// Life cycle of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -342,13 +340,7 @@ impl IpcPublication {
 
 impl LinkedStream for IpcPublication {
     fn identity(&self) -> StreamIdentity<'_> {
-        StreamIdentity {
-            correlation_id: self.config.registration_id,
-            session_id: self.config.session_id,
-            stream_id: self.config.stream_id,
-            log_file_name: &self.config.log_file_name,
-            source_identity: IPC_SOURCE_IDENTITY,
-        }
+        self.config.identity()
     }
 
     fn subscribers(&self) -> &Subscribers {

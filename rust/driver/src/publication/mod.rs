@@ -13,7 +13,7 @@ pub use network::{NetworkPublication, NetworkPublicationOptions};
 pub use published_log::{FirstPages, PublisherCounters, PublisherPages};
 pub use status::PublicationStatus;
 
-use crate::stream::TetherTimeouts;
+use crate::stream::{IPC_SOURCE_IDENTITY, StreamIdentity, TetherTimeouts};
 
 /// Parameters of a publication, apart from its memory.
 #[derive(Clone, Debug)]
@@ -49,6 +49,16 @@ impl PublicationConfig {
             mtu_length: self.mtu_length,
             term_length: self.term_length,
             initial_position: self.initial_position,
+        }
+    }
+
+    fn identity(&self) -> StreamIdentity<'_> {
+        StreamIdentity {
+            correlation_id: self.registration_id,
+            session_id: self.session_id,
+            stream_id: self.stream_id,
+            log_file_name: &self.log_file_name,
+            source_identity: IPC_SOURCE_IDENTITY,
         }
     }
 }

@@ -14,9 +14,7 @@ use super::published_log::{
 use super::{PublicationConfig, PublicationStatus, Tick};
 use crate::rules::{Rule, reach};
 use crate::sender::SendEndpointId;
-use crate::stream::{
-    IPC_SOURCE_IDENTITY, LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions,
-};
+use crate::stream::{LinkedStream, StreamIdentity, Subscribers, TetherAction, TetherPositions};
 
 /// Time in ns for publishers to complete a message after a closing driver has ended their publication. The publishers
 /// did not close the publication, so one of them may be appending.
@@ -496,13 +494,7 @@ impl NetworkPublication {
 /// The subscribers of a network publication are spies, which read its log directly.
 impl LinkedStream for NetworkPublication {
     fn identity(&self) -> StreamIdentity<'_> {
-        StreamIdentity {
-            correlation_id: self.config.registration_id,
-            session_id: self.config.session_id,
-            stream_id: self.config.stream_id,
-            log_file_name: &self.config.log_file_name,
-            source_identity: IPC_SOURCE_IDENTITY,
-        }
+        self.config.identity()
     }
 
     fn subscribers(&self) -> &Subscribers {
