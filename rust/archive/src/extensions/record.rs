@@ -170,16 +170,7 @@ fn message_of(change: &ExtensionChange) -> Vec<u8> {
     let (control_session_id, correlation_id) = (0, 0);
     match change {
         ExtensionChange::Reader(reader) => {
-            let mut bytes = response(&ExtensionResponse::Reader(ReaderDescriptor {
-                control_session_id,
-                correlation_id,
-                recording_id: reader.recording_id,
-                position: reader.position,
-                committed_ms: reader.committed_ms,
-                max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
-                max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
-                name: reader.name.as_bytes(),
-            }));
+            let mut bytes = response(&ExtensionResponse::Reader(reader.descriptor(0, 0)));
             // The owner follows the message: clients do not get it, and earlier releases ignore it.
             bytes.extend_from_slice(&reader.owner);
             bytes
@@ -344,6 +335,26 @@ fn text(bytes: &[u8]) -> Option<String> {
 /// Returns an optional limit or id of a message. In the message, a negative value means that it is not set.
 fn limit(value: i64) -> Option<i64> {
     (value >= 0).then_some(value)
+}
+
+impl NamedReader {
+    /// Returns the reader as a message.
+    pub(crate) fn descriptor(
+        &self,
+        control_session_id: i64,
+        correlation_id: i64,
+    ) -> ReaderDescriptor<'_> {
+        ReaderDescriptor {
+            control_session_id,
+            correlation_id,
+            recording_id: self.recording_id,
+            position: self.position,
+            committed_ms: self.committed_ms,
+            max_age_ms: self.max_age_ms.unwrap_or(NULL_VALUE),
+            max_lag: self.max_lag.unwrap_or(NULL_VALUE),
+            name: self.name.as_bytes(),
+        }
+    }
 }
 
 impl RetentionPolicy {

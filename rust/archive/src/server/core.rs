@@ -393,24 +393,9 @@ mod tests {
         fn close(&mut self) {}
     }
 
-    fn image() -> NewRecording {
-        NewRecording {
-            start_timestamp_ms: 1,
-            join_position: 0,
-            initial_term_id: 0,
-            term_length: 64 * 1024,
-            mtu_length: 1408,
-            session_id: 7,
-            stream_id: 8,
-            stripped_channel: "aeron:ipc".into(),
-            original_channel: "aeron:ipc".into(),
-            source_identity: "aeron:ipc".into(),
-        }
-    }
-
     /// Records an empty stream. Returns the recording id.
     fn recorded(store: &mut ArchiveStore<MemoryStorage>) -> i64 {
-        let session = store.start_recording(image()).unwrap();
+        let session = store.start_recording(NewRecording::of_ipc(7, 8)).unwrap();
         let id = session.stream().recording_id();
         store.stop_recording(id, 0, 2).unwrap();
         id

@@ -347,6 +347,23 @@ impl<S: Storage + Clone> ArchiveStore<S> {
 }
 
 impl NewRecording {
+    /// Returns a recording of an IPC stream from position 0.
+    #[cfg(test)]
+    pub(crate) fn of_ipc(session_id: i32, stream_id: i32) -> Self {
+        Self {
+            start_timestamp_ms: 1,
+            join_position: 0,
+            initial_term_id: 0,
+            term_length: 64 * 1024,
+            mtu_length: 1408,
+            session_id,
+            stream_id,
+            stripped_channel: "aeron:ipc".into(),
+            original_channel: "aeron:ipc".into(),
+            source_identity: "aeron:ipc".into(),
+        }
+    }
+
     fn into_descriptor(self, segment_length: i32) -> RecordingDescriptor {
         RecordingDescriptor {
             control_session_id: 0,

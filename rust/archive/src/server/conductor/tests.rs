@@ -108,7 +108,9 @@ impl Fixture {
         };
         let mut store = ArchiveStore::open(storage.clone(), options, 0).unwrap().0;
         for id in 0..recordings {
-            store.start_recording(new_recording()).unwrap();
+            store
+                .start_recording(NewRecording::of_ipc(7, STREAM_ID))
+                .unwrap();
             store.stop_recording(id, 0, 2).unwrap();
         }
         drop(store);
@@ -204,21 +206,6 @@ impl Fixture {
         });
         assert_eq!(progress.end, Some(ListingEnd::NextIndex(NULL_VALUE)));
         entries
-    }
-}
-
-fn new_recording() -> NewRecording {
-    NewRecording {
-        start_timestamp_ms: 1,
-        join_position: 0,
-        initial_term_id: 0,
-        term_length: 64 * 1024,
-        mtu_length: 1408,
-        session_id: 7,
-        stream_id: STREAM_ID,
-        stripped_channel: CHANNEL.into(),
-        original_channel: CHANNEL.into(),
-        source_identity: CHANNEL.into(),
     }
 }
 

@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use aeron_protocol::archive::extension::{
-    CopiedRangeDescriptor, ExtensionResponse, MAX_LISTED, ReaderDescriptor, RetentionStep,
-    TimePosition,
+    CopiedRangeDescriptor, ExtensionResponse, MAX_LISTED, RetentionStep, TimePosition,
 };
 use aeron_protocol::archive::{NULL_VALUE, RequestIds};
 
@@ -59,16 +58,9 @@ impl PageEntry {
             correlation_id,
         } = ids;
         match self {
-            Self::Reader(reader) => ExtensionResponse::Reader(ReaderDescriptor {
-                control_session_id,
-                correlation_id,
-                recording_id: reader.recording_id,
-                position: reader.position,
-                committed_ms: reader.committed_ms,
-                max_age_ms: reader.max_age_ms.unwrap_or(NULL_VALUE),
-                max_lag: reader.max_lag.unwrap_or(NULL_VALUE),
-                name: reader.name.as_bytes(),
-            }),
+            Self::Reader(reader) => {
+                ExtensionResponse::Reader(reader.descriptor(control_session_id, correlation_id))
+            }
             Self::Labels(recording_id, labels) => ExtensionResponse::RecordingInfo(labels.message(
                 control_session_id,
                 correlation_id,

@@ -99,18 +99,7 @@ mod tests {
         options: StoreOptions,
     ) -> (ArchiveStore<MemoryStorage>, i64) {
         let (mut store, _) = ArchiveStore::open(storage.clone(), options, 0).unwrap();
-        let new = NewRecording {
-            start_timestamp_ms: 0,
-            join_position: 0,
-            initial_term_id: 0,
-            term_length: 64 * 1024,
-            mtu_length: 1408,
-            session_id: 1,
-            stream_id: 2,
-            stripped_channel: "aeron:ipc".into(),
-            original_channel: "aeron:ipc".into(),
-            source_identity: "aeron:ipc".into(),
-        };
+        let new = NewRecording::of_ipc(1, 2);
         let session = store.start_recording(new).unwrap();
         let id = session.stream().recording_id();
         (store, id)
